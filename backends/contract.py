@@ -1,0 +1,148 @@
+"""The storage contract: whole objects under relative paths, and one way to bring a data file into being.
+
+Owns: what the engine may rely on. Does not own: how a store does it (one file a store beside this one),
+nor retries, measuring or faults (wrappers).
+
+Paths are relative to the backend's root, ``/``-separated, without empty, ``.`` or ``..`` segments and without control
+characters; ``check_path`` says so for every backend alike. Two families of stores exist. Those with staging (local
+disk, HDFS) can rename: a data file grows in a staging directory and is renamed to its name when it is whole. Those
+without (object stores) cannot: a data file arrives by one put-if-absent. ``Backend.has_staging`` tells which.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO, Protocol
+
+from tallymark.backends.errors import InvalidPath
+
+PATH_BYTES_MAX = 1024
+"""The longest path, in UTF-8 bytes: the shortest limit among the stores (S3 and GCS keys)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One stored object, as a listing shows it."""
+
+    path: str
+    size: int
+    """Bytes."""
+    modified: float
+    """Seconds since the epoch by the store's own clock; compare it only with another ``modified``."""
+
+
+class NewFile(Protocol):
+    """A data file in the making, owned by one thread. Its methods block.
+
+    Nothing is at its path before ``publish``; one of ``publish`` and ``abandon`` ends it.
+    """
+
+    @property
+    def sink(self) -> BinaryIO:
+        """Where the bytes go, in order. Not to be closed by the writer."""
+        ...
+
+    def publish(self) -> None:
+        """Bring the whole file to its path. On return it survives a crash.
+
+        Raises:
+            AlreadyExists: something is at the path; it is untouched.
+            NotFound: the staging directory was closed; nothing was published, and nothing can be.
+            Unavailable: unknown. Never call it again: take a new name.
+        """
+        ...
+
+    def abandon(self) -> None:
+        """Forget the bytes. Does nothing after ``publish``."""
+        ...
+
+
+class Backend(Protocol):
+    """Whole objects. What a put or delete has returned from, a crash does not take back."""
+
+    @property
+    def url(self) -> str:
+        """The root, in the form that ``open_backend`` takes; holds no secret."""
+        ...
+
+    @property
+    def has_staging(self) -> bool:
+        """True where a data file is renamed into place, False where it arrives by put-if-absent."""
+        ...
+
+    async def get(self, path: str) -> bytes:
+        """The object's bytes, of one whole put. Raises NotFound."""
+        ...
+
+    async def put(self, path: str, data: bytes) -> None:
+        """Create or replace the object. Readers see the old bytes or the new, never a part. Durable on return."""
+        ...
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        """Create the object; of any number of callers exactly one returns. Durable on return.
+
+        Raises:
+            AlreadyExists: the path is taken. After an earlier Unavailable it may be by this caller: compare the bytes.
+        """
+        ...
+
+    def list(self, directory: str) -> AsyncIterator[Entry]:
+        """Every object below the directory (``""`` is the root), at any depth, sorted by path.
+
+        Sees every put that had returned before the listing began, and none that a delete had undone before it began.
+        What happens meanwhile it may or may not see, and so with what grows in a staging directory. A directory that
+        does not exist is empty.
+        """
+        ...
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        """Remove the objects; absent ones are fine. On return all are gone, also after a crash."""
+        ...
+
+    def new_file(self, path: str, *, staging: str) -> NewFile:
+        """Begin a data file for ``path``; blocking.
+
+        ``staging`` is the directory given to ``open_staging``; stores without staging ignore it.
+
+        Raises:
+            NotFound: the staging directory does not exist, or was closed.
+        """
+        ...
+
+    async def open_staging(self, directory: str) -> None:
+        """Let data files be begun below ``directory``. Does nothing without staging."""
+        ...
+
+    async def close_staging(self, directory: str) -> None:
+        """On return no file that was begun below ``directory`` can be published any more. Repeating it is fine.
+
+        Does nothing without staging: there each name has to be fenced by a put-if-absent.
+        """
+        ...
+
+
+def check_path(path: str) -> str:
+    """The path itself, if every store may be asked for it.
+
+    Raises:
+        InvalidPath: with the path, the rule that it breaks and the remedy.
+    """
+    rule = _broken_rule(path)
+    if rule:
+        raise InvalidPath(f"path {path!r} {rule}; give a relative path of plain segments, such as 'a/b.parquet'")
+    return path
+
+
+def _broken_rule(path: str) -> str | None:
+    if not path:
+        return "is empty"
+    if path.startswith("/"):
+        return "is absolute"
+    if any(segment in ("", ".", "..") for segment in path.split("/")):
+        return "has an empty, '.' or '..' segment"
+    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in path):
+        return "has a control character"
+    try:
+        size = len(path.encode("utf-8"))
+    except UnicodeEncodeError:
+        return "is not valid Unicode"
+    return f"is longer than {PATH_BYTES_MAX} bytes" if size > PATH_BYTES_MAX else None

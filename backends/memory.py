@@ -1,0 +1,117 @@
+"""The reference backend: objects in this process's memory, gone with it.
+
+It keeps the contract to the letter, in either family, so that tests and simulations need no disk.
+"""
+
+import io
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import BinaryIO
+
+import anyio.lowlevel
+
+from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.errors import AlreadyExists, NotFound
+
+
+class MemoryBackend:
+    """Objects in a dict. Threads of one process may share it; it cannot travel to another process."""
+
+    def __init__(self, *, has_staging: bool = False, now: Callable[[], float] | None = None) -> None:
+        """``now`` is the store's clock; without one, each change of an object counts as one second."""
+        self._has_staging = has_staging
+        self._objects: dict[str, tuple[bytes, float]] = {}
+        self._staging: set[str] = set()
+        self._lock = threading.Lock()
+        self._ticks = 0.0
+        self._now = now or self._tick
+
+    url = "memory:"
+
+    @property
+    def has_staging(self) -> bool:
+        return self._has_staging
+
+    async def get(self, path: str) -> bytes:
+        await anyio.lowlevel.checkpoint()
+        with self._lock:
+            try:
+                return self._objects[check_path(path)][0]
+            except KeyError:
+                raise NotFound(f"{path} does not exist") from None
+
+    async def put(self, path: str, data: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        with self._lock:
+            self._objects[check_path(path)] = (bytes(data), self._now())
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._create(path, data)
+
+    async def list(self, directory: str) -> AsyncIterator[Entry]:
+        await anyio.lowlevel.checkpoint()
+        prefix = check_path(directory) + "/" if directory else ""
+        with self._lock:
+            found = sorted((path, *stored) for path, stored in self._objects.items() if path.startswith(prefix))
+        for path, data, modified in found:
+            yield Entry(path, len(data), modified)
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        await anyio.lowlevel.checkpoint()
+        with self._lock:
+            for path in paths:
+                self._objects.pop(check_path(path), None)
+
+    def new_file(self, path: str, *, staging: str) -> NewFile:
+        if self._has_staging:
+            self._check_staging(staging)
+        return _MemoryFile(self, check_path(path), staging)
+
+    async def open_staging(self, directory: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._staging.add(check_path(directory))
+
+    async def close_staging(self, directory: str) -> None:
+        await anyio.lowlevel.checkpoint()
+        self._staging.discard(check_path(directory))
+
+    def _publish(self, path: str, data: bytes, staging: str) -> None:
+        if self._has_staging:
+            self._check_staging(staging)
+        self._create(path, data)
+
+    def _create(self, path: str, data: bytes) -> None:
+        with self._lock:
+            if check_path(path) in self._objects:
+                raise AlreadyExists(f"{path} exists")
+            self._objects[path] = (bytes(data), self._now())
+
+    def _check_staging(self, staging: str) -> None:
+        if staging not in self._staging:
+            raise NotFound(f"staging directory {staging} does not exist, or was closed")
+
+    def _tick(self) -> float:
+        self._ticks += 1.0
+        return self._ticks
+
+    def __repr__(self) -> str:
+        return f"<MemoryBackend {len(self._objects)} objects>"
+
+
+class _MemoryFile:
+    def __init__(self, backend: MemoryBackend, path: str, staging: str) -> None:
+        self._backend = backend
+        self._path = path
+        self._staging = staging
+        self._bytes = io.BytesIO()
+
+    @property
+    def sink(self) -> BinaryIO:
+        return self._bytes
+
+    def publish(self) -> None:
+        self._backend._publish(self._path, self._bytes.getvalue(), self._staging)
+
+    def abandon(self) -> None:
+        self._bytes = io.BytesIO()

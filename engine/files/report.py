@@ -1,0 +1,62 @@
+"""What a finished task attempt sends back: the files it published and the names it did not use."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.entry import DataFile
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskReport:
+    """Proof of one finished task attempt. Only the reports that the engine calls winners are committed.
+
+    ``encode`` and ``decode`` carry it through engines whose results are columns of bytes.
+    """
+
+    instant: str
+    task: int
+    attempt: int
+    files: tuple[DataFile, ...]
+    unused: tuple[str, ...] = ()
+    """Paths that were marked ahead of need and never written: nothing will appear there."""
+    marker_wait_s: float = 0.0
+    """Seconds that the task stood still for markers."""
+    seconds: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def encode(self) -> bytes:
+        packed: bytes = msgpack.packb(
+            {
+                "format": FORMAT,
+                "instant": self.instant,
+                "task": self.task,
+                "attempt": self.attempt,
+                "files": [[file.partition, file.name, file.rows, file.bytes] for file in self.files],
+                "unused": list(self.unused),
+                "marker_wait_s": self.marker_wait_s,
+                "seconds": self.seconds,
+            }
+        )
+        return packed
+
+    @classmethod
+    def decode(cls, data: bytes) -> "TaskReport":
+        """Raises InvalidRequest for bytes that ``encode`` of this release did not write."""
+        try:
+            fields: dict[str, Any] = msgpack.unpackb(data)
+            if fields.pop("format") != FORMAT:
+                raise ValueError("another format")
+            files = tuple(DataFile(*file) for file in fields.pop("files"))
+            return cls(files=files, unused=tuple(fields.pop("unused")), **fields)
+        except (ValueError, KeyError, TypeError, AttributeError, msgpack.UnpackException) as error:
+            raise InvalidRequest(
+                f"no task report of this release: {error!r}; install one release everywhere"
+            ) from error

@@ -1,0 +1,34 @@
+"""What travels from the job to its tasks."""
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from tallymark.engine.settings import MarkerKind, TaskSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """Where a task reaches the job's service, and the secret that opens that job there and nothing else."""
+
+    host: str
+    port: int
+    job_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTicket:
+    """All that a task needs to write files of one job, in any process. Picklable; holds no credentials of storage."""
+
+    url: str
+    """The table's base path, as ``open_backend`` takes it."""
+    instant: str
+    schema: pa.Schema
+    """What every batch is cast to."""
+    partition_by: tuple[str, ...]
+    staging: str
+    """The instant's staging directory, relative to the base path."""
+    marker_kind: MarkerKind
+    service: ServiceAddress | None
+    """None where tasks put their own, direct markers."""
+    settings: TaskSettings

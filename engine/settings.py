@@ -1,0 +1,159 @@
+"""Every limit, timeout and default in one place, each with its reason. Values only: frozen, checked when made."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tallymark.engine.errors import InvalidRequest
+
+MarkerKind = Literal["batched", "direct"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerSettings:
+    """How markers reach storage. Hudi's keys for the same things stand in brackets."""
+
+    kind: MarkerKind = "batched"
+    """``batched``: many markers in one segment. ``direct``: one object a marker, without a service.
+    [hoodie.write.markers.type]"""
+    interval_s: float | Literal["auto"] = "auto"
+    """The least time between the starts of two flushes of one marker directory. ``auto`` is a quarter of the measured
+    put time: a mean ack of at most 1.125 puts for at most 4 flushes begun in one put's time.
+    [hoodie.markers.timeline_server_based.batch.interval_ms]"""
+    worker_count: int = 20
+    """Flushes in flight at most: enough for ``auto`` when a put takes five times its mean.
+    [hoodie.markers.timeline_server_based.batch.num_threads]"""
+    queue_limit: int = 100_000
+    """Markers waiting or in flight at most, a directory: about 20 MB. Further requests are refused as Overloaded."""
+    flush_timeout_s: float = 30.0
+    """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile."""
+    flush_attempt_count: int = 4
+    """Puts of one segment before its requests fail. A repeat has the same name and bytes, so it cannot do harm."""
+    load_concurrency: int = 32
+    """Segments read at once when a directory is loaded: keeps a round trip of 100 ms from adding up."""
+
+    def __post_init__(self) -> None:
+        _check(self.kind in ("batched", "direct"), "kind", self.kind, "is 'batched' or 'direct'")
+        _check(
+            self.interval_s == "auto" or (isinstance(self.interval_s, int | float) and self.interval_s >= 0),
+            "interval_s",
+            self.interval_s,
+            "is 'auto' or a number of seconds, 0 or more",
+        )
+        _check_at_least(1, "worker_count", self.worker_count)
+        _check_at_least(1, "queue_limit", self.queue_limit)
+        _check_above_zero("flush_timeout_s", self.flush_timeout_s)
+        _check_at_least(1, "flush_attempt_count", self.flush_attempt_count)
+        _check_at_least(1, "load_concurrency", self.load_concurrency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseSettings:
+    """How a writer shows that it lives, and when it is taken for dead.
+
+    Hudi: hoodie.client.heartbeat.interval_in_ms (60 s) and .tolerable.misses (10).
+    """
+
+    beat_interval_s: float = 10.0
+    """Time between two beats: one small put each, and one read of the commit log's tail."""
+    expiry_s: float = 120.0
+    """A beat this much older than a fresh one means a dead writer. Twelve missed beats outlast a store's bad minute and
+    a long pause of the process; until then a crashed writer on another host delays nobody, its files merely wait."""
+
+    def __post_init__(self) -> None:
+        _check_above_zero("beat_interval_s", self.beat_interval_s)
+        _check(self.expiry_s >= 4 * self.beat_interval_s, "expiry_s", self.expiry_s, "is at least four beat intervals")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSettings:
+    """How a task writes its files. Travels to tasks in the ticket."""
+
+    max_file_bytes: int = 120 * 1024 * 1024
+    """A file is finished when it has grown to this. The last row group may carry it beyond by one buffer.
+    [hoodie.parquet.max.file.size, same default]"""
+    row_group_bytes: int = 64 * 1024 * 1024
+    """Arrow bytes of one partition that are gathered before they are encoded: large enough for good encodings."""
+    buffer_bytes: int = 256 * 1024 * 1024
+    """Arrow bytes that a task gathers for all its partitions; beyond, the fullest partition is encoded early."""
+    open_file_count: int = 500
+    """Files that a task keeps open; beyond, the one that waited longest is finished. Half of the usual 1,024."""
+    compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] = "zstd"
+    """Parquet codec: zstd files are a third smaller than snappy's for a few percent of CPU."""
+    marker_wait_s: float = 60.0
+    """How long a task waits for a marker's ack, reconnecting as needed, before it fails."""
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, "max_file_bytes", self.max_file_bytes)
+        _check_at_least(1, "row_group_bytes", self.row_group_bytes)
+        _check_at_least(1, "buffer_bytes", self.buffer_bytes)
+        _check_at_least(1, "open_file_count", self.open_file_count)
+        _check(
+            self.compression in ("zstd", "snappy", "lz4", "gzip", "none"),
+            "compression",
+            self.compression,
+            "is one of zstd, snappy, lz4, gzip, none",
+        )
+        _check_above_zero("marker_wait_s", self.marker_wait_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceSettings:
+    """The server in the driver that tasks ask for markers."""
+
+    host: str = "127.0.0.1"
+    """The address to listen on. Never all interfaces by default: the peers of a job are known."""
+    advertised_host: str | None = None
+    """What tasks connect to where it is not ``host``: behind NAT or a Kubernetes service."""
+    port: int = 0
+    """0 takes any free port."""
+    connection_count: int = 4096
+    """Connections at most; one executor process needs one."""
+    frame_bytes: int = 1 << 20
+    """The largest frame: 1 MiB holds about 8,000 names."""
+    handshake_bytes: int = 1024
+    """The largest frame from a peer that has not authenticated itself."""
+    handshake_timeout_s: float = 5.0
+    """How long a peer may take to authenticate itself."""
+
+    def __post_init__(self) -> None:
+        _check(0 <= self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        _check(bool(self.host), "host", self.host, "is an address to listen on")
+        _check_at_least(1, "connection_count", self.connection_count)
+        _check_at_least(1024, "frame_bytes", self.frame_bytes)
+        _check_at_least(256, "handshake_bytes", self.handshake_bytes)
+        _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitSettings:
+    """How a job is decided, and how what it leaves is cleaned."""
+
+    decision_timeout_s: float = 120.0
+    """How long an entry of the log is fought for against silent storage before CommitUnknown."""
+    retry_pause_s: float = 0.5
+    """Pause before an unanswered request is repeated."""
+    concurrency: int = 32
+    """Bookkeeping requests in flight at once during commit, rollback and clean."""
+    zombie_after_s: float = 24 * 3600.0
+    """On object stores, how long a fence keeps the name of a lost task attempt before it is swept. A put that was begun
+    longer ago is taken for dead: stores close connections after minutes."""
+
+    def __post_init__(self) -> None:
+        _check_above_zero("decision_timeout_s", self.decision_timeout_s)
+        _check(self.retry_pause_s >= 0, "retry_pause_s", self.retry_pause_s, "is 0 or more")
+        _check_at_least(1, "concurrency", self.concurrency)
+        _check(self.zombie_after_s >= 0, "zombie_after_s", self.zombie_after_s, "is 0 or more")
+
+
+def _check(holds: bool, name: str, value: object, rule: str) -> None:
+    if not holds:
+        raise InvalidRequest(f"setting {name}={value!r}: {name} {rule}")
+
+
+def _check_at_least(least: int, name: str, value: object) -> None:
+    holds = isinstance(value, int) and not isinstance(value, bool) and value >= least
+    _check(holds, name, value, f"is a whole number, {least} or more")
+
+
+def _check_above_zero(name: str, value: object) -> None:
+    _check(isinstance(value, int | float) and value > 0, name, value, "is above zero")

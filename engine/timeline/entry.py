@@ -1,0 +1,166 @@
+"""One entry of the commit log, in memory and in bytes (format 1, msgpack).
+
+Owns: what an entry says, and its encoding. Does not own: where entries lie and who wins a number (``log``).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgpack
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.instant import parse_instant
+
+FORMAT = 1
+
+EntryKind = Literal["commit", "rollback"]
+Operation = Literal["append", "overwrite", "rollback"]
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A data file that a task has published."""
+
+    partition: str
+    """Partition path, such as ``year=2013/month=1``; empty for a table without partitions."""
+    name: str
+    """``<file id>_<write token>_<instant>.parquet``"""
+    rows: int
+    bytes: int
+
+    @property
+    def path(self) -> str:
+        return f"{self.partition}/{self.name}" if self.partition else self.name
+
+    @property
+    def file_id(self) -> str:
+        return self.name.partition("_")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an overwrite replaces: everything, or the named partitions."""
+
+    is_all: bool = False
+    partitions: frozenset[str] = frozenset()
+
+    def holds(self, partition: str) -> bool:
+        return self.is_all or partition in self.partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEntry:
+    """What one instant did to the table. The instant's first entry counts, any later one is void."""
+
+    kind: EntryKind
+    instant: str
+    nonce: str
+    """Random, to tell one's own entry from another's after a lost answer."""
+    base: int
+    """The position that the writer had read when it began."""
+    operation: Operation
+    scope: Scope | None = None
+    """What an overwrite replaced; None for an append or a rollback."""
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[DataFile, ...] = ()
+    """The committed files that this one replaces, as their own entries named them."""
+    fenced: tuple[str, ...] = ()
+    """Paths of zero-row files that occupy the names of lost task attempts."""
+    unknown: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What a newer release has put there."""
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    scope = entry.scope
+    return _packed(
+        {
+            "format": FORMAT,
+            "kind": entry.kind,
+            "instant": entry.instant,
+            "nonce": entry.nonce,
+            "base": entry.base,
+            "operation": entry.operation,
+            "scope": None if scope is None else {"all": scope.is_all, "partitions": sorted(scope.partitions)},
+            "added": [_encode_file(file) for file in entry.added],
+            "removed": [_encode_file(file) for file in entry.removed],
+            "fenced": list(entry.fenced),
+        }
+    )
+
+
+def decode_entry(data: bytes, *, source: str) -> LogEntry:
+    """The entry that ``encode_entry`` wrote. Raises CorruptObject, naming ``source``."""
+    fields = _unpacked(data, source)
+    if fields.pop("format", None) != FORMAT:
+        raise CorruptObject(f"{source} is not of log format {FORMAT}; it was written by another release of Tallymark")
+    try:
+        scope = fields.pop("scope")
+        entry = LogEntry(
+            kind=_one_of(fields.pop("kind"), "commit", "rollback"),
+            instant=_text(fields.pop("instant")),
+            nonce=_text(fields.pop("nonce")),
+            base=_count(fields.pop("base")),
+            operation=_one_of(fields.pop("operation"), "append", "overwrite", "rollback"),
+            scope=None if scope is None else Scope(bool(scope["all"]), frozenset(map(_text, scope["partitions"]))),
+            added=tuple(map(_decode_file, fields.pop("added"))),
+            removed=tuple(map(_decode_file, fields.pop("removed"))),
+            fenced=tuple(map(_text, fields.pop("fenced"))),
+            unknown=fields,
+        )
+        parse_instant(entry.instant)
+    except (KeyError, TypeError, ValueError, CorruptObject) as error:
+        raise CorruptObject(f"{source} is no log entry: {error!r}") from error
+    return entry
+
+
+def encode_pointer(nonce: str, body: str) -> bytes:
+    """An entry whose body is too large for one small object: it names the object that holds the body."""
+    return _packed({"format": FORMAT, "nonce": nonce, "body": body})
+
+
+def decode_pointer(data: bytes, *, source: str) -> str | None:
+    """The path of the body if these bytes are a pointer, else None."""
+    body = _unpacked(data, source).get("body")
+    return None if body is None else _text(body)
+
+
+def _encode_file(file: DataFile) -> list[object]:
+    return [file.partition, file.name, file.rows, file.bytes]
+
+
+def _decode_file(fields: list[Any]) -> DataFile:
+    partition, name, rows, size = fields[:4]
+    return DataFile(_text(partition), _text(name), _count(rows), _count(size))
+
+
+def _packed(fields: dict[str, object]) -> bytes:
+    packed: bytes = msgpack.packb(fields, use_bin_type=True)
+    return packed
+
+
+def _unpacked(data: bytes, source: str) -> dict[str, Any]:
+    try:
+        fields = msgpack.unpackb(data, raw=False, strict_map_key=True)
+    except (ValueError, msgpack.UnpackException) as error:
+        raise CorruptObject(f"{source} is no log entry: {error!r}") from error
+    if not isinstance(fields, dict):
+        raise CorruptObject(f"{source} is no log entry: not a map")
+    return fields
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
+
+
+def _count(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise TypeError(f"{value!r} is no count")
+    return value
+
+
+def _one_of(value: object, *allowed: Any) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{value!r} is none of {allowed}")
+    return value

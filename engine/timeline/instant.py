@@ -1,0 +1,31 @@
+"""Instant times: 17 digits, yyyyMMddHHmmssSSS in UTC, that name and order the actions on a table."""
+
+from datetime import UTC, datetime, timedelta
+
+from tallymark.engine.errors import CorruptObject
+
+FLOOR = "19700101000000000"
+"""The instant below all others. Readers of the Hudi format take files older than a timeline's first instant for
+committed; a commit at the floor leaves nothing older."""
+
+
+def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
+    """The instant of a moment, or one millisecond past ``after`` where the clock is behind it.
+
+    Only real clock times come out: readers drop an instant such as second 61 without a word.
+    """
+    return max(_digits(moment), _digits(parse_instant(after) + timedelta(milliseconds=1)))
+
+
+def parse_instant(instant: str) -> datetime:
+    """The moment of an instant. Raises CorruptObject for what is no real clock time."""
+    try:
+        if len(instant) == 17 and instant.isascii() and instant.isdigit():
+            return datetime.strptime(instant + "000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+    except ValueError:
+        pass
+    raise CorruptObject(f"{instant!r} is no instant: 17 digits of a UTC time, yyyyMMddHHmmssSSS")
+
+
+def _digits(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:17]
