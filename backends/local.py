@@ -107,7 +107,7 @@ class LocalBackend:
                 if left.stat().st_mtime < oldest:
                     left.unlink()
 
-    def _entries(self, directory: str) -> list[Entry]:
+    def _entries(self, directory: str) -> Sequence[Entry]:
         top = self._at(directory) if directory else self._root
         with _translated(directory):
             return sorted(self._walk(top), key=lambda entry: entry.path)
