@@ -20,7 +20,7 @@ TallymarkError
 └── BackendError            what storage answered (backends/errors.py)
 """
 
-from tallymark.backends.errors import TallymarkError
+from tallymark.backends.errors import TallymarkError as TallymarkError
 
 
 class TryAgain(TallymarkError):

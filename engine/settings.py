@@ -28,6 +28,8 @@ class MarkerSettings:
     """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile."""
     flush_attempt_count: int = 4
     """Puts of one segment before its requests fail. A repeat has the same name and bytes, so it cannot do harm."""
+    flush_retry_pause_s: float = 0.1
+    """Pause before the first repeat; before the n-th it is n times as long: room for a throttling store, no long wait."""
     load_concurrency: int = 32
     """Segments read at once when a directory is loaded: keeps a round trip of 100 ms from adding up."""
 
@@ -43,6 +45,7 @@ class MarkerSettings:
         _check_at_least(1, "queue_limit", self.queue_limit)
         _check_above_zero("flush_timeout_s", self.flush_timeout_s)
         _check_at_least(1, "flush_attempt_count", self.flush_attempt_count)
+        _check(self.flush_retry_pause_s >= 0, "flush_retry_pause_s", self.flush_retry_pause_s, "is 0 or more")
         _check_at_least(1, "load_concurrency", self.load_concurrency)
 
 

@@ -1,0 +1,30 @@
+"""The markers that share one flush, and those who wait for it."""
+
+import anyio
+
+from tallymark.engine.errors import TallymarkError
+from tallymark.engine.markers.name import MarkerName
+
+
+class MarkerBatch:
+    """Grows while it waits for its flush; then it is flushed whole and settled once, for all who wait."""
+
+    def __init__(self) -> None:
+        self.names: list[MarkerName] = []
+        self._settled = anyio.Event()
+        self._error: TallymarkError | None = None
+
+    def settle(self, error: TallymarkError | None = None) -> None:
+        """Let everybody know how it ended; without an error the batch is durable."""
+        assert not self._settled.is_set()
+        self._error = error
+        self._settled.set()
+
+    async def wait(self) -> None:
+        """Return once the batch is durable. Raises what it failed with."""
+        await self._settled.wait()
+        if self._error is not None:
+            raise type(self._error)(*self._error.args) from self._error
+
+    def __repr__(self) -> str:
+        return f"<MarkerBatch {len(self.names)} names{' settled' if self._settled.is_set() else ''}>"

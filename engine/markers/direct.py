@@ -1,0 +1,49 @@
+"""Direct markers: one empty object each, put by whoever writes the data file. No service is needed."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from tallymark.backends.contract import Backend
+from tallymark.engine.concurrently import concurrently
+from tallymark.engine.markers.flush import flush
+from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.settings import MarkerSettings
+
+
+async def put_direct(backend: Backend, folder: str, names: Sequence[MarkerName], settings: MarkerSettings) -> int:
+    """Return once each name is an object that survives a crash; the value is the number of puts.
+
+    Raises:
+        FlushFailed: at least one is not. Asking again for all of them is safe.
+    """
+    puts = 0
+
+    async def put(name: MarkerName) -> None:
+        nonlocal puts
+        puts += await flush(backend, f"{folder}/{name}", b"", settings)
+
+    await concurrently(put, names, limit=settings.worker_count)
+    return puts
+
+
+async def create_direct(
+    backend: Backend,
+    instant: str,
+    paths: Sequence[str],
+    check_open: Callable[[], Awaitable[None]],
+    *,
+    settings: MarkerSettings | None = None,
+) -> None:
+    """Mark data files before they are begun, without a service: return once the files may be begun.
+
+    ``check_open`` is asked after the puts: a marker that came too late for the job's own reading of the markers is
+    refused, and so its data file never comes to be.
+
+    Raises:
+        Sealed: the instant takes no more markers.
+        RolledBack: it was rolled back.
+        FlushFailed: storage did not take a marker.
+    """
+    names = [MarkerName.of(path) for path in paths]
+    await put_direct(backend, marker_folder(instant), names, settings or MarkerSettings(kind="direct"))
+    await check_open()

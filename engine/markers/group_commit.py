@@ -1,0 +1,42 @@
+"""Carry a directory's markers to storage: one flush for all who wait."""
+
+import anyio
+
+from tallymark.engine.errors import Closed, TallymarkError
+from tallymark.engine.markers.batch import MarkerBatch
+from tallymark.engine.markers.directory import MarkerDirectory
+
+
+async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None:
+    """Flush what waits until cancelled; then nobody is left waiting."""
+    free = anyio.Semaphore(worker_count)
+    try:
+        async with anyio.create_task_group() as workers:
+            while True:
+                await directory.queue.gather()
+                await anyio.sleep(directory.pace.delay_s(anyio.current_time()))
+                await free.acquire()
+                batch = directory.queue.take()
+                if batch is None:
+                    free.release()
+                    continue
+                directory.pace.started(anyio.current_time())
+                workers.start_soon(_carry, directory, batch, free)
+    finally:
+        directory.end(Closed("the marker engine was closed"))
+
+
+async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Semaphore) -> None:
+    started = anyio.current_time()
+    try:
+        await directory.flush(batch)  # durable
+    except TallymarkError as error:
+        directory.abandon(batch, error)  # nobody was told otherwise
+    except BaseException:
+        directory.abandon(batch, Closed("the marker engine was closed during the flush"))
+        raise
+    else:
+        directory.pace.measured(anyio.current_time() - started)
+        directory.complete(batch)  # then visible, then answered
+    finally:
+        free.release()

@@ -1,0 +1,84 @@
+"""Marker segments: the objects of a marker directory, their names and their bytes. Bytes in, values out.
+
+The format is that of Hudi's timeline-server-based markers, so that Hudi's own rollback reads it: below
+``.hoodie/.temp/<instant>/`` a file ``MARKERS.type`` and files ``MARKERS<n>``, UTF-8, one marker a line, each line
+ended by a newline. A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one life of
+one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used twice.
+Direct markers are empty objects ``[<partition path>/]<data file>.marker.<IO>`` in the same folder.
+"""
+
+import re
+
+from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.markers.name import MarkerName
+
+TYPE_FILE = "MARKERS.type"
+BATCHED_TYPE = b"TIMELINE_SERVER_BASED"
+DIRECT_TYPE = b"DIRECT"
+
+SEQUENCE_BITS = 20
+INCARNATION_COUNT = 1 << (31 - SEQUENCE_BITS)  # Hudi's server parses the number as a signed 32-bit integer
+
+_SEGMENT = re.compile(r"MARKERS(\d+)")
+_CLAIM = re.compile(r"SERVER(\d+)")
+_INSTANT = re.compile(r"[0-9A-Za-z_-]+")
+
+
+def marker_folder(instant: str) -> str:
+    """The marker directory of an instant, relative to the table's base path. Raises InvalidRequest."""
+    if not _INSTANT.fullmatch(instant):
+        raise InvalidRequest(f"instant {instant!r} may hold letters, digits, '-' and '_' only; 17 digits are usual")
+    return f".hoodie/.temp/{instant}"
+
+
+def segment_name(incarnation: int, sequence: int) -> str:
+    assert 0 <= incarnation < INCARNATION_COUNT
+    assert 0 <= sequence < 1 << SEQUENCE_BITS
+    return f"MARKERS{incarnation << SEQUENCE_BITS | sequence}"
+
+
+def claim_name(incarnation: int) -> str:
+    return f"SERVER{incarnation}"
+
+
+def incarnation_of(file_name: str) -> int | None:
+    """The incarnation that a file of a marker directory belongs to; None for a file of no incarnation."""
+    if claim := _CLAIM.fullmatch(file_name):
+        return int(claim[1])
+    if segment := _SEGMENT.fullmatch(file_name):
+        return int(segment[1]) >> SEQUENCE_BITS
+    return None
+
+
+def is_segment(file_name: str) -> bool:
+    return _SEGMENT.fullmatch(file_name) is not None
+
+
+def encode_segment(names: list[MarkerName]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode("utf-8")
+
+
+def decode_segment(data: bytes, *, source: str) -> list[MarkerName]:
+    """The names of a segment. An unfinished last line is of a put that was never acked: it does not count.
+
+    Raises:
+        CorruptObject: a finished line is no marker name. Markers that cannot be read are never taken for none.
+    """
+    whole, _, _ = data.rpartition(b"\n")
+    try:
+        return [MarkerName.parse(line) for line in whole.decode("utf-8").split("\n")] if whole else []
+    except (UnicodeDecodeError, CorruptObject) as error:
+        raise CorruptObject(f"{source} is no marker segment: {error}") from error
+
+
+def read_marker_type(data: bytes | None) -> bytes | None:
+    """What MARKERS.type says: BATCHED_TYPE, DIRECT_TYPE, or None where it is absent or empty.
+
+    Raises:
+        CorruptObject: it says something else.
+    """
+    if not data:
+        return None
+    if data not in (BATCHED_TYPE, DIRECT_TYPE):
+        raise CorruptObject(f"{TYPE_FILE} holds {data[:40]!r}, neither {BATCHED_TYPE!r} nor {DIRECT_TYPE!r}")
+    return data

@@ -1,0 +1,46 @@
+"""Readings of the marker engine."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerStatistics:
+    """A moment of the engine, over all its directories."""
+
+    waiting: int
+    """Markers that wait for a flush."""
+    inflight: int
+    """Markers in a flush."""
+    durable: int
+    """Markers known to be durable."""
+    requests: int
+    refusals: int
+    """Requests refused: over a limit, sealed, closed."""
+    batches_flushed: int
+    batches_failed: int
+    largest_batch: int
+    """Markers in the largest batch flushed."""
+    puts: int
+    """Puts of segments or direct markers, repeats included."""
+    put_bytes: int
+    put_s: float | None
+    """Measured mean time of a flush; None before the first."""
+    interval_s: float
+    """The least time between the starts of two flushes, as it stands now; the largest among the directories."""
+
+
+class MarkerCounts:
+    """What one directory counts; a plain sum is made of them on request."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.refusals = 0
+        self.batches_flushed = 0
+        self.batches_failed = 0
+        self.largest_batch = 0
+        self.puts = 0
+        self.put_bytes = 0
+
+    def flushed(self, size: int) -> None:
+        self.batches_flushed += 1
+        self.largest_batch = max(self.largest_batch, size)
