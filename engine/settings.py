@@ -29,7 +29,7 @@ class MarkerSettings:
     flush_attempt_count: int = 4
     """Puts of one segment before its requests fail. A repeat has the same name and bytes, so it cannot do harm."""
     flush_retry_pause_s: float = 0.1
-    """Pause before the first repeat; before the n-th it is n times as long: room for a throttling store, no long wait."""
+    """Pause before the first repeat; before the n-th it is n times as long. Room for a store that throttles."""
     load_concurrency: int = 32
     """Segments read at once when a directory is loaded: keeps a round trip of 100 ms from adding up."""
 

@@ -2,8 +2,9 @@
 
 The format is that of Hudi's timeline-server-based markers, so that Hudi's own rollback reads it: below
 ``.hoodie/.temp/<instant>/`` a file ``MARKERS.type`` and files ``MARKERS<n>``, UTF-8, one marker a line, each line
-ended by a newline. A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one life of
-one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used twice.
+ended by a newline. A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one
+life of one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used
+twice.
 Direct markers are empty objects ``[<partition path>/]<data file>.marker.<IO>`` in the same folder.
 """
 
