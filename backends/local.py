@@ -75,8 +75,12 @@ class LocalBackend:
         return self._root / check_path(path)
 
     def _get(self, path: str) -> bytes:
+        target = self._at(path)
         with _translated(path):
-            return self._at(path).read_bytes()
+            data = target.read_bytes()
+            # Another's link is visible before its directory is synced: nobody may act on what a crash can take back.
+            _sync_directory(target.parent)
+            return data
 
     def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
         target = self._at(path)
