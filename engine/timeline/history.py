@@ -1,0 +1,62 @@
+"""What a commit log says, entry by entry: pure, and the same for everybody who has read as far."""
+
+from collections.abc import Iterator
+
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+
+
+class History:
+    """The entries from the first to ``head``, and what follows from them. An instant's first entry counts."""
+
+    def __init__(self) -> None:
+        self._entries: list[LogEntry] = []
+        self._decided: dict[str, int] = {}
+        self._files: dict[str, DataFile] = {}
+        self._partitions: dict[str, int] = {}
+
+    @property
+    def head(self) -> int:
+        """The number of the newest entry; 0 before the first."""
+        return len(self._entries)
+
+    def apply(self, entry: LogEntry) -> None:
+        """Take in the entry at ``head + 1``."""
+        self._entries.append(entry)
+        if entry.instant in self._decided:
+            return
+        self._decided[entry.instant] = self.head
+        if entry.kind == "commit":
+            for file in entry.removed:
+                self._files.pop(file.path, None)
+            for file in entry.added:
+                self._files[file.path] = file
+                self._partitions.setdefault(file.partition, self.head)
+
+    def entry(self, position: int) -> LogEntry:
+        return self._entries[position - 1]
+
+    def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
+        """The entries that count, beyond a position, in order, with their positions."""
+        for number in range(position + 1, self.head + 1):
+            entry = self.entry(number)
+            if self._decided[entry.instant] == number:
+                yield number, entry
+
+    def decision(self, instant: str) -> tuple[int, LogEntry] | None:
+        """The position and entry that decided an instant; None while it is open."""
+        number = self._decided.get(instant)
+        return None if number is None else (number, self.entry(number))
+
+    @property
+    def newest_instant(self) -> str | None:
+        return max(self._decided, default=None)
+
+    @property
+    def files(self) -> tuple[DataFile, ...]:
+        """The live files, sorted by path."""
+        return tuple(self._files[path] for path in sorted(self._files))
+
+    def new_partitions(self, position: int) -> frozenset[str]:
+        """The partitions that got their first file ever at this position."""
+        entry = self.entry(position)
+        return frozenset(file.partition for file in entry.added if self._partitions.get(file.partition) == position)

@@ -1,0 +1,71 @@
+"""A writer's right not to be rolled back, and the beats that renew it.
+
+Time only ever decides whether somebody starts a rollback, never whether something is committed: that is the log's.
+"""
+
+import logging
+
+import anyio
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import BackendError
+from tallymark.engine.errors import RolledBack
+from tallymark.engine.settings import LeaseSettings
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import CommitLog
+
+BEAT_FOLDER = ".hoodie/.tallymark/beat"
+
+logger = logging.getLogger(__name__)
+
+
+class Lease:
+    """The lease of one instant, kept by the process that writes it."""
+
+    def __init__(self, backend: Backend, instant: str, log: CommitLog, settings: LeaseSettings) -> None:
+        self._backend = backend
+        self._instant = instant
+        self._log = log
+        self._settings = settings
+        self._last_beat = float("-inf")
+
+    @property
+    def path(self) -> str:
+        return beat_path(self._instant)
+
+    async def beat(self) -> None:
+        """Renew the lease, and learn whether it was in vain. Raises RolledBack."""
+        begun = anyio.current_time()
+        await self._backend.put(self.path, b"")
+        self._refuse_if_over(await self._log.refresh())
+        self._last_beat = begun
+
+    async def keep(self) -> None:
+        """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease."""
+        while True:
+            await anyio.sleep(self._settings.beat_interval_s)
+            try:
+                await self.beat()
+            except BackendError as error:
+                logger.warning("beat.missed instant=%s error=%s", self._instant, error)
+
+    async def check_open(self) -> None:
+        """Return if nobody can have begun to roll this instant back, or the log says that nobody did.
+
+        Raises:
+            RolledBack: somebody did.
+        """
+        if anyio.current_time() - self._last_beat >= self._settings.expiry_s / 2:
+            self._refuse_if_over(await self._log.refresh())
+
+    def _refuse_if_over(self, history: History) -> None:
+        decision = history.decision(self._instant)
+        if decision is not None and decision[1].kind == "rollback":
+            raise RolledBack(
+                f"instant {self._instant} was rolled back at position {decision[0]} by another writer, who saw no beat "
+                f"of this one for {self._settings.expiry_s} s; write again"
+            )
+
+
+def beat_path(instant: str) -> str:
+    return f"{BEAT_FOLDER}/{instant}"

@@ -1,0 +1,50 @@
+"""The reservation of an instant: ``.hoodie/.tallymark/open/<T>``, put if absent before anything else is promised.
+
+It stands until all that its writer left has been dealt with; a table at rest has none.
+"""
+
+from dataclasses import dataclass
+
+import msgpack
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.settings import MarkerKind
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+OPEN_FOLDER = ".hoodie/.tallymark/open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """Who has an instant, and how its markers are kept. The winner of the put is the only author of this content."""
+
+    instant: str
+    nonce: str
+    writer: WriterIdentity
+    marker_kind: MarkerKind
+    operation: str
+
+    @property
+    def path(self) -> str:
+        return f"{OPEN_FOLDER}/{self.instant}"
+
+    def encode(self) -> bytes:
+        packed: bytes = msgpack.packb(
+            {
+                "instant": self.instant,
+                "nonce": self.nonce,
+                "writer": self.writer.fields(),
+                "marker_kind": self.marker_kind,
+                "operation": self.operation,
+            }
+        )
+        return packed
+
+    @classmethod
+    def decode(cls, data: bytes, *, source: str) -> "Reservation":
+        try:
+            fields = msgpack.unpackb(data)
+            fields["writer"] = WriterIdentity(**fields["writer"])
+            return cls(**fields)
+        except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
+            raise CorruptObject(f"{source} is no reservation: {error!r}") from error

@@ -1,0 +1,63 @@
+"""Which process a writer is, so that another on the same machine can tell at once that it is gone."""
+
+import os
+import socket
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterIdentity:
+    """A process of one boot of one machine. Where a fact cannot be had, it is None, and only the lease tells."""
+
+    host: str
+    boot_id: str | None
+    pid_namespace: str | None
+    """Two containers of one machine share the boot, and neither sees the other's processes."""
+    pid: int
+    started: str | None
+    """Start time of the process in clock ticks since boot: process ids are used again."""
+
+    @classmethod
+    def here(cls) -> "WriterIdentity":
+        return cls(
+            host=socket.gethostname(),
+            boot_id=_text("/proc/sys/kernel/random/boot_id"),
+            pid_namespace=_link("/proc/self/ns/pid"),
+            pid=os.getpid(),
+            started=_started(os.getpid()),
+        )
+
+    def is_gone(self, *, seen_from: "WriterIdentity") -> bool:
+        """True if this process certainly has ended: same machine, same boot, and nobody there by that id."""
+        mine = (self.host, self.boot_id, self.pid_namespace)
+        if None in mine or self.started is None or mine != (seen_from.host, seen_from.boot_id, seen_from.pid_namespace):
+            return False
+        return _started(self.pid) != self.started
+
+    def fields(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _started(pid: int) -> str | None:
+    """Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. A zombie process is gone."""
+    stat = _text(f"/proc/{pid}/stat")
+    if stat is None:
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in ("Z", "X") else fields[19]
+
+
+def _text(path: str) -> str | None:
+    try:
+        return Path(path).read_text("ascii", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _link(path: str) -> str | None:
+    try:
+        return str(Path(path).readlink())
+    except OSError:
+        return None
