@@ -117,6 +117,10 @@ class ServiceSettings:
     """The largest frame from a peer that has not authenticated itself."""
     handshake_timeout_s: float = 5.0
     """How long a peer may take to authenticate itself."""
+    inflight_count: int = 64
+    """Requests of one connection in flight at most; beyond, the service stops reading from it."""
+    send_timeout_s: float = 30.0
+    """How long a peer may take to receive an answer before it is given up: it does not read, or is gone."""
 
     def __post_init__(self) -> None:
         _check(0 <= self.port <= 65535, "port", self.port, "is between 0 and 65535")
@@ -125,6 +129,8 @@ class ServiceSettings:
         _check_at_least(1024, "frame_bytes", self.frame_bytes)
         _check_at_least(256, "handshake_bytes", self.handshake_bytes)
         _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+        _check_at_least(1, "inflight_count", self.inflight_count)
+        _check_above_zero("send_timeout_s", self.send_timeout_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

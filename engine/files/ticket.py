@@ -1,19 +1,11 @@
 """What travels from the job to its tasks."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
-    """Where a task reaches the job's service, and the secret that opens that job there and nothing else."""
-
-    host: str
-    port: int
-    job_key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
