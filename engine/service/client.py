@@ -1,0 +1,161 @@
+"""The blocking client with which tasks ask the driver's service for markers, from any thread of any process."""
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Self
+
+from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.conversation import Ask
+from tallymark.engine.service.line import DIAL_TIMEOUT_S, Line
+
+_GRACE_S = 2 * DIAL_TIMEOUT_S
+
+
+def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "MarkerClient":
+    """This process's client of one job; the same for every task of the job that runs here.
+
+    With the first task of a new job the clients of other jobs give up their connections unless somebody waits for an
+    answer there. In a forked child everything begins anew.
+    """
+    return _clients.get(address, instant, wait_s)
+
+
+class MarkerClient:
+    """Asks for the markers of one job over one connection, made with the first ask and again whenever it is lost."""
+
+    def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float) -> None:
+        """``wait_s`` bounds the wait for each answer, in seconds, all attempts together."""
+        self._address = address
+        self._instant = instant
+        self._wait_s = wait_s
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._line: Line | None = None
+
+    def ask(self, paths: Sequence[str], io: str = "CREATE") -> Future[None]:
+        """Ask for a marker of each data file; returns at once, from any thread.
+
+        The future settles within ``wait_s``. It has a result when all markers survive a crash; otherwise none of the
+        files may be written, and its error is one of
+
+            ServiceUnavailable   no answer in time: the message names the address and what to check
+            InvalidRequest       a path is refused
+            NotAuthenticated     the key, or the release, is not the driver's
+            FlushFailed          storage did not take the markers; ask again
+            Sealed, RolledBack, Closed   the job is over
+
+        It cannot be cancelled. Asking again for the same markers is safe.
+        """
+        ask = Ask(tuple(paths), io, time.monotonic() + self._wait_s)
+        if problem := _broken_rule(paths, io):
+            ask.future.set_exception(InvalidRequest(problem))
+        elif not ask.paths:
+            ask.future.set_result(None)
+        else:
+            self._put(ask)
+        return ask.future
+
+    def create(self, paths: Sequence[str], io: str = "CREATE") -> None:
+        """When this returns, the markers of all paths survive a crash. Raises what the future of ``ask`` would."""
+        future = self.ask(paths, io)
+        try:
+            future.result(self._wait_s + _GRACE_S)
+        except TimeoutError as error:
+            raise ServiceUnavailable(
+                f"no answer within {self._wait_s + _GRACE_S:g} s, not even about {self._address.host}: "
+                "check that this machine can resolve that name"
+            ) from error
+
+    def close(self) -> None:
+        """Give up the connection; who still waits for an answer gets Closed. A later ask opens another."""
+        with self._lock:
+            line, self._line = self._line, None
+        if line is not None:
+            line.hang_up()
+
+    def close_if_idle(self) -> bool:
+        """Give up the connection and return True, or return False: somebody waits for an answer."""
+        with self._lock:
+            if self._line is not None and not self._line.hang_up_if_idle():
+                return False
+            self._line = None
+            return True
+
+    def drop_after_fork(self) -> None:
+        """In a forked child, which has no use for its parent's clients: close the copies of their descriptors."""
+        if self._line is not None:
+            self._line.drop_after_fork()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _put(self, ask: Ask) -> None:
+        if os.getpid() != self._process:
+            raise InvalidRequest(
+                f"a marker client of process {self._process} is used in {os.getpid()}; take one with client_for() there"
+            )
+        with self._lock:
+            while self._line is None or not self._line.put(ask):
+                self._line = Line(
+                    self._address, self._instant, wait_s=self._wait_s, jitter=secrets.SystemRandom().random
+                )
+                self._line.start()
+
+
+class _Clients:
+    """The clients of this process. The one piece of state that outlives a task: a connection is dear, a task short."""
+
+    def __init__(self) -> None:
+        self._start_over()
+
+    def get(self, address: ServiceAddress, instant: str, wait_s: float) -> MarkerClient:
+        key = (os.getpid(), address, instant, wait_s)
+        with self._lock:
+            if key not in self._clients:
+                self._close_idle()
+                self._clients[key] = MarkerClient(address, instant, wait_s=wait_s)
+            return self._clients[key]
+
+    def forget_parent(self) -> None:
+        """In a forked child: another thread of the parent may have held any lock, and the sockets are the parent's."""
+        inherited = list(self._clients.values())
+        self._start_over()
+        for client in inherited:
+            client.drop_after_fork()
+
+    def _start_over(self) -> None:
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[int, ServiceAddress, str, float], MarkerClient] = {}
+
+    def _close_idle(self) -> None:
+        for key, client in list(self._clients.items()):
+            if client.close_if_idle():
+                del self._clients[key]
+
+
+_clients = _Clients()
+os.register_at_fork(after_in_child=_clients.forget_parent)
+
+
+def _broken_rule(paths: Sequence[str], io: str) -> str | None:
+    if isinstance(paths, str):
+        return f"marker paths {paths!r}: give a list of paths, not one text"
+    for text in (io, *paths):
+        try:
+            text.encode("utf-8")
+        except UnicodeEncodeError:
+            return f"marker path {text!r} is not valid Unicode; rename the file"
+        except AttributeError:
+            return f"marker path {text!r} is no text; give paths relative to the table, such as 'a/b.parquet'"
+    return None

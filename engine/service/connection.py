@@ -1,0 +1,157 @@
+"""One peer of the service, from its first byte to its last.
+
+Owns: the handshake's bounds, back-pressure, answers in any order, and that a peer's end is nobody else's trouble.
+Does not own: how markers are made durable (``create``), nor who may connect at all (``server``).
+"""
+
+import logging
+import secrets
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import SocketAttribute, SocketStream, TaskGroup
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
+from tallymark.engine.service.auth import NONCE_BYTES, ServerHandshake, Session
+from tallymark.engine.service.frame import FrameReader, encode_frame
+from tallymark.engine.service.tcp import tune
+from tallymark.engine.service.wire import (
+    WHOLE_CONNECTION,
+    Ack,
+    Answer,
+    CreateMarkers,
+    Refusal,
+    decode_request,
+    encode_answer,
+)
+from tallymark.engine.settings import ServiceSettings
+
+Create = Callable[[str, Sequence[str], str], Awaitable[None]]
+"""create(instant, paths, io) returns when the markers of all paths are durable, or raises a TallymarkError."""
+
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead, OSError)
+"""What a peer that left, was reset or does not read looks like."""
+
+_READ_BYTES = 65536
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ServiceCounts:
+    """What the connections of one service add up to."""
+
+    connections: int = 0
+    refused_connections: int = 0
+    requests: int = 0
+    inflight: int = 0
+    names: int = 0
+    refusals: int = 0
+
+
+class Connection:
+    """Serves one peer. Keeps a task for each request in flight, and none beyond ``serve``."""
+
+    def __init__(
+        self, stream: SocketStream, *, secret: bytes, settings: ServiceSettings, create: Create, counts: ServiceCounts
+    ) -> None:
+        self._stream = stream
+        self._settings = settings
+        self._create = create
+        self._counts = counts
+        self._handshake = ServerHandshake(
+            secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
+        )
+        self._reader = FrameReader(settings.handshake_bytes, setting="ServiceSettings.handshake_bytes")
+        self._read_bytes = settings.handshake_bytes
+        self._frames: deque[bytes] = deque()
+        self._slots = anyio.Semaphore(settings.inflight_count)
+        self._sending = anyio.Lock()
+
+    async def serve(self) -> None:
+        """Returns when the peer is gone or was sent away; the stream is closed then. Does not raise for any peer."""
+        async with self._stream:
+            try:
+                tune(self._stream.extra(SocketAttribute.raw_socket))  # noqa: S610  # no Django here
+                session = await self._authenticate()
+                if session is None:
+                    self._counts.refused_connections += 1
+                else:
+                    await self._serve_requests(session)
+            except GONE as error:
+                _log.debug("connection.lost reason=%r", error)
+
+    async def _authenticate(self) -> Session | None:
+        """The session, or None for a peer that has not shown the key of a job within the bounds."""
+        with anyio.move_on_after(self._settings.handshake_timeout_s):
+            try:
+                while self._handshake.session is None:
+                    reply = self._handshake.receive(await self._next_frame())
+                    await self._stream.send(encode_frame(reply))
+            except InvalidRequest as error:
+                _log.warning("connection.refused reason=%s", error)
+                await self._stream.send(encode_frame(encode_answer(Refusal(WHOLE_CONNECTION, error))))
+                return None
+            except GONE:
+                return None
+        return self._handshake.session
+
+    async def _serve_requests(self, session: Session) -> None:
+        self._reader.raise_limit(self._settings.frame_bytes, setting="ServiceSettings.frame_bytes")
+        self._read_bytes = _READ_BYTES
+        async with anyio.create_task_group() as tasks:
+            try:
+                await self._read_requests(session, tasks)
+            except InvalidRequest as error:
+                _log.warning("connection.closed instant=%s reason=%s", self._handshake.instant, error)
+                await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks)
+            except GONE as error:
+                _log.debug("connection.lost instant=%s reason=%r", self._handshake.instant, error)
+            tasks.cancel_scope.cancel()
+
+    async def _read_requests(self, session: Session, tasks: TaskGroup) -> None:
+        """While the limit of requests is in flight nothing is read, and the peer's sends come to a halt."""
+        while True:
+            request = decode_request(session.verify(await self._next_frame()))
+            await self._slots.acquire()
+            tasks.start_soon(self._answer, session, request, tasks)
+
+    async def _answer(self, session: Session, request: CreateMarkers, tasks: TaskGroup) -> None:
+        self._counts.requests += 1
+        self._counts.names += len(request.paths)
+        self._counts.inflight += 1
+        try:
+            await self._send_if_there(session, await self._carry_out(request), tasks)
+        finally:
+            self._counts.inflight -= 1
+            self._slots.release()
+
+    async def _carry_out(self, request: CreateMarkers) -> Answer:
+        try:
+            await self._create(self._handshake.instant, request.paths, request.io)
+        except TallymarkError as error:
+            self._counts.refusals += 1
+            return Refusal(request.id, error)
+        except Exception as error:
+            _log.exception("request.failed instant=%s", self._handshake.instant)
+            self._counts.refusals += 1
+            return Refusal(request.id, ServiceUnavailable(f"the service failed: {error!r}; its log says more"))
+        return Ack(request.id)
+
+    async def _send_if_there(self, session: Session, answer: Answer, tasks: TaskGroup) -> None:
+        """Send the answer, or end the connection: half a frame cannot be taken back."""
+        try:
+            with anyio.fail_after(self._settings.send_timeout_s):
+                async with self._sending:
+                    await self._stream.send(encode_frame(session.protect(encode_answer(answer))))
+        except (*GONE, TimeoutError) as error:
+            _log.info("connection.lost instant=%s reason=%r", self._handshake.instant, error)
+            tasks.cancel_scope.cancel()
+
+    async def _next_frame(self) -> bytes:
+        while not self._frames:
+            self._frames.extend(self._reader.feed(await self._stream.receive(self._read_bytes)))
+        return self._frames.popleft()

@@ -1,0 +1,56 @@
+"""Frames on a byte stream: a length of four bytes, big-endian, then as many bytes. Sans-I/O."""
+
+from tallymark.engine.errors import InvalidRequest
+
+LENGTH_BYTES = 4
+
+
+def encode_frame(body: bytes) -> bytes:
+    """The body with its length in front. The sender knows the receiver's limit; here only the format's is left."""
+    return len(body).to_bytes(LENGTH_BYTES, "big") + body
+
+
+class FrameReader:
+    """Cuts a stream of bytes into the frames that ``encode_frame`` made, however the bytes arrive.
+
+    Holds less than one frame of at most ``limit`` bytes between two calls.
+    """
+
+    def __init__(self, limit: int, *, setting: str) -> None:
+        """``setting`` is what an error tells people to change where ``limit`` is too low."""
+        self._limit = limit
+        self._setting = setting
+        self._buffer = bytearray()
+
+    def raise_limit(self, limit: int, *, setting: str) -> None:
+        """From the next frame on, take this much: the peer has shown who it is."""
+        self._limit, self._setting = limit, setting
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that these bytes complete.
+
+        Raises:
+            InvalidRequest: a frame is announced that is larger than the limit. Nothing of it is kept, and the stream
+                is of no use any more: where its next frame begins will not be learnt.
+        """
+        self._buffer += data
+        frames, start = [], 0
+        while (end := self._frame_end(start)) is not None:
+            frames.append(bytes(self._buffer[start + LENGTH_BYTES : end]))
+            start = end
+        del self._buffer[:start]
+        return frames
+
+    def _frame_end(self, start: int) -> int | None:
+        """Where the frame that begins at ``start`` ends, if it is all there."""
+        body = start + LENGTH_BYTES
+        if len(self._buffer) < body:
+            return None
+        size = int.from_bytes(self._buffer[start:body], "big")
+        if size > self._limit:
+            self._buffer.clear()
+            raise InvalidRequest(
+                f"a frame of {size} bytes: at most {self._limit} are taken ({self._setting}); "
+                "send less at once, or raise the setting"
+            )
+        return body + size if len(self._buffer) >= body + size else None

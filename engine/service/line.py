@@ -1,0 +1,179 @@
+"""A client's line to the service: the one daemon thread that dials, talks, and dials again.
+
+Owns: the thread, and when to try again. Does not own: what settles an ask (``conversation``), nor bytes (``call``).
+"""
+
+import contextlib
+import logging
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.call import Call, dial
+from tallymark.engine.service.conversation import Ask, Conversation
+
+DIAL_TIMEOUT_S = 5.0
+"""For one attempt to connect; then another begins."""
+PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
+"""Between two attempts, doubled from one to the next and spread by half of it either way."""
+
+_log = logging.getLogger(__name__)
+
+
+class Line:
+    """Settles every ask that ``put`` has taken, within its deadline.
+
+    A line ends once, by ``hang_up`` or by a fault of its own, and takes no asks after that.
+    """
+
+    def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float, jitter: Callable[[], float]) -> None:
+        """``wait_s`` is what the asks' deadlines were made with, for words. ``jitter`` is as of ``random.random``."""
+        self._address = address
+        self._instant = instant
+        self._wait_s = wait_s
+        self._jitter = jitter
+        self._conversation = Conversation(jitter)
+        self._call: Call | None = None
+        self._lock = threading.Lock()
+        self._inbox: list[Ask] = []
+        self._stop = threading.Event()
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
+        self._thread = threading.Thread(target=self._run, name=f"tallymark markers {instant}", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, ask: Ask) -> bool:
+        """Take the ask, or return False: the line has ended."""
+        with self._lock:
+            if self._stop.is_set():
+                return False
+            self._inbox.append(ask)
+            self._wake()
+            return True
+
+    def hang_up(self) -> None:
+        """End; who still waits gets Closed. On return the thread has ended, unless a name look-up holds it."""
+        with self._lock:
+            self._stop.set()
+            self._wake()
+        self._join()
+
+    def hang_up_if_idle(self) -> bool:
+        """End and return True, or return False: somebody waits for an answer."""
+        with self._lock:
+            if self._inbox or not self._conversation.is_idle:
+                return False
+            self._stop.set()
+            self._wake()
+        self._join()
+        return True
+
+    def drop_after_fork(self) -> None:
+        """In a forked child: close the child's copies of the descriptors. The parent's line goes on."""
+        if self._call is not None:
+            self._call.drop_after_fork()
+        self._wake_reader.close()
+        self._wake_writer.close()
+
+    def _run(self) -> None:
+        end: TallymarkError = Closed("the marker client was closed before the service had answered")
+        try:
+            self._serve()
+        except Exception as fault:
+            _log.exception("line.failed")
+            end = ServiceUnavailable(f"the marker client failed: {fault!r}; its log says more")
+        with self._lock:
+            self._stop.set()
+            self._wake_reader.close()
+            self._wake_writer.close()
+        self._take_inbox()
+        self._conversation.fail_all(end)
+
+    def _serve(self) -> None:
+        failures = 0
+        while self._await_asks():
+            try:
+                self._call = self._dial()
+                failures = 0
+                self._talk(self._call)
+            except InvalidRequest as error:
+                self._conversation.fail_all(error)
+            except (OSError, ServiceUnavailable) as problem:
+                _log.info("line.lost address=%s:%d reason=%r", self._address.host, self._address.port, problem)
+                self._conversation.lost(str(problem))
+                self._pause(failures)
+                failures += 1
+            finally:
+                self._hang_up_call()
+
+    def _await_asks(self) -> bool:
+        """Return True as soon as somebody waits for an answer, False when the line is to end."""
+        poll = select.poll()
+        poll.register(self._wake_reader, select.POLLIN)
+        while not self._stop.is_set():
+            self._listen_to_callers()
+            if not self._conversation.is_idle:
+                return True
+            poll.poll()
+        return False
+
+    def _dial(self) -> Call:
+        left_s = self._conversation.seconds_to_next(time.monotonic())
+        timeout_s = DIAL_TIMEOUT_S if left_s is None else min(DIAL_TIMEOUT_S, max(left_s, 0.01))
+        return dial(self._address, self._instant, timeout_s=timeout_s)
+
+    def _talk(self, call: Call) -> None:
+        while not self._stop.is_set():
+            self._listen_to_callers()
+            now = time.monotonic()
+            for request in self._conversation.take_requests(now, call.message_bytes):
+                call.say(request)
+            for answer in call.listen(self._wake_reader, self._conversation.seconds_to_next(now)):
+                self._conversation.receive(answer, time.monotonic())
+
+    def _listen_to_callers(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while len(self._wake_reader.recv(4096)) == 4096:
+                pass
+        self._take_inbox()
+        self._conversation.expire(time.monotonic(), self._no_answer)
+
+    def _take_inbox(self) -> None:
+        with self._lock:
+            for ask in self._inbox:
+                self._conversation.add(ask)
+            self._inbox.clear()
+
+    def _pause(self, failures: int) -> None:
+        """Before the next attempt, but not beyond the first deadline."""
+        pause_s = min(PAUSE_S_MIN * 2**failures, PAUSE_S_MAX) * (0.5 + self._jitter())
+        left_s = self._conversation.seconds_to_next(time.monotonic())
+        self._stop.wait(pause_s if left_s is None else min(pause_s, left_s))
+
+    def _hang_up_call(self) -> None:
+        if self._call is not None:
+            self._call.hang_up()
+            self._call = None
+
+    def _wake(self) -> None:
+        with contextlib.suppress(OSError):  # full of wake-ups: it will wake; closed: it has ended
+            self._wake_writer.send(b"\0")
+
+    def _join(self) -> None:
+        if self._thread is not threading.current_thread():
+            self._thread.join(DIAL_TIMEOUT_S + 1)
+
+    def _no_answer(self) -> ServiceUnavailable:
+        return ServiceUnavailable(
+            f"no answer from the marker service at {self._address.host}:{self._address.port} within "
+            f"{self._wait_s:g} s (last: {self._conversation.problem}); check that the driver runs, that no firewall is "
+            "in between, and that ServiceSettings.advertised_host is an address which this machine can reach"
+        )

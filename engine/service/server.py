@@ -1,0 +1,148 @@
+"""The driver's server, which tasks ask for markers.
+
+Owns: listening, the limit of connections, the keys of jobs. Does not own: how markers are made; it is given a callable.
+"""
+
+import ipaddress
+import logging
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup, TaskStatus
+
+from tallymark.engine.errors import Closed, InvalidRequest
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.auth import job_key
+from tallymark.engine.service.connection import Connection, Create, ServiceCounts
+from tallymark.engine.settings import ServiceSettings
+
+_ACCEPT_PAUSE_S = 0.1
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceStatistics:
+    """A reading of a server. All but ``connections`` and ``inflight`` count from its making."""
+
+    connections: int
+    """Open now, authenticated or not yet."""
+    refused_connections: int
+    """Beyond the limit, too slow, or without the key of a job."""
+    requests: int
+    inflight: int
+    """Requests not answered yet."""
+    names: int
+    refusals: int
+    """Requests answered with an error."""
+
+
+class MarkerServer:
+    """Answers tasks while ``run`` runs. A task can only name markers of the job whose key it holds."""
+
+    def __init__(self, secret: bytes, settings: ServiceSettings, create: Create) -> None:
+        """``secret``: at least 32 random bytes that stay in this process.
+
+        Raises:
+            InvalidRequest: the secret is too short, or the settings name no host that tasks could connect to.
+        """
+        job_key(secret, "")
+        if settings.advertised_host is None and _is_every_interface(settings.host):
+            raise InvalidRequest(
+                f"setting host={settings.host!r} listens on all interfaces and is no address to connect to; "
+                "set advertised_host to the address that tasks reach this machine by"
+            )
+        self._secret = secret
+        self._settings = settings
+        self._create = create
+        self._counts = ServiceCounts()
+        self._bound: tuple[str, int] | None = None
+
+    async def run(self, *, task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled; reports the bound host and port as started.
+
+        When this has ended every connection is closed, and who waits for an answer sees that.
+
+        Raises:
+            InvalidRequest: the host or the port cannot be listened on.
+        """
+        listeners = await self._listen()
+        try:
+            async with anyio.create_task_group() as tasks:
+                for listener in listeners:
+                    tasks.start_soon(self._accept, listener, tasks)
+                self._bound = _bound_address(listeners[0])
+                task_status.started(self._bound)
+        finally:
+            self._bound = None
+            for listener in listeners:
+                with anyio.CancelScope(shield=True):
+                    await listener.aclose()
+
+    def address(self, instant: str) -> ServiceAddress:
+        """What a task of this instant's job needs to ask here. Raises Closed unless ``run`` has started."""
+        if self._bound is None:
+            raise Closed("the marker service is not running; take addresses between the start and the end of run()")
+        host, port = self._bound
+        return ServiceAddress(self._settings.advertised_host or host, port, job_key(self._secret, instant))
+
+    def statistics(self) -> ServiceStatistics:
+        counts = self._counts
+        return ServiceStatistics(
+            connections=counts.connections,
+            refused_connections=counts.refused_connections,
+            requests=counts.requests,
+            inflight=counts.inflight,
+            names=counts.names,
+            refusals=counts.refusals,
+        )
+
+    async def _listen(self) -> list[SocketListener]:
+        settings = self._settings
+        try:
+            listener = await anyio.create_tcp_listener(local_host=settings.host, local_port=settings.port)
+        except OSError as error:
+            raise InvalidRequest(
+                f"cannot listen on {settings.host}:{settings.port}: {error}; set host and port of ServiceSettings "
+                "to an address of this machine and a free port (0 takes any)"
+            ) from error
+        return [each for each in listener.listeners if isinstance(each, SocketListener)]
+
+    async def _accept(self, listener: SocketListener, tasks: TaskGroup) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except (OSError, anyio.BrokenResourceError) as error:  # reset while it waited, or no descriptor is left
+                _log.warning("connection.refused reason=%r", error)
+                await anyio.sleep(_ACCEPT_PAUSE_S)
+                continue
+            if self._counts.connections >= self._settings.connection_count:
+                self._counts.refused_connections += 1
+                _log.warning("connection.refused reason=limit connections=%d", self._counts.connections)
+                await anyio.aclose_forcefully(stream)
+                continue
+            self._counts.connections += 1
+            tasks.start_soon(self._serve, stream)
+
+    async def _serve(self, stream: SocketStream) -> None:
+        try:
+            await Connection(
+                stream, secret=self._secret, settings=self._settings, create=self._create, counts=self._counts
+            ).serve()
+        except Exception:  # a fault of ours in one connection is not to end the others
+            _log.exception("connection.failed")
+        finally:
+            self._counts.connections -= 1
+
+
+def _is_every_interface(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return False
+
+
+def _bound_address(listener: SocketListener) -> tuple[str, int]:
+    address = listener.extra(SocketAttribute.local_address)  # noqa: S610  # no Django here
+    assert isinstance(address, tuple)
+    return str(address[0]), int(address[1])

@@ -1,0 +1,198 @@
+"""What a task and the service say to each other, in bytes and in values. Sans-I/O.
+
+A message is a run of msgpack scalars (whole numbers, floats, text, bytes) that fills its frame. Arrays, maps and
+extension types are refused by their headers, so that no few bytes can claim memory by declaring a large or deep
+structure, and no map key is ever decoded.
+
+    CreateMarkers   1, id, io, path, path, ...
+    Ack             2, id
+    Refusal         3, id, code, text, retry_after_s
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import msgpack
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import (
+    Closed,
+    FlushFailed,
+    InvalidRequest,
+    NotAuthenticated,
+    Overloaded,
+    RolledBack,
+    Sealed,
+    ServiceUnavailable,
+)
+
+Scalar = int | float | str | bytes
+
+CREATE_MARKERS, ACK, REFUSAL = 1, 2, 3
+
+WHOLE_CONNECTION = 0
+"""The id of a refusal that answers no single request: the connection ends with it."""
+PATH_COUNT_MAX = 16_384
+"""Paths in one request at most, however short they are."""
+ANSWER_BYTES = 8192
+"""The largest frame that a service sends."""
+
+_VALUE_COUNT_MAX = PATH_COUNT_MAX + 3
+_TEXT_BYTES_MAX = ANSWER_BYTES - 192  # leaves room for the rest of a refusal, and for what a session adds
+_RETRY_AFTER_S_MAX = 3600.0
+_REQUEST_OVERHEAD_BYTES = 32
+_PATH_OVERHEAD_BYTES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMarkers:
+    """Please make these markers durable."""
+
+    id: int
+    """Chosen by the client, unique among its unanswered requests; above zero."""
+    paths: tuple[str, ...]
+    io: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ack:
+    """All markers of the request are durable."""
+
+    id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The request was not carried out; the error says what to do next."""
+
+    id: int
+    error: TallymarkError
+
+
+Answer = Ack | Refusal
+
+_ERRORS: dict[str, type[TallymarkError]] = {
+    error.__name__: error
+    for error in (FlushFailed, Closed, Sealed, RolledBack, InvalidRequest, NotAuthenticated, ServiceUnavailable)
+}
+
+
+def encode_request(request: CreateMarkers) -> bytes:
+    return pack(CREATE_MARKERS, request.id, request.io, *request.paths)
+
+
+def decode_request(data: bytes) -> CreateMarkers:
+    """Raises InvalidRequest for bytes that ``encode_request`` does not write."""
+    match unpack(data):
+        case [int(kind), int(request_id), str(io), *paths] if kind == CREATE_MARKERS and request_id > WHOLE_CONNECTION:
+            return CreateMarkers(request_id, tuple(map(_text, paths)), io)
+    raise _malformed("a request")
+
+
+def encode_answer(answer: Answer) -> bytes:
+    """At most ANSWER_BYTES."""
+    if isinstance(answer, Ack):
+        return pack(ACK, answer.id)
+    return pack(REFUSAL, answer.id, *encode_error(answer.error))
+
+
+def decode_answer(data: bytes) -> Answer:
+    """Raises InvalidRequest for bytes that ``encode_answer`` does not write."""
+    match unpack(data):
+        case [int(kind), int(request_id)] if kind == ACK and request_id > WHOLE_CONNECTION:
+            return Ack(request_id)
+        case [int(kind), int(request_id), str(code), str(text), float(retry_after_s)] if kind == REFUSAL:
+            return Refusal(request_id, decode_error(code, text, retry_after_s))
+    raise _malformed("an answer")
+
+
+def encode_error(error: TallymarkError) -> tuple[str, str, float]:
+    """Code, text and seconds. An error without a code of its own travels as the nearest kind of it that has one."""
+    if isinstance(error, Overloaded):
+        return "Overloaded", _clipped(str(error)), min(max(float(error.retry_after_s), 0.0), _RETRY_AFTER_S_MAX)
+    for kind in type(error).__mro__:
+        if _ERRORS.get(kind.__name__) is kind:
+            return kind.__name__, _clipped(str(error)), 0.0
+    return "ServiceUnavailable", _clipped(f"{type(error).__name__}: {error}"), 0.0
+
+
+def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
+    """The error that ``encode_error`` wrote; a code of another release is ServiceUnavailable, never an ack."""
+    if code == "Overloaded":
+        pause_s = min(retry_after_s, _RETRY_AFTER_S_MAX) if retry_after_s > 0 and math.isfinite(retry_after_s) else 0.0
+        return Overloaded(text, retry_after_s=pause_s)
+    return _ERRORS.get(code, ServiceUnavailable)(text)
+
+
+def split_paths(paths: Sequence[str], io: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
+    """The paths in runs whose requests take at most ``message_bytes`` each.
+
+    Raises:
+        InvalidRequest: one path alone is too long.
+    """
+    room = message_bytes - _REQUEST_OVERHEAD_BYTES - len(io.encode("utf-8"))
+    run: list[str] = []
+    used = 0
+    for path in paths:
+        size = len(path.encode("utf-8")) + _PATH_OVERHEAD_BYTES
+        if size > room:
+            raise InvalidRequest(
+                f"marker path {path[:200]!r}... of {size - _PATH_OVERHEAD_BYTES} bytes does not fit a message of "
+                f"{message_bytes} bytes; shorten it, or raise ServiceSettings.frame_bytes"
+            )
+        if used + size > room or len(run) == PATH_COUNT_MAX:
+            yield tuple(run)
+            run, used = [], 0
+        run.append(path)
+        used += size
+    if run:
+        yield tuple(run)
+
+
+def pack(*values: Scalar) -> bytes:
+    packer = msgpack.Packer(autoreset=False)
+    for value in values:
+        packer.pack(value)
+    return packer.bytes()
+
+
+def unpack(data: bytes) -> list[Scalar]:
+    """The scalars that ``pack`` wrote. Raises InvalidRequest for anything else."""
+    unpacker = msgpack.Unpacker(
+        max_buffer_size=len(data) + 1,
+        max_str_len=len(data),
+        max_bin_len=len(data),
+        max_array_len=0,
+        max_map_len=0,
+        max_ext_len=0,
+        strict_map_key=True,
+    )
+    # The nil behind the data comes out last only if the data ends with a whole value: an unpacker that is fed half a
+    # value waits for the rest and says nothing.
+    unpacker.feed(data + b"\xc0")
+    try:
+        values = list(islice(unpacker, _VALUE_COUNT_MAX + 1))
+    except (ValueError, msgpack.UnpackException) as error:
+        raise _malformed("a message") from error
+    if not values or values.pop() is not None or not all(type(value) in (int, float, str, bytes) for value in values):
+        raise _malformed("a message")
+    return values
+
+
+def _clipped(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace")[:_TEXT_BYTES_MAX].decode("utf-8", "ignore")
+
+
+def _text(value: Scalar) -> str:
+    if not isinstance(value, str):
+        raise _malformed("a request")
+    return value
+
+
+def _malformed(what: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"{what} that this release does not know (at most {PATH_COUNT_MAX} paths, msgpack scalars only); "
+        "install one release of tallymark on the driver and on every executor"
+    )

@@ -1,0 +1,169 @@
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.backends.errors import NotPermitted, TallymarkError
+from tallymark.engine.errors import (
+    Closed,
+    FlushFailed,
+    InvalidRequest,
+    NotAuthenticated,
+    Overloaded,
+    RolledBack,
+    Sealed,
+    ServiceUnavailable,
+    UnsupportedTable,
+)
+from tallymark.engine.service import wire
+from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
+
+ids = st.integers(1, 2**63 - 1)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+scalars = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), text, st.binary(max_size=30))
+sizes = st.integers(1, 60)
+
+
+@given(st.lists(scalars, max_size=8))
+def test_scalars_come_back_as_they_were_packed(values: list[wire.Scalar]) -> None:
+    assert wire.unpack(wire.pack(*values)) == values
+
+
+@given(st.lists(scalars, min_size=1, max_size=5), st.data())
+def test_a_message_that_lost_its_end_is_never_taken_for_a_whole_one(
+    values: list[wire.Scalar], data: st.DataObject
+) -> None:
+    packed = wire.pack(*values)
+    cut = packed[: data.draw(st.integers(0, len(packed) - 1))]
+    try:
+        assert wire.unpack(cut) == values[: len(wire.unpack(cut))]  # cut between two values
+        assert wire.pack(*wire.unpack(cut)) == cut
+    except InvalidRequest:
+        pass
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xc0",
+        b"\xc3",
+        b"\x90",
+        b"\x91\x01",
+        b"\x80",
+        b"\x81\xa1a\x01",
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdb\xff\xff\xff\xff",
+        b"\x91" * 2000,
+        msgpack.packb(msgpack.ExtType(1, b"")),
+        msgpack.packb(msgpack.Timestamp(1)),
+        b"\xa1\xff",
+        b"\xc1",
+    ],
+)
+def test_nothing_but_whole_scalars_is_unpacked(data: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        wire.unpack(b"\x01" + data)
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
+    for decode in (wire.decode_request, wire.decode_answer):
+        try:
+            message = decode(data)
+        except InvalidRequest:
+            continue
+        assert isinstance(message, CreateMarkers | Ack | Refusal)
+
+
+@given(ids, st.lists(text, max_size=10), st.sampled_from(["CREATE", "MERGE", "APPEND", "?"]))
+def test_a_request_comes_back_as_it_was_encoded(request_id: int, paths: list[str], io: str) -> None:
+    request = CreateMarkers(request_id, tuple(paths), io)
+    assert wire.decode_request(wire.encode_request(request)) == request
+
+
+@given(ids)
+def test_an_ack_comes_back_as_it_was_encoded(request_id: int) -> None:
+    assert wire.decode_answer(wire.encode_answer(Ack(request_id))) == Ack(request_id)
+
+
+def test_a_request_with_the_id_of_a_whole_connection_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="request"):
+        wire.decode_request(wire.pack(wire.CREATE_MARKERS, wire.WHOLE_CONNECTION, "CREATE", "a"))
+
+
+def test_an_ack_of_a_whole_connection_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="answer"):
+        wire.decode_answer(wire.pack(wire.ACK, wire.WHOLE_CONNECTION))
+
+
+def test_more_paths_than_a_request_may_hold_are_refused() -> None:
+    paths = tuple(map(str, range(wire.PATH_COUNT_MAX + 1)))
+    assert len(wire.decode_request(wire.encode_request(CreateMarkers(1, paths[:-1], "CREATE"))).paths) == len(paths) - 1
+    with pytest.raises(InvalidRequest, match=str(wire.PATH_COUNT_MAX)):
+        wire.decode_request(wire.encode_request(CreateMarkers(1, paths, "CREATE")))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        kind("why it was refused")
+        for kind in (FlushFailed, Closed, Sealed, RolledBack, InvalidRequest, NotAuthenticated, ServiceUnavailable)
+    ],
+)
+def test_an_error_comes_back_as_the_class_and_text_that_it_was(error: TallymarkError) -> None:
+    answer = wire.decode_answer(wire.encode_answer(Refusal(7, error)))
+    assert isinstance(answer, Refusal)
+    assert (answer.id, type(answer.error), str(answer.error)) == (7, type(error), "why it was refused")
+
+
+@given(st.floats(0, 3600))
+def test_overloaded_says_after_the_wire_when_to_come_back(retry_after_s: float) -> None:
+    error = wire.decode_error(*wire.encode_error(Overloaded("queue is full", retry_after_s=retry_after_s)))
+    assert isinstance(error, Overloaded)
+    assert (str(error), error.retry_after_s) == ("queue is full", retry_after_s)
+
+
+@pytest.mark.parametrize("retry_after_s", [float("nan"), float("inf"), -1.0])
+def test_a_pause_that_is_no_duration_is_none(retry_after_s: float) -> None:
+    error = wire.decode_error("Overloaded", "full", retry_after_s)
+    assert isinstance(error, Overloaded)
+    assert error.retry_after_s == 0.0
+
+
+def test_a_special_kind_of_a_known_error_travels_as_the_known_one() -> None:
+    error = wire.decode_error(*wire.encode_error(UnsupportedTable("merge on read")))
+    assert (type(error), str(error)) == (InvalidRequest, "merge on read")
+
+
+def test_any_other_error_is_service_unavailable_with_its_name_and_text() -> None:
+    error = wire.decode_error(*wire.encode_error(NotPermitted("disk is full")))
+    assert (type(error), str(error)) == (ServiceUnavailable, "NotPermitted: disk is full")
+
+
+def test_a_code_of_another_release_is_service_unavailable() -> None:
+    assert type(wire.decode_error("QuotaReached", "later", 0.0)) is ServiceUnavailable
+
+
+@given(st.text(max_size=20), st.integers(0, 3000))
+def test_a_refusal_fits_an_answer_whatever_its_text(end: str, count: int) -> None:
+    encoded = wire.encode_answer(Refusal(1, NotPermitted("\udc80\U0001f600" * count + end)))
+    assert len(encoded) + 16 <= wire.ANSWER_BYTES
+
+
+@given(st.lists(text, max_size=30), st.integers(200, 400))
+def test_split_paths_keep_their_order_and_fit(paths: list[str], message_bytes: int) -> None:
+    runs = list(wire.split_paths(paths, "CREATE", message_bytes))
+    assert [path for run in runs for path in run] == paths
+    encoded = [wire.encode_request(CreateMarkers(2**63 - 1, run, "CREATE")) for run in runs]
+    assert all(len(request) <= message_bytes for request in encoded)
+
+
+def test_many_short_paths_are_split_by_count() -> None:
+    runs = list(wire.split_paths(["a"] * (wire.PATH_COUNT_MAX + 1), "CREATE", 1 << 20))
+    assert list(map(len, runs)) == [wire.PATH_COUNT_MAX, 1]
+
+
+def test_a_path_that_fits_no_message_is_refused_naming_the_setting() -> None:
+    with pytest.raises(InvalidRequest, match="frame_bytes"):
+        list(wire.split_paths(["a" * 1000], "CREATE", 1000))
