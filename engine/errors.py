@@ -70,7 +70,12 @@ class RolledBack(Stopped):
 
 
 class JobFailed(Stopped):
-    """The tasks of a job failed for good; what they had written was rolled back. ``__cause__`` says why."""
+    """The tasks of a job failed for good; what they had written is rolled back."""
+
+    def __init__(self, message: str, *, details: str = "") -> None:
+        """``details`` is all that the engine that ran the tasks had to say."""
+        super().__init__(message)
+        self.details = details
 
 
 class InvalidRequest(TallymarkError, ValueError):

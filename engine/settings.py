@@ -141,6 +141,9 @@ class CommitSettings:
     """How long an entry of the log is fought for against silent storage before CommitUnknown."""
     retry_pause_s: float = 0.5
     """Pause before an unanswered request is repeated."""
+    end_timeout_s: float = 600.0
+    """How long the end of a job may take to delete what it replaced, or to roll back. What is left then, the next
+    write does."""
     concurrency: int = 32
     """Bookkeeping requests in flight at once during commit, rollback and clean."""
     zombie_after_s: float = 24 * 3600.0
@@ -149,6 +152,7 @@ class CommitSettings:
 
     def __post_init__(self) -> None:
         _check_above_zero("decision_timeout_s", self.decision_timeout_s)
+        _check_above_zero("end_timeout_s", self.end_timeout_s)
         _check(self.retry_pause_s >= 0, "retry_pause_s", self.retry_pause_s, "is 0 or more")
         _check_at_least(1, "concurrency", self.concurrency)
         _check(self.zombie_after_s >= 0, "zombie_after_s", self.zombie_after_s, "is 0 or more")

@@ -15,6 +15,8 @@ class WriteTicket:
     url: str
     """The table's base path, as ``open_backend`` takes it."""
     instant: str
+    base: int
+    """The position of the commit log that the job had read when it began."""
     schema: pa.Schema
     """What every batch is cast to."""
     partition_by: tuple[str, ...]

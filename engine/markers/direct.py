@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from tallymark.backends.contract import Backend
 from tallymark.engine.concurrently import concurrently
+from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
@@ -45,5 +46,11 @@ async def create_direct(
         FlushFailed: storage did not take a marker.
     """
     names = [MarkerName.of(path) for path in paths]
-    await put_direct(backend, marker_folder(instant), names, settings or MarkerSettings(kind="direct"))
-    await check_open()
+    folder = marker_folder(instant)
+    await put_direct(backend, folder, names, settings or MarkerSettings(kind="direct"))
+    try:
+        await check_open()
+    except Stopped:
+        # The files will never be begun, and nobody may come by here again.
+        await backend.delete([f"{folder}/{name}" for name in names])
+        raise

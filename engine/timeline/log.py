@@ -102,7 +102,7 @@ class CommitLog:
 
         async def read(number: int) -> None:
             with suppress(NotFound):
-                found[number] = await self._read(number)
+                found[number] = await read_entry(self._backend, number)
 
         await concurrently(read, range(first, first + size), limit=size)
         for number in range(first, first + size):
@@ -111,17 +111,6 @@ class CommitLog:
             self.history.apply(found[number])
         return True
 
-    async def _read(self, number: int) -> LogEntry:
-        path = _entry_path(number)
-        data = await self._backend.get(path)
-        body = decode_pointer(data, source=path)
-        if body is None:
-            return decode_entry(data, source=path)
-        try:
-            return decode_entry(await self._backend.get(body), source=body)
-        except NotFound as error:
-            raise CorruptObject(f"{path} refers to {body}, which is gone; restore it from a copy") from error
-
     async def _small_form(self, entry: LogEntry) -> bytes:
         data = encode_entry(entry)
         if len(data) <= BODY_BYTES:
@@ -129,6 +118,19 @@ class CommitLog:
         body = f"{BODY_FOLDER}/{entry.nonce}"
         await self._backend.put(body, data)
         return encode_pointer(entry.nonce, body)
+
+
+async def read_entry(backend: Backend, number: int) -> LogEntry:
+    """The entry at a number, with its body. Raises NotFound beyond the end."""
+    path = _entry_path(number)
+    data = await backend.get(path)
+    body = decode_pointer(data, source=path)
+    if body is None:
+        return decode_entry(data, source=path)
+    try:
+        return decode_entry(await backend.get(body), source=body)
+    except NotFound as error:
+        raise CorruptObject(f"{path} refers to {body}, which is gone; restore it from a copy") from error
 
 
 def new_nonce() -> str:

@@ -1,1 +1,13 @@
-"""To be filled."""
+"""Jobs on a table.
+
+The way of a write: ``table.write`` -> ``prepare`` -> ``begin`` -> ``help`` others -> tasks -> ``write_job.commit``: seal and ``exclude`` losers -> win the log entry -> ``project`` -> ``finish``. The other way out is ``rollback``.
+"""
+
+from tallymark.engine.writes.clean import CleanResult
+from tallymark.engine.writes.result import WriteResult
+from tallymark.engine.writes.rollback import Ended
+from tallymark.engine.writes.snapshot import Snapshot
+from tallymark.engine.writes.table import Table, open_table
+from tallymark.engine.writes.write_job import WriteJob
+
+__all__ = ["open_table", "Table", "WriteJob", "WriteResult", "Snapshot", "CleanResult", "Ended"]

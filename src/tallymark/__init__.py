@@ -1,1 +1,77 @@
-"""Tallymark: write jobs of a data lake that leave exactly the files they committed."""
+"""Tallymark: write jobs of a data lake that leave exactly the files they committed.
+
+    tallymark.write(df, url, mode="append")         PySpark: write a DataFrame, commit it
+    tallymark.read(spark, url)                      PySpark: a native scan of exactly the committed files
+    tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean
+    tallymark.write_task(ticket, batches, task=n)   any engine: what a task runs
+    tallymark.open_marker_engine(backend)           the marker engine alone
+    tallymark.open_backend(url)                     storage
+
+Names are imported when they are first used: neither Spark nor any storage's library is needed for the others.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tallymark.backends import Backend as Backend
+    from tallymark.backends import open_backend as open_backend
+    from tallymark.engine.errors import CommitUnknown as CommitUnknown
+    from tallymark.engine.errors import ConflictError as ConflictError
+    from tallymark.engine.errors import InvalidRequest as InvalidRequest
+    from tallymark.engine.errors import JobFailed as JobFailed
+    from tallymark.engine.errors import TallymarkError as TallymarkError
+    from tallymark.engine.files.report import TaskReport as TaskReport
+    from tallymark.engine.files.task_writer import write_task as write_task
+    from tallymark.engine.files.ticket import WriteTicket as WriteTicket
+    from tallymark.engine.markers import MarkerDirectory as MarkerDirectory
+    from tallymark.engine.markers import MarkerEngine as MarkerEngine
+    from tallymark.engine.markers import open_marker_engine as open_marker_engine
+    from tallymark.engine.settings import CommitSettings as CommitSettings
+    from tallymark.engine.settings import LeaseSettings as LeaseSettings
+    from tallymark.engine.settings import MarkerSettings as MarkerSettings
+    from tallymark.engine.settings import ServiceSettings as ServiceSettings
+    from tallymark.engine.settings import TaskSettings as TaskSettings
+    from tallymark.engine.writes import Snapshot as Snapshot
+    from tallymark.engine.writes import Table as Table
+    from tallymark.engine.writes import WriteJob as WriteJob
+    from tallymark.engine.writes import WriteResult as WriteResult
+    from tallymark.engine.writes import open_table as open_table
+    from tallymark.spark_glue import read as read
+    from tallymark.spark_glue import write as write
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "tallymark.backends": ("Backend", "open_backend"),
+    "tallymark.engine.errors": ("CommitUnknown", "ConflictError", "InvalidRequest", "JobFailed", "TallymarkError"),
+    "tallymark.engine.files.report": ("TaskReport",),
+    "tallymark.engine.files.task_writer": ("write_task",),
+    "tallymark.engine.files.ticket": ("WriteTicket",),
+    "tallymark.engine.markers": ("MarkerDirectory", "MarkerEngine", "open_marker_engine"),
+    "tallymark.engine.settings": (
+        "CommitSettings",
+        "LeaseSettings",
+        "MarkerSettings",
+        "ServiceSettings",
+        "TaskSettings",
+    ),
+    "tallymark.engine.writes": ("Snapshot", "Table", "WriteJob", "WriteResult", "open_table"),
+    "tallymark.spark_glue": ("read", "write"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tallymark' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME_OF})

@@ -1,0 +1,41 @@
+"""The seal of an instant whose tasks put their own markers: ``.hoodie/.tallymark/seal/<T>``.
+
+A service seals in memory. Where there is none, the job puts this object before it reads the markers, and every author
+of a marker looks for it after its own put: a marker that the job's reading can have missed is refused by its author.
+"""
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import Sealed
+from tallymark.engine.timeline.log import read_entry
+
+SEAL_FOLDER = ".hoodie/.tallymark/seal"
+
+
+def seal_path(instant: str) -> str:
+    return f"{SEAL_FOLDER}/{instant}"
+
+
+async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
+    """Return if the instant still takes markers.
+
+    The seal is looked for first, the log read second: a seal goes away only when the log has decided the instant.
+
+    Raises:
+        Sealed: it does not.
+    """
+    try:
+        await backend.get(seal_path(instant))
+    except NotFound:
+        pass
+    else:
+        raise Sealed(f"instant {instant} takes no more markers: it is being committed or rolled back")
+    number = base
+    while True:
+        number += 1
+        try:
+            entry = await read_entry(backend, number)
+        except NotFound:
+            return
+        if entry.instant == instant:
+            raise Sealed(f"instant {instant} takes no more markers: its {entry.kind} stands at position {number}")

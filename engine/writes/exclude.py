@@ -1,0 +1,77 @@
+"""Make sure that of all marked files only those to be kept exist, now and later (seal and fence)."""
+
+import io
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import msgpack
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.concurrently import concurrently
+from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.seal import seal_path
+
+FENCE_FOLDER = ".hoodie/.tallymark/fence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluder:
+    """Ends the writing of one instant's tasks. Every method may be repeated, by anybody."""
+
+    backend: Backend
+    instant: str
+    staging: str
+    schema: pa.Schema
+    settings: CommitSettings
+
+    async def seal_direct(self) -> None:
+        """On return a direct marker put from now on is refused by its own author, who looks for this seal."""
+        await self.backend.put(seal_path(self.instant), b"")
+
+    async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
+        """On return none of the marked paths holds rows, or ever will, but for those kept.
+
+        Returns the paths that are fenced: where files cannot be renamed into place, an empty file occupies the name of
+        a lost attempt, whose own put then fails. Where they can, closing the staging directory has stopped them all.
+        """
+        await self.backend.close_staging(self.staging)
+        lost = sorted(set(marked) - set(keep))
+        if self.backend.has_staging:
+            await self.backend.delete(lost)
+            return ()
+        fence = fence_bytes(self.schema)
+        fenced: list[str] = []
+
+        async def put_fence(path: str) -> None:
+            try:
+                await self.backend.put_new(path, fence)
+            except AlreadyExists:
+                if not await self._is_fence(path):
+                    await self.backend.delete([path])  # its one put has landed: nothing can come after it
+                    return
+            fenced.append(path)
+
+        await concurrently(put_fence, lost, limit=self.settings.concurrency)
+        if fenced:
+            await self.backend.put(fence_path(self.instant), msgpack.packb(sorted(fenced)))
+        return tuple(sorted(fenced))
+
+    async def _is_fence(self, path: str) -> bool:
+        try:
+            return pq.read_metadata(io.BytesIO(await self.backend.get(path))).num_rows == 0
+        except (NotFound, pa.ArrowInvalid):
+            return False
+
+
+def fence_bytes(schema: pa.Schema) -> bytes:
+    """A Parquet file of zero rows: harmless to every reader, where an empty object would break the whole table."""
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    return sink.getvalue()
+
+
+def fence_path(instant: str) -> str:
+    return f"{FENCE_FOLDER}/{instant}"

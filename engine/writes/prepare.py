@@ -1,0 +1,123 @@
+"""Find the table that a job wants to write, or create it. Nothing is changed by a call that cannot go on."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.files.partition_path import check_partition_columns
+from tallymark.engine.timeline.avro_schema import avro_schema
+from tallymark.engine.timeline.instant import instant_time
+from tallymark.engine.timeline.projection import floor_files
+from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.project import put_projected
+
+METADATA_TABLE = ".hoodie/metadata"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedTable:
+    """What a write takes its table to be. Checked when made: types, names and partition columns."""
+
+    name: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        avro_schema(self.schema, name=self.name)
+        check_partition_columns(self.schema, self.partition_by)
+
+
+async def read_properties(backend: Backend) -> TableProperties | None:
+    """The table at the backend's root; None where nothing is.
+
+    Raises:
+        UnsupportedTable: something else is there, or a table of a kind that this library does not write.
+    """
+    try:
+        properties = TableProperties.decode(await backend.get(PROPERTIES))
+    except NotFound:
+        async for entry in backend.list(""):
+            raise UnsupportedTable(
+                f"{backend.url} holds no table, and is not empty (there is {entry.path}); give an empty or new location"
+            ) from None
+        return None
+    async for _ in backend.list(METADATA_TABLE):
+        raise UnsupportedTable(
+            f"{backend.url} has a Hudi metadata table ({METADATA_TABLE}), which this library does not keep up to date; "
+            "turn it off with the engine that made it and delete it first"
+        )
+    return properties
+
+
+async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProperties:
+    """The table to write, created if nothing is there.
+
+    Raises:
+        InvalidRequest: the table has other columns, types or partition columns.
+        UnsupportedTable: as ``read_properties``.
+    """
+    properties = await read_properties(handle.backend)
+    if properties is None:
+        properties = await _create(handle, wanted)
+    _check_same(properties, wanted)
+    return properties
+
+
+async def _create(handle: TableHandle, wanted: WantedTable) -> TableProperties:
+    mine = TableProperties(
+        name=wanted.name,
+        partition_by=wanted.partition_by,
+        schema=wanted.schema,
+        created=instant_time(handle.clock.now()),
+    )
+    try:
+        await handle.backend.put_new(PROPERTIES, mine.encode())
+    except AlreadyExists:
+        theirs = await read_properties(handle.backend)
+        assert theirs is not None
+        return theirs
+    for file in floor_files(mine):
+        await put_projected(handle, file)
+    return mine
+
+
+def _check_same(properties: TableProperties, wanted: WantedTable) -> None:
+    if wanted.partition_by and wanted.partition_by != properties.partition_by:
+        raise InvalidRequest(
+            f"partition_by={list(wanted.partition_by)}: the table is partitioned by {list(properties.partition_by)}; "
+            "leave partition_by out, or write a new table"
+        )
+    theirs = {field.name: field.type for field in properties.schema}
+    mine = {field.name: field.type for field in wanted.schema}
+    if absent := [name for name in theirs if name not in mine]:
+        raise InvalidRequest(
+            f"column {absent[0]!r} of the table ({theirs[absent[0]]}) is missing; add it, null if need be"
+        )
+    if extra := [name for name in mine if name not in theirs]:
+        raise InvalidRequest(
+            f"column {extra[0]!r} ({mine[extra[0]]}) is not in the table; drop it, or write a new table"
+        )
+    for name, type_ in mine.items():
+        if not _same_values(type_, theirs[name]):
+            raise InvalidRequest(f"column {name!r} is {type_}, the table has {theirs[name]}; cast it")
+
+
+def _same_values(mine: pa.DataType, theirs: pa.DataType) -> bool:
+    """Equal but for nullability and time zone labels: whether nulls occur, the rows decide when they are written."""
+    return _bare(mine).equals(_bare(theirs))
+
+
+def _bare(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(child.name, _bare(child.type)) for child in type_.fields])
+    if pa.types.is_map(type_):
+        return pa.map_(_bare(type_.key_type), _bare(type_.item_type))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_bare(type_.value_type))
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp(type_.unit, "UTC")
+    return type_

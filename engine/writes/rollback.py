@@ -1,0 +1,93 @@
+"""End an instant that will not commit, so that nothing of it is left."""
+
+import logging
+from dataclasses import dataclass
+from typing import Literal
+
+from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import CorruptObject, RolledBack
+from tallymark.engine.files.file_name import instant_of
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.segment import TYPE_FILE, marker_folder
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.writes.exclude import Excluder
+from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
+from tallymark.engine.writes.handle import TableHandle
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How an instant ended that was found open."""
+
+    instant: str
+    outcome: Literal["rolled back", "was committed"]
+    marked: int
+    """Marked files, whether they existed or not, that do not exist any more (or are fenced)."""
+    fences: int
+
+
+async def roll_back(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
+    """Win a rollback entry for the instant before anything is touched, then remove all that it marked.
+
+    If the log turns out to hold the instant's commit, that stands, and what was left to do for it is done.
+    """
+    instant = reservation.instant
+    await _decide(handle, instant)
+    decision = handle.log.history.decision(instant)
+    assert decision is not None
+    if decision[1].kind == "commit":
+        await finish(handle, properties, instant)
+        return Ended(instant=instant, outcome="was committed", marked=0, fences=0)
+    excluder = Excluder(
+        backend=handle.backend,
+        instant=instant,
+        staging=staging_folder(instant),
+        schema=properties.schema,
+        settings=handle.commit_settings,
+    )
+    if reservation.marker_kind == "direct":
+        await excluder.seal_direct()
+    marked = await marked_paths(handle, reservation)
+    fenced = await excluder.exclude(marked, keep=())
+    await drop_bookkeeping(handle, instant)
+    logger.info("instant.rolled_back instant=%s marked=%d fences=%d", instant, len(marked), len(fenced))
+    return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
+
+
+async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:
+    """Every data file that the instant may have begun, from storage.
+
+    Markers that are missing or cannot be read are never taken for none: then the table is listed for files that carry
+    the instant in their names.
+    """
+    folder = marker_folder(reservation.instant)
+    try:
+        loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
+        if reservation.marker_kind == "batched":
+            await handle.backend.get(f"{folder}/{TYPE_FILE}")
+        return frozenset(name.path for name in loaded.names)
+    except (CorruptObject, NotFound) as error:
+        logger.warning("markers.unreadable instant=%s error=%s: listing the table", reservation.instant, error)
+    return frozenset(
+        [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
+    )
+
+
+def _belongs_to(path: str, instant: str) -> bool:
+    return not path.startswith(".hoodie/") and instant_of(path.rpartition("/")[2]) == instant
+
+
+async def _decide(handle: TableHandle, instant: str) -> None:
+    history = await handle.log.refresh()
+    if history.decision(instant) is not None:
+        return
+    entry = LogEntry(kind="rollback", instant=instant, nonce=new_nonce(), base=history.head, operation="rollback")
+    try:
+        await handle.log.win(entry, check=lambda _: None)
+    except RolledBack:
+        return  # decided by somebody else meanwhile: either way it is decided

@@ -1,0 +1,211 @@
+"""One write on a table, from its instant to its commit."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import anyio
+
+from tallymark.backends.errors import BackendError
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.settings import MarkerKind
+from tallymark.engine.timeline.conflict import check_conflicts
+from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.writes.exclude import Excluder
+from tallymark.engine.writes.finish import finish, staging_folder
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.project import project
+from tallymark.engine.writes.result import WriteResult
+from tallymark.engine.writes.rollback import roll_back
+
+logger = logging.getLogger(__name__)
+
+Mode = Literal["append", "overwrite"]
+PartitionOverwrite = Literal["static", "dynamic"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteBase:
+    """What the table held when the write began."""
+
+    position: int
+    files: tuple[DataFile, ...]
+
+    @classmethod
+    def of(cls, history: History) -> "WriteBase":
+        return cls(position=history.head, files=history.files)
+
+
+class WriteJob:
+    """Made by ``Table.write``, whose block ends it: what is not committed by then is rolled back."""
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        properties: TableProperties,
+        reservation: Reservation,
+        base: WriteBase,
+        *,
+        mode: Mode,
+        partition_overwrite: PartitionOverwrite,
+        directory: MarkerDirectory,
+        ticket: WriteTicket,
+    ) -> None:
+        self._handle = handle
+        self._properties = properties
+        self._reservation = reservation
+        self._base = base
+        self._mode = mode
+        # As in Spark, a table without partitions has nothing to overwrite dynamically: all of it is replaced.
+        self._is_dynamic = partition_overwrite == "dynamic" and bool(properties.partition_by)
+        self._directory = directory
+        self._ticket = ticket
+        self._begun = anyio.current_time()
+        self._is_decided = False
+
+    @property
+    def instant(self) -> str:
+        return self._reservation.instant
+
+    @property
+    def ticket(self) -> WriteTicket:
+        """What tasks need, in any process of any engine."""
+        return self._ticket
+
+    @property
+    def marker_count(self) -> int:
+        """Markers that the job's service has acked so far."""
+        return self._directory.durable_count
+
+    async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
+        """Make exactly the reported files part of the table; on return every reader of the table format sees them.
+
+        ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
+        written, or may yet write, is excluded first.
+
+        Raises:
+            ConflictError: another write committed first and excludes this one.
+            RolledBack: another writer took this job for dead and ended it.
+            InvalidRequest: reports of another job, or two of one task. Nothing was decided.
+            CommitUnknown: storage fell silent while it was being decided.
+        """
+        if self._is_decided:
+            raise InvalidRequest(f"job {self.instant} has been committed already; begin a new one")
+        winners = _checked(reports, self.instant)
+        added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
+        marked = await self._seal()
+        _check_marked(added, marked)
+        unused = {path for report in winners for path in report.unused}
+        fenced = await self._excluder().exclude(marked - unused, keep={file.path for file in added})
+        entry = self._entry(added, fenced)
+        position = await self._handle.log.win(
+            entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
+        )
+        self._is_decided = True
+        logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
+        pending = await self._project(position)
+        return self._result(entry, position, len(marked), pending)
+
+    async def end(self) -> None:
+        """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
+        self._directory.seal()
+        if self._is_decided:
+            await finish(self._handle, self._properties, self.instant)
+        else:
+            await roll_back(self._handle, self._properties, self._reservation)
+
+    async def _seal(self) -> frozenset[str]:
+        """No more acks from now on; returns every path that was marked."""
+        self._directory.seal()
+        if self._reservation.marker_kind == "direct":
+            await self._excluder().seal_direct()
+        return frozenset(name.path for name in await self._directory.names())
+
+    async def _project(self, position: int) -> str | None:
+        try:
+            await project(self._handle, self._properties, position)
+        except BackendError as error:
+            logger.warning("projection.postponed instant=%s error=%s", self.instant, error)
+            return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"
+        return None
+
+    def _excluder(self) -> Excluder:
+        return Excluder(
+            backend=self._handle.backend,
+            instant=self.instant,
+            staging=staging_folder(self.instant),
+            schema=self._properties.schema,
+            settings=self._handle.commit_settings,
+        )
+
+    def _entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...]) -> LogEntry:
+        scope = self._scope(added)
+        removed = () if scope is None else tuple(file for file in self._base.files if scope.holds(file.partition))
+        return LogEntry(
+            kind="commit",
+            instant=self.instant,
+            nonce=new_nonce(),
+            base=self._base.position,
+            operation=self._mode,
+            scope=scope,
+            added=added,
+            removed=removed,
+            fenced=fenced,
+        )
+
+    def _scope(self, added: tuple[DataFile, ...]) -> Scope | None:
+        if self._mode == "append":
+            return None
+        return Scope(partitions=frozenset(file.partition for file in added)) if self._is_dynamic else Scope(is_all=True)
+
+    def _result(self, entry: LogEntry, position: int, markers: int, pending: str | None) -> WriteResult:
+        counts = self._directory.counts
+        kind: MarkerKind = self._reservation.marker_kind
+        return WriteResult(
+            instant=self.instant,
+            position=position,
+            rows=sum(file.rows for file in entry.added),
+            bytes=sum(file.bytes for file in entry.added),
+            files=len(entry.added),
+            partitions=len({file.partition for file in entry.added}),
+            removed_files=len(entry.removed),
+            fences=len(entry.fenced),
+            marker_mode=kind,
+            markers=markers,
+            marker_objects=markers if kind == "direct" else counts.batches_flushed,
+            puts=markers if kind == "direct" else counts.puts,
+            seconds=anyio.current_time() - self._begun,
+            pending=pending,
+        )
+
+
+def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
+    winners: dict[int, TaskReport] = {}
+    for report in reports:
+        if report.instant != instant:
+            raise InvalidRequest(
+                f"report of task {report.task} belongs to instant {report.instant}, this job is {instant}; "
+                "commit the reports of this job's ticket"
+            )
+        if winners.setdefault(report.task, report) != report:
+            raise InvalidRequest(
+                f"two reports of task {report.task} (attempts {winners[report.task].attempt} and {report.attempt}); "
+                "commit only the winner's"
+            )
+    return list(winners.values())
+
+
+def _check_marked(added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
+    stray = next((file.path for file in added if file.path not in marked), None)
+    if stray is not None:
+        raise InvalidRequest(
+            f"reported file {stray} was never marked; only files that write_task wrote can be committed"
+        )

@@ -1,0 +1,60 @@
+"""Read a table as a native Spark scan of exactly its snapshot's files."""
+
+from typing import Any
+from urllib.parse import unquote
+
+from anyio.from_thread import start_blocking_portal
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from tallymark.engine.writes.snapshot import Snapshot
+from tallymark.engine.writes.table import open_table
+from tallymark.spark_glue.schema import spark_schema
+
+_OUTPUT = 1
+"""Where a LogicalRelation keeps its attributes."""
+
+
+def read(spark: SparkSession, url: str) -> DataFrame:
+    """The table at a URL, as of now: the committed files and no others, in the schema that was written.
+
+    No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are
+    replaced by a later overwrite before the scan has read them, the scan fails; it never leaves rows out.
+
+    Raises:
+        UnsupportedTable: no table is there.
+    """
+    with start_blocking_portal("trio") as portal:
+        snapshot = portal.call(open_table(url).snapshot)
+    schema = spark_schema(snapshot.schema)
+    if not snapshot.files:
+        return spark.createDataFrame([], schema)
+    # Paths are names here, not patterns: a table may lie under a folder called "[x]".
+    scan = spark.read.schema(schema).option("__globPaths__", "false").parquet(*_urls(snapshot))
+    return _as_written(spark, scan, schema)
+
+
+def _urls(snapshot: Snapshot) -> list[str]:
+    base = unquote(snapshot.url) if snapshot.url.startswith("file:") else snapshot.url
+    return [f"{base}/{file.path}" for file in snapshot.files]
+
+
+def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> DataFrame:
+    """The same scan with the nullability that was written: Spark takes every column of a file for nullable.
+
+    Spark has no call for this, so the scan's own attributes are told; it stays the native scan that it was.
+    """
+    if scan.schema == schema:
+        return scan
+    jvm: Any = spark.sparkContext._jvm
+    relation = scan._jdf.queryExecution().analyzed()
+    written = jvm.org.apache.spark.sql.types.DataType.fromJson(schema.json())
+    output = jvm.java.util.ArrayList()
+    for index in range(len(schema)):
+        field = written.apply(index)
+        attribute = relation.output().apply(index)
+        output.add(attribute.withDataType(field.dataType()).withNullability(field.nullable()))
+    parts = [relation.productElement(index) for index in range(relation.productArity())]
+    parts[_OUTPUT] = jvm.scala.jdk.javaapi.CollectionConverters.asScala(output).toSeq()
+    plan = relation.copy(*parts)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)

@@ -1,0 +1,39 @@
+"""Spark's schemas and Arrow's."""
+
+import json
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from tallymark.engine.errors import InvalidRequest
+
+SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
+"""The key under which Spark keeps its own schema in Parquet footers, and finds it there."""
+
+
+def arrow_schema(schema: StructType) -> pa.Schema:
+    """The Arrow schema of a DataFrame's rows, with Spark's own beside it, so that it comes back exactly.
+
+    Raises:
+        InvalidRequest: a column of a type that Arrow does not know.
+    """
+    try:
+        arrow = to_arrow_schema(schema, timezone="UTC")
+    except Exception as error:  # Spark's own errors, of several classes in its versions
+        raise InvalidRequest(
+            f"the DataFrame's schema has no Arrow form: {_first_line(error)}; cast the column"
+        ) from error
+    return arrow.with_metadata({SPARK_SCHEMA: schema.json().encode("utf-8")})
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The schema that the table was first written with; of a table written without Spark, Spark's form of it."""
+    kept = (schema.metadata or {}).get(SPARK_SCHEMA)
+    if kept is None:
+        return from_arrow_schema(schema, prefer_timestamp_ntz=True)
+    return StructType.fromJson(json.loads(kept))
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

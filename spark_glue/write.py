@@ -1,0 +1,68 @@
+"""Write a DataFrame: one pass over it, one commit in the user's own Python."""
+
+from collections.abc import Sequence
+
+from anyio.from_thread import start_blocking_portal
+from pyspark.sql import DataFrame, SparkSession
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.writes.result import WriteResult
+from tallymark.engine.writes.table import open_table
+from tallymark.engine.writes.write_job import Mode, PartitionOverwrite
+from tallymark.spark_glue.driver import service_settings
+from tallymark.spark_glue.progress import shown_progress
+from tallymark.spark_glue.schema import arrow_schema
+from tallymark.spark_glue.stage import run_tasks
+
+
+def write(
+    df: DataFrame,
+    url: str,
+    *,
+    mode: Mode,
+    partition_by: Sequence[str] = (),
+    partition_overwrite: PartitionOverwrite | None = None,
+    markers: MarkerKind | MarkerSettings | None = None,
+    tasks: TaskSettings | None = None,
+    service: ServiceSettings | None = None,
+    progress: bool | None = None,
+) -> WriteResult:
+    """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
+
+    ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
+    partitions that the DataFrame has rows for. Left out, ``partition_overwrite`` is what the session's
+    ``spark.sql.sources.partitionOverwriteMode`` says. ``markers="direct"`` lets tasks do without the driver's service.
+    ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
+
+    If anything fails, nothing of the write is left: neither visible rows nor files.
+
+    Raises:
+        InvalidRequest: the call, the schema or a row is not what the table takes.
+        ConflictError: another write of the same partitions committed first.
+        JobFailed: Spark gave up on a task; the message is the task's own last word.
+    """
+    if not isinstance(df, DataFrame):
+        raise InvalidRequest(f"df is {type(df).__name__}; give a pyspark.sql.DataFrame")
+    session = df.sparkSession
+    if isinstance(markers, str) or markers is None:
+        markers = MarkerSettings(kind=markers or "batched")
+    write_job = open_table(url).write(
+        schema=arrow_schema(df.schema),
+        mode=mode,
+        partition_by=partition_by,
+        partition_overwrite=partition_overwrite or _session_default(session),
+        markers=markers,
+        tasks=tasks,
+        service=service or service_settings(session),
+    )
+    with start_blocking_portal("trio") as portal, portal.wrap_async_context_manager(write_job) as job:
+        with shown_progress(session, job, wanted=progress):
+            reports = run_tasks(df, job.ticket)
+        return portal.call(job.commit, reports)
+
+
+def _session_default(session: SparkSession) -> PartitionOverwrite:
+    """Spark ships with "static"; whatever else the session says is Spark's to refuse."""
+    said = session.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
+    return "dynamic" if said is not None and said.lower() == "dynamic" else "static"
