@@ -21,7 +21,8 @@ class MemoryBackend:
         """``now`` is the store's clock; without one, each change of an object counts as one second."""
         self._has_staging = has_staging
         self._objects: dict[str, tuple[bytes, float]] = {}
-        self._staging: set[str] = set()
+        self._staging: dict[str, object] = {}
+        """Open staging directories, each with a key of its own: what was begun under one opening ends with it."""
         self._lock = threading.Lock()
         self._ticks = 0.0
         self._now = now or self._tick
@@ -47,7 +48,8 @@ class MemoryBackend:
 
     async def put_new(self, path: str, data: bytes) -> None:
         await anyio.lowlevel.checkpoint()
-        self._create(path, data)
+        with self._lock:
+            self._create(path, data)
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         await anyio.lowlevel.checkpoint()
@@ -64,32 +66,37 @@ class MemoryBackend:
                 self._objects.pop(check_path(path), None)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
-        if self._has_staging:
-            self._check_staging(staging)
-        return _MemoryFile(self, check_path(path), staging)
+        with self._lock:
+            return _MemoryFile(self, check_path(path), staging, self._opening(staging))
 
     async def open_staging(self, directory: str) -> None:
         await anyio.lowlevel.checkpoint()
-        self._staging.add(check_path(directory))
+        with self._lock:
+            self._staging.setdefault(check_path(directory), object())
 
     async def close_staging(self, directory: str) -> None:
         await anyio.lowlevel.checkpoint()
-        self._staging.discard(check_path(directory))
+        with self._lock:
+            self._staging.pop(check_path(directory), None)
 
-    def _publish(self, path: str, data: bytes, staging: str) -> None:
-        if self._has_staging:
-            self._check_staging(staging)
-        self._create(path, data)
+    def _publish(self, path: str, data: bytes, staging: str, opening: object) -> None:
+        with self._lock:
+            if self._opening(staging) is not opening:
+                raise NotFound(f"{path}: staging directory {staging} was closed and opened again")
+            self._create(path, data)
 
     def _create(self, path: str, data: bytes) -> None:
-        with self._lock:
-            if check_path(path) in self._objects:
-                raise AlreadyExists(f"{path} exists")
-            self._objects[path] = (bytes(data), self._now())
+        if check_path(path) in self._objects:
+            raise AlreadyExists(f"{path} exists")
+        self._objects[path] = (bytes(data), self._now())
 
-    def _check_staging(self, staging: str) -> None:
-        if staging not in self._staging:
-            raise NotFound(f"staging directory {staging} does not exist, or was closed")
+    def _opening(self, staging: str) -> object:
+        if not self._has_staging:
+            return None
+        try:
+            return self._staging[staging]
+        except KeyError:
+            raise NotFound(f"staging directory {staging} does not exist, or was closed") from None
 
     def _tick(self) -> float:
         self._ticks += 1.0
@@ -100,10 +107,11 @@ class MemoryBackend:
 
 
 class _MemoryFile:
-    def __init__(self, backend: MemoryBackend, path: str, staging: str) -> None:
+    def __init__(self, backend: MemoryBackend, path: str, staging: str, opening: object) -> None:
         self._backend = backend
         self._path = path
         self._staging = staging
+        self._opening = opening
         self._bytes = io.BytesIO()
 
     @property
@@ -111,7 +119,7 @@ class _MemoryFile:
         return self._bytes
 
     def publish(self) -> None:
-        self._backend._publish(self._path, self._bytes.getvalue(), self._staging)
+        self._backend._publish(self._path, self._bytes.getvalue(), self._staging, self._opening)
 
     def abandon(self) -> None:
         self._bytes = io.BytesIO()
