@@ -1,10 +1,14 @@
 """From a URL to a backend: the only place that names concrete stores."""
 
+import os
+import re
 from collections.abc import Callable
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote_to_bytes
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import InvalidPath
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def open_backend(url: str) -> Backend:
@@ -16,35 +20,43 @@ def open_backend(url: str) -> Backend:
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
     """
-    scheme = urlsplit(url).scheme if ":" in url and not url.startswith("/") else "file"
-    try:
-        opener = _OPENERS[scheme.lower()]
-    except KeyError:
+    match = _SCHEME.match(url)
+    if match is None:
+        return _open_path(url)
+    scheme = match[1].lower()
+    if scheme not in _OPENERS:
         known = ", ".join(f"{name}:" for name in sorted(_OPENERS))
-        raise InvalidPath(f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths") from None
-    return opener(url)
+        raise InvalidPath(f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths such as './{url}'")
+    return _OPENERS[scheme](url, url[match.end() :])
 
 
-def _open_local(url: str) -> Backend:
+def _open_path(path: str) -> Backend:
     from tallymark.backends.local import LocalBackend
 
-    if not url.startswith("file:"):
-        if not url:
-            raise InvalidPath("the URL is empty; give a directory, such as '/data/flights'")
-        return LocalBackend(url)
-    parts = urlsplit(url)
-    if parts.netloc not in ("", "localhost") or not parts.path.startswith("/"):
+    if not path:
+        raise InvalidPath("the URL is empty; give a directory, such as '/data/flights'")
+    if "\0" in path:
+        raise InvalidPath(f"{path!r} has a NUL character; no directory can be named so")
+    return LocalBackend(path)
+
+
+def _open_file(url: str, rest: str) -> Backend:
+    """``rest`` is ``/path``, ``///path`` or ``//localhost/path``; "?" and "#" may stand in a directory's name."""
+    host, path = "", rest
+    if rest.startswith("//"):
+        host, slash, below = rest[2:].partition("/")
+        path = slash + below
+    if host.lower() not in ("", "localhost") or not path.startswith("/"):
         raise InvalidPath(f"{url!r}: a file URL names an absolute path of this machine, such as 'file:///data/flights'")
-    # "?" and "#" mean nothing in a file URL, and may stand in a directory's name.
-    return LocalBackend(unquote(url.split(":", 1)[1].removeprefix("//" + parts.netloc)))
+    return _open_path(os.fsdecode(unquote_to_bytes(path)))
 
 
-def _open_memory(url: str) -> Backend:
+def _open_memory(url: str, rest: str) -> Backend:
     from tallymark.backends.memory import MemoryBackend
 
-    if url.rstrip("/") != "memory:":
+    if rest.strip("/"):
         raise InvalidPath(f"{url!r}: a memory store has no name; say 'memory:' and pass the backend itself around")
     return MemoryBackend()
 
 
-_OPENERS: dict[str, Callable[[str], Backend]] = {"file": _open_local, "memory": _open_memory}
+_OPENERS: dict[str, Callable[[str, str], Backend]] = {"file": _open_file, "memory": _open_memory}

@@ -1,0 +1,88 @@
+"""From a URL to a backend."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tallymark.backends import InvalidPath, open_backend
+from tallymark.backends.local import LocalBackend
+from tallymark.backends.memory import MemoryBackend
+
+
+@pytest.mark.parametrize(
+    ("url", "root"),
+    [
+        ("/data/flights", "/data/flights"),
+        ("/data/a b", "/data/a b"),
+        ("/data/100%25", "/data/100%25"),
+        ("/data/s3:x", "/data/s3:x"),
+        ("//data//flights/", "//data/flights"),
+        ("file:/data/flights", "/data/flights"),
+        ("file:///data/flights", "/data/flights"),
+        ("file://localhost/data/flights", "/data/flights"),
+        ("FILE:///data/flights", "/data/flights"),
+        ("file:///data/a%20b%2525", "/data/a b%25"),
+        ("file:///data/a b", "/data/a b"),
+        ("file:///data/what?#1", "/data/what?#1"),
+        ("file:///data/S%C3%A3o", "/data/São"),
+        ("file:///data/%FF", "/data/\udcff"),
+    ],
+)
+def test_a_path_or_file_url_is_a_directory(url, root):
+    backend = open_backend(url)
+    assert isinstance(backend, LocalBackend)
+    assert repr(backend) == f"<LocalBackend {root}>"
+
+
+@pytest.mark.parametrize("path", ["flights", "./s3:x", "year=1:2/x", "1:2"])
+def test_a_relative_path_is_below_the_working_directory_as_it_was_when_opened(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    backend = open_backend(path)
+    monkeypatch.chdir("/")
+    assert repr(backend) == f"<LocalBackend {tmp_path / path}>"
+
+
+@pytest.mark.parametrize("name", ["a b", "%41", "what?", "#1", "São", "\udcff", "semi;colon", "[x]", "a:b", "+"])
+def test_the_url_of_a_directory_of_any_name_opens_that_directory(name, tmp_path):
+    root = tmp_path / name
+    url = LocalBackend(root).url
+    assert url.startswith("file:///")
+    assert url.isascii()
+    assert repr(open_backend(url)) == f"<LocalBackend {root}>"
+
+
+@pytest.mark.parametrize("url", ["memory:", "memory:/", "memory://", "MEMORY:"])
+def test_memory_is_a_new_store_each_time(url):
+    first, second = open_backend(url), open_backend(url)
+    assert isinstance(first, MemoryBackend)
+    assert first is not second
+    assert first.url == "memory:"
+
+
+def test_a_memory_store_with_a_name_is_refused_with_the_remedy():
+    with pytest.raises(InvalidPath, match="pass the backend itself around"):
+        open_backend("memory:shared")
+
+
+@pytest.mark.parametrize("url", ["ftp://host/x", "s4:bucket", "http://[half", "data:,x"])
+def test_an_unknown_scheme_is_refused_and_the_known_ones_are_named(url):
+    with pytest.raises(InvalidPath, match=r"unknown scheme .* file:, memory: and plain paths"):
+        open_backend(url)
+
+
+@pytest.mark.parametrize("url", ["file:", "file:relative", "file://", "file://host/x", "file://host"])
+def test_a_file_url_without_an_absolute_path_of_this_machine_is_refused(url):
+    with pytest.raises(InvalidPath, match="absolute path of this machine"):
+        open_backend(url)
+
+
+@pytest.mark.parametrize("url", ["", "/data/\0", "file:///data/%00"])
+def test_what_names_no_directory_is_refused(url):
+    with pytest.raises(InvalidPath):
+        open_backend(url)
+
+
+def test_opening_does_nothing_on_disk(tmp_path: Path):
+    open_backend(str(tmp_path / "x"))
+    assert os.listdir(tmp_path) == []  # noqa: PTH208
