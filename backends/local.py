@@ -1,7 +1,8 @@
 """A directory of this machine as storage, made durable by fsync.
 
 Owns: how the contract's promises are kept on a POSIX file system: a small object is written to a scratch file, synced,
-then linked (put_new, which fails where the name is taken) or renamed (put) into place, and its directory synced.
+then linked (put_new, which fails where the name is taken) or renamed (put) into place, and its directory synced
+(``local_directories``).
 A data file is written in its staging directory and linked into place; closing the staging directory renames it away,
 and whoever still writes there has lost the path it would publish from.
 """
@@ -10,7 +11,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeVar
@@ -18,7 +19,8 @@ from typing import BinaryIO, TypeVar
 import anyio.to_thread
 
 from tallymark.backends.contract import Entry, NewFile, check_path
-from tallymark.backends.errors import AlreadyExists, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.local_directories import ATTEMPTS, LocalDirectories
 
 T = TypeVar("T")
 
@@ -30,6 +32,8 @@ SCRATCH_AGE_MAX_S = 3600.0
 
 SINK_BUFFER_BYTES = 1 << 20
 
+_CLOSED = ".closed-"
+
 
 class LocalBackend:
     """Objects as files below a root directory, which is created by the first write."""
@@ -39,6 +43,7 @@ class LocalBackend:
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = Path(root).absolute()
         self._scratch = self._root / SCRATCH
+        self._directories = LocalDirectories(self._root)
         self._swept = False
 
     @property
@@ -77,24 +82,27 @@ class LocalBackend:
     def _get(self, path: str) -> bytes:
         target = self._at(path)
         with _translated(path):
-            data = target.read_bytes()
+            try:
+                data = target.read_bytes()
+            except (IsADirectoryError, NotADirectoryError) as error:
+                raise NotFound(f"{path} does not exist: {error.strerror}") from error
             # Another's link is visible before its directory is synced: nobody may act on what a crash can take back.
-            _sync_directory(target.parent)
+            self._directories.keep(target.parent)
             return data
 
     def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
         target = self._at(path)
-        with _translated(path):
-            scratch = self._write_scratch(data)
-            try:
-                _into_place(scratch, target, place)
-            finally:
-                scratch.unlink(missing_ok=True)
-            _sync_directory(target.parent)
-
-    def _write_scratch(self, data: bytes) -> Path:
-        _make_directories(self._scratch)
         scratch = self._scratch / secrets.token_hex(12)
+        with _translated(path, missing=Unavailable):
+            try:
+                self._write_scratch(scratch, data)
+                self._bring(scratch, target, place)
+            finally:
+                with suppress(OSError):
+                    scratch.unlink(missing_ok=True)
+
+    def _write_scratch(self, scratch: Path, data: bytes) -> None:
+        self._directories.make(self._scratch)
         with scratch.open("xb", buffering=0) as file:
             view = memoryview(data)
             while view:
@@ -103,13 +111,36 @@ class LocalBackend:
         if not self._swept:
             self._swept = True
             self._sweep(scratch.stat().st_mtime - SCRATCH_AGE_MAX_S)
-        return scratch
 
     def _sweep(self, oldest: float) -> None:
         for left in self._scratch.iterdir():
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 if left.stat().st_mtime < oldest:
                     left.unlink()
+
+    def _bring(self, source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
+        """Place the synced file at the target. On return, or once told that the name is taken, a crash keeps that."""
+        try:
+            self._place(source, target, place)
+        except FileExistsError:
+            self._directories.keep(target.parent)
+            raise
+        except OSError:
+            self._directories.prune(target.parent)
+            raise
+        self._directories.keep(target.parent)
+
+    def _place(self, source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
+        for _ in range(ATTEMPTS):
+            try:
+                place(source, target)
+            except FileNotFoundError:  # the target's directory is missing, or was pruned at this moment
+                if not source.exists():
+                    raise
+                self._directories.make(target.parent)
+            else:
+                return
+        raise Unavailable(f"the directory of {target} vanishes again and again")
 
     def _entries(self, directory: str) -> Sequence[Entry]:
         top = self._at(directory) if directory else self._root
@@ -127,46 +158,33 @@ class LocalBackend:
                     with suppress(FileNotFoundError):
                         if item.is_dir(follow_symlinks=False):
                             pending.append(folder / item.name)
-                        else:
+                        elif item.is_file():
                             facts = item.stat()
                             path = (folder / item.name).relative_to(self._root).as_posix()
                             yield Entry(path, facts.st_size, facts.st_mtime)
 
     def _delete(self, paths: Sequence[str]) -> None:
-        parents = set()
-        for path in paths:
-            target = self._at(path)
-            with _translated(path), suppress(FileNotFoundError, NotADirectoryError):
+        targets = {path: self._at(path) for path in paths}
+        for path, target in targets.items():
+            with _translated(path), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 target.unlink()
-                parents.add(target.parent)
-        for parent in parents:
-            with _translated(parent.as_posix()):
-                _sync_directory(parent)
-                self._prune(parent)
-
-    def _prune(self, folder: Path) -> None:
-        """Remove directories that have become empty, up to the root: in storage a directory is its objects."""
-        while folder != self._root:
-            try:
-                folder.rmdir()
-            except OSError:
-                return
-            folder = folder.parent
+        for folder in {target.parent for target in targets.values()}:
+            self._directories.keep(folder)
+            self._directories.prune(folder)
 
     def _open_staging(self, directory: str) -> None:
         with _translated(directory):
-            _make_directories(self._at(directory))
+            self._directories.make(self._at(directory))
 
     def _close_staging(self, directory: str) -> None:
         staging = self._at(directory)
-        closed = staging.with_name(f"{staging.name}.closed-{secrets.token_hex(6)}")
         with _translated(directory):
-            with suppress(FileNotFoundError):
-                staging.rename(closed)
-                _sync_directory(closed.parent)
-            for left in staging.parent.glob(f"{staging.name}.closed-*"):
+            with suppress(FileNotFoundError, NotADirectoryError):
+                staging.rename(staging.with_name(f"{staging.name}{_CLOSED}{secrets.token_hex(6)}"))
+            self._directories.keep(staging.parent)
+            for left in _closed(staging):
                 shutil.rmtree(left, ignore_errors=True)
-            self._prune(staging.parent)
+            self._directories.prune(staging.parent)
 
     def __repr__(self) -> str:
         return f"<LocalBackend {self._root}>"
@@ -176,10 +194,11 @@ class _StagedFile:
     """A data file below its staging directory, linked to its name when it is whole."""
 
     def __init__(self, backend: LocalBackend, path: str, staging: Path) -> None:
+        self._backend = backend
         self._path = path
         self._target = backend._at(path)
         # Not "*.parquet": some readers glob recursively, hidden directories included.
-        self._staged = staging / f"{self._target.name}.tmp"
+        self._staged = staging / f"{secrets.token_hex(12)}.tmp"
         self._file = self._staged.open("xb", buffering=SINK_BUFFER_BYTES)
 
     @property
@@ -187,13 +206,14 @@ class _StagedFile:
         return self._file
 
     def publish(self) -> None:
-        with _translated(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            _into_place(self._staged, self._target, _link)
-            _sync_directory(self._target.parent)
-            self._staged.unlink(missing_ok=True)
+        try:
+            with _translated(self._path):
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+                self._backend._bring(self._staged, self._target, _link)
+        finally:
+            self.abandon()
 
     def abandon(self) -> None:
         with suppress(OSError):
@@ -206,39 +226,11 @@ def _link(source: Path, target: Path) -> None:
     os.link(source, target)
 
 
-def _into_place(source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
-    """Place source at target, whose directory may be missing, or be pruned by another's delete at that moment."""
-    for _ in range(16):
-        try:
-            place(source, target)
-        except FileNotFoundError:
-            if not source.exists():
-                raise
-            _make_directories(target.parent)
-        else:
-            return
-    raise Unavailable(f"the directory of {target} vanishes again and again")
-
-
-def _make_directories(folder: Path) -> None:
-    """Like mkdir -p, and each new directory survives a crash."""
-    if folder.is_dir():
-        return
-    _make_directories(folder.parent)
-    with suppress(FileExistsError, FileNotFoundError):  # another made it, or pruned its parent: the caller tries again
-        folder.mkdir()
-        _sync_directory(folder.parent)
-
-
-def _sync_directory(folder: Path) -> None:
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    except FileNotFoundError:
-        return  # pruned meanwhile: there is nothing left in it to keep
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _closed(staging: Path) -> Iterable[Path]:
+    """What this close, or one that a crash interrupted, has renamed."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        return [left for left in staging.parent.iterdir() if left.name.startswith(staging.name + _CLOSED)]
+    return []
 
 
 async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
@@ -246,11 +238,14 @@ async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
 
 
 @contextmanager
-def _translated(path: str) -> Iterator[None]:
+def _translated(path: str, *, missing: type[BackendError] = NotFound) -> Iterator[None]:
+    """The operating system's errors as the contract's; ``missing`` is for a file or directory that is not there."""
     try:
         yield
+    except BackendError:
+        raise
     except FileNotFoundError as error:
-        raise NotFound(f"{path} does not exist ({error.filename})") from error
+        raise missing(f"{path}: {error.filename} does not exist") from error
     except FileExistsError as error:
         raise AlreadyExists(f"{path} exists") from error
     except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
@@ -265,6 +260,8 @@ def _other(path: str, error: OSError) -> Exception:
             return InvalidPath(f"path {path!r} has a segment longer than this file system takes; shorten it")
         case errno.EROFS | errno.ENOSPC | errno.EDQUOT:
             return NotPermitted(f"{path}: {error.strerror}; nothing was written")
+        case errno.ENOTEMPTY:
+            return NotPermitted(f"{path}: a directory is there; nothing was written")
         case errno.EXDEV | errno.EMLINK | errno.ENOTSUP:
             return NotPermitted(f"{path}: {error.strerror}; a table needs one file system that has hard links")
         case _:

@@ -134,7 +134,8 @@ class FaultyBackend:
         async def gather() -> Sequence[Entry]:
             return [entry async for entry in self.inner.list(directory)]
 
-        for entry in await self._through("list", (directory,), gather, ()):
+        nothing: Sequence[Entry] = ()
+        for entry in await self._through("list", (directory,), gather, nothing):
             yield entry
 
     async def delete(self, paths: Sequence[str]) -> None:

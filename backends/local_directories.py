@@ -1,0 +1,99 @@
+"""The directories of a local store. In storage a directory is its objects; on a disk it is a thing of its own.
+
+Owns: that a directory is there when an object needs it, survives a crash once an object in it has to, and goes with its
+last object. Others make and prune the same directories meanwhile, in this process and in others.
+"""
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tallymark.backends.errors import Unavailable
+
+ATTEMPTS = 16
+"""How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
+
+KNOWN_COUNT_MAX = 10_000
+"""Directories remembered at most, about 2 MB; forgetting costs one sync each."""
+
+
+class LocalDirectories:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._known: set[Path] = set()
+        """Directories whose own entry in their parent was seen to reach the disk."""
+
+    def make(self, folder: Path) -> None:
+        """On return the directory was there; another's prune may take it again while it is empty."""
+        for _ in range(ATTEMPTS):
+            if folder.is_dir():
+                return
+            self._make_once(folder)
+        if folder.exists():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        raise Unavailable(f"directory {folder} vanishes again and again")
+
+    def _make_once(self, folder: Path) -> None:
+        if folder.is_dir():
+            return
+        self._make_once(folder.parent)
+        self._known.discard(folder)
+        with suppress(FileExistsError, FileNotFoundError):  # another made it, or pruned its parent
+            folder.mkdir()
+            _synced(folder.parent)
+            self._remember(folder)
+
+    def keep(self, folder: Path) -> None:
+        """On return, what was done to names in the directory survives a crash, and so does the way to it.
+
+        The way is synced here too: who made these directories may not have come that far. Where the directory has gone,
+        its nearest ancestor holds the outcome.
+
+        Raises:
+            Unavailable: the disk failed; what was done may survive or not.
+        """
+        try:
+            while self._is_below(folder) and not _synced(folder):
+                folder = folder.parent
+            if folder == self._root:
+                _synced(folder)
+            while self._is_below(folder) and folder not in self._known:
+                _synced(folder.parent)
+                self._remember(folder)
+                folder = folder.parent
+        except OSError as error:
+            raise Unavailable(f"directory {folder} could not be synced: {error}") from error
+
+    def prune(self, folder: Path) -> None:
+        """Remove the directory and those above it, up to the root, as far as they are empty."""
+        while self._is_below(folder):
+            try:
+                folder.rmdir()
+            except FileNotFoundError:
+                pass
+            except OSError:
+                return
+            self._known.discard(folder)
+            folder = folder.parent
+
+    def _is_below(self, folder: Path) -> bool:
+        return self._root in folder.parents
+
+    def _remember(self, folder: Path) -> None:
+        if len(self._known) >= KNOWN_COUNT_MAX:
+            self._known.clear()
+        self._known.add(folder)
+
+
+def _synced(folder: Path) -> bool:
+    """Sync the directory. False if it is not there."""
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return True
