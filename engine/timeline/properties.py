@@ -1,0 +1,197 @@
+"""``hoodie.properties``: what a table is, fixed when it is created.
+
+Owns: the facts, the keys under which Hudi's readers look for them, and which tables this library refuses. Does not own:
+the file's syntax (``java_properties``), which columns a table may have (``avro_schema``), and whether
+``.hoodie/metadata`` exists.
+
+The Arrow schema is kept beside the Avro one, because Avro has no word for int8, time zones or column metadata.
+"""
+
+import base64
+import re
+import zlib
+from dataclasses import dataclass
+from typing import Literal
+
+import pyarrow as pa
+
+from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
+from tallymark.engine.timeline.avro_schema import avro_schema
+from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.java_properties import load, store
+
+PROPERTIES = ".hoodie/hoodie.properties"
+"""Where a table's properties lie, relative to its base path."""
+
+FORMAT = 1
+"""``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes."""
+
+Readers = Literal["directory"]
+
+_KIND = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1", "hoodie.table.type": "COPY_ON_WRITE"}
+
+_METADATA_TABLE = "hoodie.table.metadata.partitions"
+
+_FIXED = {
+    "hoodie.table.base.file.format": "PARQUET",
+    "hoodie.table.timeline.timezone": "UTC",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+    "hoodie.datasource.write.drop.partition.columns": "false",
+    "hoodie.populate.meta.fields": "false",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableProperties:
+    """What a table is. Making one checks it, and raises InvalidRequest for what cannot become a table.
+
+    Equality ignores the schema's metadata, as Arrow's does.
+    """
+
+    name: str
+    partition_by: tuple[str, ...]
+    schema: pa.Schema
+    """The columns as they are written, partition columns included, with nullability and metadata."""
+    created: str
+    """The instant of its creation."""
+    readers: Readers = "directory"
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        self.avro_schema()
+        _check_partition_by(self.partition_by, self.schema)
+        if self.readers != "directory":
+            raise InvalidRequest(f"readers={self.readers!r} is unknown; say 'directory'")
+
+    def avro_schema(self) -> str:
+        return avro_schema(self.schema, name=self.name)
+
+    def encode(self) -> bytes:
+        """The same bytes for the same properties, in ASCII. The checksum stands last, so that a torn file lacks it."""
+        partitioning = {"hoodie.table.partition.fields": ",".join(self.partition_by)} if self.partition_by else {}
+        return store(
+            {
+                "hoodie.table.name": self.name,
+                **_KIND,
+                **_FIXED,
+                **partitioning,
+                "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_key_generator(self.partition_by)}",
+                "hoodie.archivelog.folder": "archived",
+                "hoodie.table.create.schema": self.avro_schema(),
+                "tallymark.format": str(FORMAT),
+                "tallymark.created": self.created,
+                "tallymark.readers": self.readers,
+                "tallymark.schema": _encode_schema(self.schema),
+                "hoodie.table.checksum": _checksum(self.name),
+            }
+        )
+
+    @classmethod
+    def decode(cls, data: bytes) -> "TableProperties":
+        """The properties that ``encode`` wrote, also after Hudi's tools have rewritten the file in their own way.
+
+        Raises:
+            UnsupportedTable: a table of Hudi that this library does not write; says what was found and needed.
+            CorruptObject: no such file at all, or a damaged one.
+        """
+        found = load(data, source=PROPERTIES)
+        if "hoodie.table.name" not in found:
+            raise CorruptObject(f"{PROPERTIES} holds no hoodie.table.name: it is torn, or no table's properties")
+        _check_supported(found)
+        try:
+            properties = cls(
+                name=found["hoodie.table.name"],
+                partition_by=tuple(filter(None, found.get("hoodie.table.partition.fields", "").split(","))),
+                schema=_decode_schema(found["tallymark.schema"]),
+                created=found["tallymark.created"],
+            )
+            parse_instant(properties.created)
+            database = found.get("hoodie.database.name", "")
+            if found["hoodie.table.checksum"] != _checksum(properties.name, database=database):
+                raise ValueError("hoodie.table.checksum does not fit hoodie.table.name")
+        except (KeyError, ValueError, CorruptObject) as error:
+            raise CorruptObject(f"{PROPERTIES} is damaged: {error!r}") from error
+        return properties
+
+
+def _check_name(name: str) -> None:
+    try:
+        if name and name.encode("utf-8"):
+            return
+    except UnicodeEncodeError:
+        pass
+    raise InvalidRequest(f"table name {name!r} is empty or no Unicode text; give the table a name")
+
+
+def _check_partition_by(partition_by: tuple[str, ...], schema: pa.Schema) -> None:
+    for column in partition_by:
+        if column not in schema.names:
+            raise InvalidRequest(f"partition column {column!r} is not in the schema, which has {schema.names}")
+        if partition_by.count(column) > 1:
+            raise InvalidRequest(f"partition column {column!r} is named twice in partition_by={partition_by}")
+        kind = schema.field(column).type
+        if pa.types.is_nested(kind):
+            raise InvalidRequest(f"partition column {column!r} is of type {kind}; only plain values name a directory")
+    if len(partition_by) == len(schema):
+        raise InvalidRequest(f"all columns are in partition_by={partition_by}; leave one that goes into the files")
+
+
+def _check_supported(found: dict[str, str]) -> None:
+    for key, needed in _KIND.items():
+        _check_same(found, key, needed)
+    if found.get(_METADATA_TABLE):
+        raise UnsupportedTable(
+            f"the table has a metadata table ({_METADATA_TABLE}={found[_METADATA_TABLE]!r}), which a write by "
+            "Tallymark would leave behind; needed is a table without one: drop it with Hudi's tools, or write to "
+            "another path"
+        )
+    _check_format(found.get("tallymark.format"))
+    for key, needed in _FIXED.items():
+        _check_same(found, key, needed)
+    _check_same(found, "tallymark.readers", "directory")
+
+
+def _check_same(found: dict[str, str], key: str, needed: str) -> None:
+    if found.get(key) != needed:
+        raise UnsupportedTable(
+            f"the table has {key}={found.get(key, 'nothing')!r}, and Tallymark writes only tables with {needed!r}; "
+            "write it with the tool that made it so, or write to another path"
+        )
+
+
+def _check_format(found: str | None) -> None:
+    if found is None:
+        raise UnsupportedTable(
+            f"the table was not created by Tallymark (no tallymark.format, needed {FORMAT}); write to another path: "
+            "two kinds of writers on one table would delete each other's files"
+        )
+    if not re.fullmatch(r"[1-9][0-9]{0,8}", found):
+        raise CorruptObject(f"{PROPERTIES} is damaged: tallymark.format={found!r} is no number")
+    if int(found) != FORMAT:
+        raise UnsupportedTable(
+            f"the table has tallymark.format={found!r}, and this release writes format {FORMAT}; "
+            "install a newer release of Tallymark"
+        )
+
+
+def _key_generator(partition_by: tuple[str, ...]) -> str:
+    return ("NonpartitionedKeyGenerator", "SimpleKeyGenerator", "ComplexKeyGenerator")[min(len(partition_by), 2)]
+
+
+def _checksum(name: str, *, database: str = "") -> str:
+    """Hudi's: the CRC-32 of ``<database>.<table>``."""
+    return str(zlib.crc32(f"{database}.{name}".encode()))
+
+
+def _encode_schema(schema: pa.Schema) -> str:
+    """Without padding: Daft splits a line at every "="."""
+    return base64.urlsafe_b64encode(schema.serialize().to_pybytes()).decode("ascii").rstrip("=")
+
+
+def _decode_schema(text: str) -> pa.Schema:
+    try:
+        data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        return pa.ipc.read_schema(pa.py_buffer(data))
+    except (ValueError, OSError, pa.ArrowException) as error:
+        raise ValueError(f"tallymark.schema holds no Arrow schema: {error}") from error

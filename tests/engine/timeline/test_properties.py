@@ -1,0 +1,178 @@
+import dataclasses
+import zlib
+
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
+from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline.properties import TableProperties
+from tests.support import arrow_types
+
+SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("day", pa.int32()), ("tags", pa.list_(pa.string()))])
+FLIGHTS = TableProperties(name="flights", partition_by=("month", "day"), schema=SCHEMA, created="20261101000000000")
+
+
+def stored(properties: TableProperties = FLIGHTS) -> dict[str, str]:
+    return load(properties.encode(), source="here")
+
+
+def with_changes(**changes: str | None) -> bytes:
+    found = {**stored(), **{key.replace("__", "."): value for key, value in changes.items()}}
+    return store({key: value for key, value in found.items() if value is not None})
+
+
+def changed(key: str, value: str | None) -> bytes:
+    return with_changes(**{key: value})
+
+
+@given(st.data())
+def test_decoding_gives_back_what_was_encoded_with_nullability_and_metadata(data: st.DataObject) -> None:
+    schema = data.draw(arrow_types.schemas)
+    plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    partition_by = data.draw(st.lists(st.sampled_from(plain), unique=True)) if plain else []
+    assume(len(partition_by) < len(schema))
+    properties = TableProperties(
+        name=data.draw(st.text(st.characters(exclude_categories=["Cs"]), min_size=1)),
+        partition_by=tuple(partition_by),
+        schema=schema,
+        created="20261101000000000",
+    )
+    decoded = TableProperties.decode(properties.encode())
+    assert decoded == properties
+    assert decoded.schema.equals(schema, check_metadata=True)
+    assert decoded.encode() == properties.encode()
+
+
+def test_readers_of_the_hudi_format_find_their_keys() -> None:
+    found = stored()
+    assert {key: found[key] for key in found if not key.startswith("tallymark.")} == {
+        "hoodie.table.name": "flights",
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.type": "COPY_ON_WRITE",
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.partitionpath.urlencode": "true",
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.populate.meta.fields": "false",
+        "hoodie.table.partition.fields": "month,day",
+        "hoodie.table.keygenerator.class": "org.apache.hudi.keygen.ComplexKeyGenerator",
+        "hoodie.archivelog.folder": "archived",
+        "hoodie.table.create.schema": FLIGHTS.avro_schema(),
+        "hoodie.table.checksum": str(zlib.crc32(b".flights")),
+    }
+    assert (found["tallymark.format"], found["tallymark.readers"]) == ("1", "directory")
+
+
+def test_a_value_holds_no_equals_sign_at_which_daft_would_split_its_line() -> None:
+    for count in range(20):
+        properties = dataclasses.replace(FLIGHTS, schema=SCHEMA.with_metadata({"note": "x" * count}))
+        assert all(line.count(b"=") == 1 for line in properties.encode().splitlines())
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "generator"), [((), "NonpartitionedKeyGenerator"), (("day",), "SimpleKeyGenerator")]
+)
+def test_the_key_generator_fits_the_number_of_partition_columns(partition_by: tuple[str, ...], generator: str) -> None:
+    found = stored(dataclasses.replace(FLIGHTS, partition_by=partition_by))
+    assert found["hoodie.table.keygenerator.class"].endswith(f".{generator}")
+    assert found.get("hoodie.table.partition.fields", "") == ",".join(partition_by)
+
+
+def test_a_file_that_java_has_rewritten_is_still_read() -> None:
+    lines = FLIGHTS.encode().decode().splitlines()
+    rewritten = "#Updated at 2026-11-21\r\n#Sat Nov 21 00:00:00 UTC 2026\r\n" + "\r\n".join(reversed(lines))
+    assert TableProperties.decode(rewritten.encode()) == FLIGHTS
+
+
+def test_a_database_name_takes_part_in_the_checksum() -> None:
+    data = with_changes(hoodie__database__name="db", hoodie__table__checksum=str(zlib.crc32(b"db.flights")))
+    assert TableProperties.decode(data) == FLIGHTS
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "found", "needed"),
+    [
+        ("hoodie.table.version", "8", "'8'", "'6'"),
+        ("hoodie.table.version", None, "'nothing'", "'6'"),
+        ("hoodie.timeline.layout.version", "2", "'2'", "'1'"),
+        ("hoodie.table.type", "MERGE_ON_READ", "'MERGE_ON_READ'", "'COPY_ON_WRITE'"),
+        ("hoodie.table.metadata.partitions", "files", "'files'", "without one"),
+        ("tallymark.format", None, "no tallymark.format", "1"),
+        ("tallymark.format", "2", "'2'", "newer release"),
+        ("tallymark.readers", "table", "'table'", "'directory'"),
+        ("hoodie.table.timeline.timezone", "LOCAL", "'LOCAL'", "'UTC'"),
+        ("hoodie.populate.meta.fields", "true", "'true'", "'false'"),
+    ],
+)
+def test_a_table_of_another_kind_is_refused_with_what_was_found_and_needed(
+    key: str, value: str | None, found: str, needed: str
+) -> None:
+    with pytest.raises(UnsupportedTable) as refused:
+        TableProperties.decode(changed(key, value))
+    message = str(refused.value)
+    assert found in message
+    assert needed in message
+    assert "path" in message or "install" in message
+
+
+def test_an_empty_list_of_metadata_partitions_is_no_metadata_table() -> None:
+    assert TableProperties.decode(changed("hoodie.table.metadata.partitions", "")) == FLIGHTS
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("hoodie.table.name", None),
+        ("hoodie.table.name", "other"),
+        ("hoodie.table.checksum", None),
+        ("hoodie.table.checksum", "1"),
+        ("hoodie.table.partition.fields", "year"),
+        ("tallymark.format", "one"),
+        ("tallymark.created", "yesterday"),
+        ("tallymark.schema", None),
+        ("tallymark.schema", ""),
+        ("tallymark.schema", "%%%"),
+        ("tallymark.schema", "ü"),
+        ("tallymark.schema", "AAAA"),
+        ("tallymark.schema", stored()["tallymark.schema"][:100]),
+    ],
+)
+def test_a_damaged_file_is_corrupt(key: str, value: str | None) -> None:
+    with pytest.raises(CorruptObject, match=r"hoodie\.properties"):
+        TableProperties.decode(changed(key, value))
+
+
+@given(st.integers(0, len(FLIGHTS.encode()) - 2))
+def test_a_torn_file_is_never_taken_for_a_whole_one(size: int) -> None:
+    with pytest.raises((CorruptObject, UnsupportedTable)):
+        TableProperties.decode(FLIGHTS.encode()[:size])
+
+
+@given(st.binary())
+def test_garbage_is_corrupt(data: bytes) -> None:
+    with pytest.raises(CorruptObject):
+        TableProperties.decode(data)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"name": ""}, "empty"),
+        ({"name": "\ud800"}, "no Unicode"),
+        ({"partition_by": ("year",)}, "'year' is not in the schema"),
+        ({"partition_by": ("Day",)}, "'Day' is not in the schema"),
+        ({"partition_by": ("day", "day")}, "named twice"),
+        ({"partition_by": ("tags",)}, "list<"),
+        ({"partition_by": ("id",), "schema": pa.schema([("id", pa.int64())])}, "leave one"),
+        ({"schema": pa.schema([("id", pa.uint8())])}, "int16"),
+        ({"readers": "tabel"}, "'tabel'"),
+    ],
+)
+def test_what_cannot_become_a_table_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidRequest, match=message):
+        dataclasses.replace(FLIGHTS, **{"partition_by": (), **changes})  # type: ignore[arg-type]
