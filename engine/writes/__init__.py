@@ -1,6 +1,7 @@
 """Jobs on a table.
 
-The way of a write: ``table.write`` -> ``prepare`` -> ``begin`` -> ``help`` others -> tasks -> ``write_job.commit``: seal and ``exclude`` losers -> win the log entry -> ``project`` -> ``finish``. The other way out is ``rollback``.
+The way of a write: ``table.write`` -> ``prepare`` -> ``begin`` -> ``help`` others -> tasks -> ``write_job.commit``:
+seal and ``exclude`` losers -> win the log entry -> ``project`` -> ``finish``. The other way out is ``rollback``.
 """
 
 from tallymark.engine.writes.clean import CleanResult
