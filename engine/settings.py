@@ -36,7 +36,7 @@ class MarkerSettings:
     def __post_init__(self) -> None:
         _check(self.kind in ("batched", "direct"), "kind", self.kind, "is 'batched' or 'direct'")
         _check(
-            self.interval_s == "auto" or (isinstance(self.interval_s, int | float) and self.interval_s >= 0),
+            self.interval_s == "auto" or _is_number(self.interval_s, least=0),
             "interval_s",
             self.interval_s,
             "is 'auto' or a number of seconds, 0 or more",
@@ -45,7 +45,7 @@ class MarkerSettings:
         _check_at_least(1, "queue_limit", self.queue_limit)
         _check_above_zero("flush_timeout_s", self.flush_timeout_s)
         _check_at_least(1, "flush_attempt_count", self.flush_attempt_count)
-        _check(self.flush_retry_pause_s >= 0, "flush_retry_pause_s", self.flush_retry_pause_s, "is 0 or more")
+        _check_not_negative("flush_retry_pause_s", self.flush_retry_pause_s)
         _check_at_least(1, "load_concurrency", self.load_concurrency)
 
 
@@ -64,7 +64,12 @@ class LeaseSettings:
 
     def __post_init__(self) -> None:
         _check_above_zero("beat_interval_s", self.beat_interval_s)
-        _check(self.expiry_s >= 4 * self.beat_interval_s, "expiry_s", self.expiry_s, "is at least four beat intervals")
+        _check(
+            _is_number(self.expiry_s, least=4 * self.beat_interval_s),
+            "expiry_s",
+            self.expiry_s,
+            "is at least four beat intervals",
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,8 +128,8 @@ class ServiceSettings:
     """How long a peer may take to receive an answer before it is given up: it does not read, or is gone."""
 
     def __post_init__(self) -> None:
-        _check(0 <= self.port <= 65535, "port", self.port, "is between 0 and 65535")
-        _check(bool(self.host), "host", self.host, "is an address to listen on")
+        _check(_is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
+        _check(isinstance(self.host, str) and bool(self.host), "host", self.host, "is an address to listen on")
         _check_at_least(1, "connection_count", self.connection_count)
         _check_at_least(1024, "frame_bytes", self.frame_bytes)
         _check_at_least(256, "handshake_bytes", self.handshake_bytes)
@@ -153,9 +158,9 @@ class CommitSettings:
     def __post_init__(self) -> None:
         _check_above_zero("decision_timeout_s", self.decision_timeout_s)
         _check_above_zero("end_timeout_s", self.end_timeout_s)
-        _check(self.retry_pause_s >= 0, "retry_pause_s", self.retry_pause_s, "is 0 or more")
+        _check_not_negative("retry_pause_s", self.retry_pause_s)
         _check_at_least(1, "concurrency", self.concurrency)
-        _check(self.zombie_after_s >= 0, "zombie_after_s", self.zombie_after_s, "is 0 or more")
+        _check_not_negative("zombie_after_s", self.zombie_after_s)
 
 
 def _check(holds: bool, name: str, value: object, rule: str) -> None:
@@ -164,9 +169,20 @@ def _check(holds: bool, name: str, value: object, rule: str) -> None:
 
 
 def _check_at_least(least: int, name: str, value: object) -> None:
-    holds = isinstance(value, int) and not isinstance(value, bool) and value >= least
-    _check(holds, name, value, f"is a whole number, {least} or more")
+    _check(_is_count(value, least=least), name, value, f"is a whole number, {least} or more")
+
+
+def _check_not_negative(name: str, value: object) -> None:
+    _check(_is_number(value, least=0), name, value, "is a number, 0 or more")
 
 
 def _check_above_zero(name: str, value: object) -> None:
-    _check(isinstance(value, int | float) and value > 0, name, value, "is above zero")
+    _check(_is_number(value, least=0) and value != 0, name, value, "is a number above zero")
+
+
+def _is_count(value: object, *, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_number(value: object, *, least: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= least

@@ -119,9 +119,11 @@ def encode_pointer(nonce: str, body: str) -> bytes:
 
 
 def decode_pointer(data: bytes, *, source: str) -> str | None:
-    """The path of the body if these bytes are a pointer, else None."""
+    """The path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
     body = _unpacked(data, source).get("body")
-    return None if body is None else _text(body)
+    if body is not None and not isinstance(body, str):
+        raise CorruptObject(f"{source} is no log entry: its body {body!r} is no path")
+    return body
 
 
 def _encode_file(file: DataFile) -> list[object]:

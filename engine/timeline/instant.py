@@ -8,13 +8,21 @@ FLOOR = "19700101000000000"
 """The instant below all others. Readers of the Hudi format take files older than a timeline's first instant for
 committed; a commit at the floor leaves nothing older."""
 
+_WITHOUT_PUNCTUATION = str.maketrans("", "", "-T:.")
+
 
 def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
     """The instant of a moment, or one millisecond past ``after`` where the clock is behind it.
 
     Only real clock times come out: readers drop an instant such as second 61 without a word.
+
+    Raises:
+        CorruptObject: ``after`` is no instant, or the last there can be.
     """
-    return max(_digits(moment), _digits(parse_instant(after) + timedelta(milliseconds=1)))
+    try:
+        return max(_digits(moment), _digits(parse_instant(after) + timedelta(milliseconds=1)))
+    except OverflowError as error:
+        raise CorruptObject(f"no instant follows {after!r}; it was not made by a clock") from error
 
 
 def parse_instant(instant: str) -> datetime:
@@ -28,4 +36,5 @@ def parse_instant(instant: str) -> datetime:
 
 
 def _digits(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y%m%d%H%M%S%f")[:17]
+    text = moment.astimezone(UTC).isoformat(timespec="milliseconds")  # strftime does not pad the years before 1000
+    return text.translate(_WITHOUT_PUNCTUATION)[:17]

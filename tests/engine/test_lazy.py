@@ -1,0 +1,136 @@
+"""A lazy value is loaded once, however many ask."""
+
+import anyio
+import pytest
+
+from tallymark.engine.lazy import Lazy
+from tests.support.loops import on_both_loops
+
+
+class Loads:
+    """Loads that wait until they are let go, and then answer what they were told to."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.begins = anyio.Event()
+        self.go = anyio.Event()
+        self.failures = 0
+
+    async def __call__(self) -> str:
+        self.begun += 1
+        number = self.begun
+        self.begins.set()
+        await self.go.wait()
+        if number <= self.failures:
+            raise OSError(f"load {number} failed")
+        return f"load {number}"
+
+
+@on_both_loops
+async def test_nothing_is_loaded_before_the_first_asks():
+    loads = Loads()
+    loads.go.set()
+    lazy = Lazy(loads)
+    assert (lazy.is_loaded, loads.begun) == (False, 0)
+    assert await lazy.get() == "load 1"
+    assert await lazy.get() == "load 1"
+    assert (lazy.is_loaded, loads.begun) == (True, 1)
+
+
+@on_both_loops
+async def test_all_who_ask_meanwhile_wait_for_the_same_load():
+    loads = Loads()
+    lazy = Lazy(loads)
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await lazy.get())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(10):
+            group.start_soon(ask)
+        await loads.begins.wait()
+        await anyio.wait_all_tasks_blocked()
+        assert answers == []
+        loads.go.set()
+    assert answers == ["load 1"] * 10
+
+
+@on_both_loops
+async def test_a_failed_load_is_told_to_its_asker_and_forgotten():
+    loads = Loads()
+    loads.failures = 2
+    loads.go.set()
+    lazy = Lazy(loads)
+    for number in (1, 2):
+        with pytest.raises(OSError, match=f"load {number} failed"):
+            await lazy.get()
+        assert not lazy.is_loaded
+    assert await lazy.get() == "load 3"
+
+
+@on_both_loops
+async def test_one_who_waited_for_a_load_that_fails_loads_instead():
+    loads = Loads()
+    loads.failures = 1
+    lazy = Lazy(loads)
+    answers: list[str] = []
+
+    async def ask() -> None:
+        try:
+            answers.append(await lazy.get())
+        except OSError as error:
+            answers.append(str(error))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(3):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        loads.go.set()
+    assert sorted(answers) == ["load 1 failed", "load 2", "load 2"]
+
+
+@on_both_loops
+async def test_a_cancelled_loader_hands_over_to_one_who_waits():
+    loads = Loads()
+    lazy = Lazy(loads)
+    answers = []
+    first = anyio.CancelScope()
+
+    async def ask(scope: anyio.CancelScope) -> None:
+        with scope:
+            answers.append(await lazy.get())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, first)
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(ask, anyio.CancelScope())
+        await anyio.wait_all_tasks_blocked()
+        first.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert loads.begun == 2
+        loads.go.set()
+    assert answers == ["load 2"]
+
+
+@on_both_loops
+async def test_a_cancelled_waiter_does_not_disturb_the_load():
+    loads = Loads()
+    lazy = Lazy(loads)
+    answers = []
+    impatient = anyio.CancelScope()
+
+    async def ask(scope: anyio.CancelScope) -> None:
+        with scope:
+            answers.append(await lazy.get())
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(ask, anyio.CancelScope())
+        await anyio.wait_all_tasks_blocked()
+        group.start_soon(ask, impatient)
+        await anyio.wait_all_tasks_blocked()
+        impatient.cancel()
+        await anyio.wait_all_tasks_blocked()
+        loads.go.set()
+    assert answers == ["load 1"]
+    assert loads.begun == 1

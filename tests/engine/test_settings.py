@@ -1,0 +1,81 @@
+"""Settings are values: frozen, printable, and checked when made."""
+
+import dataclasses
+import math
+
+import pytest
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+
+ALL = [MarkerSettings, LeaseSettings, TaskSettings, ServiceSettings, CommitSettings]
+
+UNCHECKED = {("ServiceSettings", "advertised_host")}
+"""Any text may be a name that tasks resolve."""
+
+CASES: list[tuple[type, str, list[object]]] = [
+    (MarkerSettings, "kind", ["", "timeline", None]),
+    (MarkerSettings, "interval_s", [-0.001, "fast", None, math.nan, True]),
+    (MarkerSettings, "worker_count", [0, -1, 1.5, True, "20"]),
+    (MarkerSettings, "queue_limit", [0, 0.5]),
+    (MarkerSettings, "flush_timeout_s", [0, -1, "30", math.nan]),
+    (MarkerSettings, "flush_attempt_count", [0]),
+    (MarkerSettings, "flush_retry_pause_s", [-1, "1"]),
+    (MarkerSettings, "load_concurrency", [0]),
+    (LeaseSettings, "beat_interval_s", [0, -1, "10"]),
+    (LeaseSettings, "expiry_s", [0, 39.9, "120", math.nan]),
+    (TaskSettings, "max_file_bytes", [0, 1.5]),
+    (TaskSettings, "row_group_bytes", [0]),
+    (TaskSettings, "buffer_bytes", [0]),
+    (TaskSettings, "open_file_count", [0]),
+    (TaskSettings, "compression", ["", "brotli", None]),
+    (TaskSettings, "marker_wait_s", [0]),
+    (ServiceSettings, "host", ["", None, 5]),
+    (ServiceSettings, "port", [-1, 65536, "8080", 1.5]),
+    (ServiceSettings, "connection_count", [0]),
+    (ServiceSettings, "frame_bytes", [1023]),
+    (ServiceSettings, "handshake_bytes", [255]),
+    (ServiceSettings, "handshake_timeout_s", [0]),
+    (ServiceSettings, "inflight_count", [0]),
+    (ServiceSettings, "send_timeout_s", [0]),
+    (CommitSettings, "decision_timeout_s", [0]),
+    (CommitSettings, "retry_pause_s", [-0.1, "1", math.nan]),
+    (CommitSettings, "end_timeout_s", [0]),
+    (CommitSettings, "concurrency", [0]),
+    (CommitSettings, "zombie_after_s", [-1, "24h"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [
+        pytest.param(kind, name, value, id=f"{kind.__name__}-{name}-{value!r}")
+        for kind, name, values in CASES
+        for value in values
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_the_rule(kind, name, value):
+    with pytest.raises(InvalidRequest) as caught:
+        kind(**{name: value})
+    assert f"setting {name}={value!r}: {name} is " in str(caught.value)
+
+
+def test_every_setting_is_checked():
+    fields = {(kind.__name__, field.name) for kind in ALL for field in dataclasses.fields(kind)}
+    assert {(kind.__name__, name) for kind, name, _ in CASES} | UNCHECKED == fields
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_the_defaults_hold_are_frozen_and_print_themselves(kind):
+    made = kind()
+    assert made == kind()
+    assert f"{kind.__name__}(" in repr(made)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(made, dataclasses.fields(kind)[0].name, 1)
+
+
+def test_the_edges_of_what_is_allowed():
+    assert MarkerSettings(interval_s=0, worker_count=1, queue_limit=1, kind="direct").interval_s == 0
+    assert LeaseSettings(beat_interval_s=1, expiry_s=4).expiry_s == 4
+    assert ServiceSettings(port=65535, frame_bytes=1024, handshake_bytes=256).port == 65535
+    assert CommitSettings(retry_pause_s=0, zombie_after_s=0).zombie_after_s == 0

@@ -1,0 +1,180 @@
+"""What an entry of the commit log says survives its encoding, and garbage is a corrupt object."""
+
+from datetime import UTC, datetime
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import (
+    FORMAT,
+    DataFile,
+    LogEntry,
+    Scope,
+    decode_entry,
+    decode_pointer,
+    encode_entry,
+    encode_pointer,
+)
+from tallymark.engine.timeline.instant import instant_time
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+counts = st.integers(0, 2**63)
+files = st.builds(DataFile, texts, texts, counts, counts)
+instants = st.datetimes(datetime(1970, 1, 2), timezones=st.just(UTC)).map(instant_time)  # noqa: DTZ001
+entries = st.builds(
+    LogEntry,
+    kind=st.sampled_from(["commit", "rollback"]),
+    instant=instants,
+    nonce=texts,
+    base=counts,
+    operation=st.sampled_from(["append", "overwrite", "rollback"]),
+    scope=st.none() | st.builds(Scope, st.booleans(), st.frozensets(texts, max_size=4)),
+    added=st.lists(files, max_size=4).map(tuple),
+    removed=st.lists(files, max_size=4).map(tuple),
+    fenced=st.lists(texts, max_size=4).map(tuple),
+    unknown=st.just({}),
+)
+
+ENTRY = LogEntry(
+    kind="commit",
+    instant="20240101000000000",
+    nonce="n",
+    base=3,
+    operation="overwrite",
+    scope=Scope(partitions=frozenset({"p=1"})),
+    added=(DataFile("p=1", "f1_0_20240101000000000.parquet", 10, 1000),),
+    removed=(DataFile("p=1", "f0_0_20230101000000000.parquet", 9, 900),),
+)
+
+
+def fields(**changes: object) -> dict[str, object]:
+    return {**msgpack.unpackb(encode_entry(ENTRY)), **changes}
+
+
+@given(entries)
+def test_an_entry_survives_its_encoding(entry):
+    assert decode_entry(encode_entry(entry), source="log/1") == entry
+
+
+@given(entries)
+def test_equal_entries_have_equal_bytes(entry):
+    again = decode_entry(encode_entry(entry), source="log/1")
+    assert encode_entry(again) == encode_entry(entry)
+
+
+@given(st.binary(max_size=200))
+def test_garbage_is_a_corrupt_object_that_names_its_source(data):
+    with pytest.raises(CorruptObject, match="log/7"):
+        decode_entry(data, source="log/7")
+
+
+@given(st.data())
+def test_a_damaged_entry_is_another_entry_or_a_corrupt_object(data):
+    whole = bytearray(encode_entry(ENTRY))
+    for _ in range(data.draw(st.integers(1, 3))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    try:
+        decoded = decode_entry(bytes(whole), source="log/7")
+    except CorruptObject:
+        return
+    assert isinstance(decoded, LogEntry)
+
+
+@given(st.integers(0, len(encode_entry(ENTRY)) - 1))
+def test_a_torn_entry_is_a_corrupt_object(length):
+    with pytest.raises(CorruptObject):
+        decode_entry(encode_entry(ENTRY)[:length], source="log/7")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | texts | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.sampled_from(sorted(fields())), VALUES)
+def test_any_value_in_any_field_is_an_entry_or_a_corrupt_object(name, value):
+    try:
+        decoded = decode_entry(msgpack.packb(fields(**{name: value})), source="log/7")
+    except CorruptObject:
+        return
+    assert decode_entry(encode_entry(decoded), source="log/7") == decoded
+
+
+@pytest.mark.parametrize("name", sorted(fields()))
+def test_an_entry_that_lacks_a_field_is_a_corrupt_object(name):
+    rest = fields()
+    del rest[name]
+    with pytest.raises(CorruptObject, match="log/7"):
+        decode_entry(msgpack.packb(rest), source="log/7")
+
+
+@pytest.mark.parametrize("version", [0, FORMAT + 1, None, "1"])
+def test_another_format_is_refused_and_blamed_on_another_release(version):
+    with pytest.raises(CorruptObject, match="another release"):
+        decode_entry(msgpack.packb(fields(format=version)), source="log/7")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "delete"},
+        {"operation": "merge"},
+        {"base": -1},
+        {"base": True},
+        {"instant": "20240101000061000"},
+        {"added": [["p", "name", 1]]},
+        {"added": [["p", "name", -1, 1]]},
+        {"fenced": [1]},
+        {"scope": {"all": True}},
+    ],
+    ids=repr,
+)
+def test_what_no_release_wrote_is_a_corrupt_object(changes):
+    with pytest.raises(CorruptObject, match="no log entry"):
+        decode_entry(msgpack.packb(fields(**changes)), source="log/7")
+
+
+def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_differ():
+    added = [[*file, {"min": 1}] for file in msgpack.unpackb(encode_entry(ENTRY))["added"]]
+    entry = decode_entry(msgpack.packb(fields(txn="t1", added=added)), source="log/7")
+    assert entry == ENTRY
+    assert entry.unknown == {"txn": "t1"}
+
+
+@given(texts, texts)
+def test_a_pointer_names_its_body_and_is_no_entry(nonce, body):
+    data = encode_pointer(nonce, body)
+    assert decode_pointer(data, source="log/7") == body
+    with pytest.raises(CorruptObject):
+        decode_entry(data, source="log/7")
+
+
+def test_an_entry_is_no_pointer():
+    assert decode_pointer(encode_entry(ENTRY), source="log/7") is None
+
+
+@given(st.binary(max_size=60) | VALUES.map(lambda body: msgpack.packb({"format": 1, "nonce": "n", "body": body})))
+def test_garbage_is_no_pointer_or_a_corrupt_object(data):
+    try:
+        body = decode_pointer(data, source="log/7")
+    except CorruptObject:
+        return
+    assert body is None or isinstance(body, str)
+
+
+def test_a_scope_holds_its_partitions_or_all():
+    assert Scope(is_all=True).holds("p=9")
+    assert Scope(partitions=frozenset({"p=1"})).holds("p=1")
+    assert not Scope(partitions=frozenset({"p=1"})).holds("p=10")
+    assert not Scope().holds("")
+
+
+def test_a_data_file_knows_its_path_and_its_file_id():
+    assert DataFile("p=1", "id_0-1_20240101000000000.parquet", 1, 1).path == "p=1/id_0-1_20240101000000000.parquet"
+    assert DataFile("", "id_0-1_20240101000000000.parquet", 1, 1).path == "id_0-1_20240101000000000.parquet"
+    assert DataFile("p=1", "id_0-1_20240101000000000.parquet", 1, 1).file_id == "id"
