@@ -52,7 +52,8 @@ async def _old_fences(handle: TableHandle) -> AsyncIterator[Entry]:
     now = max([entry.modified async for entry in handle.backend.list(own.rpartition("/")[0]) if entry.path == own])
     await handle.backend.delete([own])
     for entry in lists:
-        is_decided = handle.log.history.decision(entry.path.rpartition("/")[2]) is not None
+        instant = entry.path.removeprefix(f"{FENCE_FOLDER}/").partition("/")[0]
+        is_decided = handle.log.history.decision(instant) is not None
         if is_decided and now - entry.modified >= handle.commit_settings.zombie_after_s:
             yield entry
 

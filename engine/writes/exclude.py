@@ -12,6 +12,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
 
 FENCE_FOLDER = ".hoodie/.tallymark/fence"
@@ -56,7 +57,7 @@ class Excluder:
 
         await concurrently(put_fence, lost, limit=self.settings.concurrency)
         if fenced:
-            await self.backend.put(fence_path(self.instant), msgpack.packb(sorted(fenced)))
+            await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(sorted(fenced)))
         return tuple(sorted(fenced))
 
     async def _is_fence(self, path: str) -> bool:
@@ -73,5 +74,6 @@ def fence_bytes(schema: pa.Schema) -> bytes:
     return sink.getvalue()
 
 
-def fence_path(instant: str) -> str:
-    return f"{FENCE_FOLDER}/{instant}"
+def fence_path(instant: str, nonce: str) -> str:
+    """Where a list of fences waits to be swept. Two who end one instant at once may each have put a part of them."""
+    return f"{FENCE_FOLDER}/{instant}/{nonce}"
