@@ -14,6 +14,7 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.conversation import Ask
 from tallymark.engine.service.line import DIAL_TIMEOUT_S, Line
 
+_CLOSED_CLIENTS_MAX = 64
 _GRACE_S = 2 * DIAL_TIMEOUT_S
 
 
@@ -123,7 +124,7 @@ class _Clients:
         key = (os.getpid(), address, instant, wait_s)
         with self._lock:
             if key not in self._clients:
-                self._close_idle()
+                self._close_others()
                 self._clients[key] = MarkerClient(address, instant, wait_s=wait_s)
             return self._clients[key]
 
@@ -138,10 +139,11 @@ class _Clients:
         self._lock = threading.Lock()
         self._clients: dict[tuple[int, ServiceAddress, str, float], MarkerClient] = {}
 
-    def _close_idle(self) -> None:
-        for key, client in list(self._clients.items()):
-            if client.close_if_idle():
-                del self._clients[key]
+    def _close_others(self) -> None:
+        """A closed client is small, and a task that still holds it may open it again: forget only the oldest."""
+        closed = [key for key, client in self._clients.items() if client.close_if_idle()]
+        for key in closed[:-_CLOSED_CLIENTS_MAX]:
+            del self._clients[key]
 
 
 _clients = _Clients()

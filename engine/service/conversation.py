@@ -3,6 +3,7 @@
 Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Owned by one thread.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -105,11 +106,15 @@ class Conversation:
         self._sent.clear()
 
     def seconds_to_next(self, now: float) -> float | None:
-        """How long nothing is to be done unless something arrives; None: for ever."""
-        if not self._asks:
+        """How long, while the connection stands, nothing is to be done unless something arrives; None: for ever."""
+        deadline_s = self.seconds_to_deadline(now)
+        if deadline_s is None:
             return None
-        times = [next(iter(self._asks)).deadline, *(part.due_at for part in self._unsent)]
-        return max(min(times) - now, 0.0)
+        return min(deadline_s, *(max(part.due_at - now, 0.0) for part in self._unsent), math.inf)
+
+    def seconds_to_deadline(self, now: float) -> float | None:
+        """How long until the first ask fails; None: nobody waits."""
+        return max(next(iter(self._asks)).deadline - now, 0.0) if self._asks else None
 
     def _requests_of(self, part: _Part, message_bytes: int) -> Iterator[CreateMarkers]:
         try:

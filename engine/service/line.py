@@ -118,33 +118,36 @@ class Line:
         """Return True as soon as somebody waits for an answer, False when the line is to end."""
         poll = select.poll()
         poll.register(self._wake_reader, select.POLLIN)
-        while not self._stop.is_set():
-            self._listen_to_callers()
+        while self._listen_to_callers():
             if not self._conversation.is_idle:
                 return True
             poll.poll()
         return False
 
     def _dial(self) -> Call:
-        left_s = self._conversation.seconds_to_next(time.monotonic())
+        left_s = self._conversation.seconds_to_deadline(time.monotonic())
         timeout_s = DIAL_TIMEOUT_S if left_s is None else min(DIAL_TIMEOUT_S, max(left_s, 0.01))
         return dial(self._address, self._instant, timeout_s=timeout_s)
 
     def _talk(self, call: Call) -> None:
-        while not self._stop.is_set():
-            self._listen_to_callers()
+        while self._listen_to_callers():
             now = time.monotonic()
             for request in self._conversation.take_requests(now, call.message_bytes):
                 call.say(request)
             for answer in call.listen(self._wake_reader, self._conversation.seconds_to_next(now)):
                 self._conversation.receive(answer, time.monotonic())
 
-    def _listen_to_callers(self) -> None:
+    def _listen_to_callers(self) -> bool:
+        """Take the new asks, fail those whose time is over; return False when the line is to end.
+
+        First the wake-ups are read, then what they were about: none is lost in between.
+        """
         with contextlib.suppress(BlockingIOError):
             while len(self._wake_reader.recv(4096)) == 4096:
                 pass
         self._take_inbox()
         self._conversation.expire(time.monotonic(), self._no_answer)
+        return not self._stop.is_set()
 
     def _take_inbox(self) -> None:
         with self._lock:
@@ -154,8 +157,8 @@ class Line:
 
     def _pause(self, failures: int) -> None:
         """Before the next attempt, but not beyond the first deadline."""
-        pause_s = min(PAUSE_S_MIN * 2**failures, PAUSE_S_MAX) * (0.5 + self._jitter())
-        left_s = self._conversation.seconds_to_next(time.monotonic())
+        pause_s = min(PAUSE_S_MIN * 2 ** min(failures, 10), PAUSE_S_MAX) * (0.5 + self._jitter())
+        left_s = self._conversation.seconds_to_deadline(time.monotonic())
         self._stop.wait(pause_s if left_s is None else min(pause_s, left_s))
 
     def _hang_up_call(self) -> None:

@@ -107,7 +107,11 @@ def test_a_task_of_another_version_is_refused_with_both_versions_and_the_remedy(
     hello = wire.pack(16, "tallymark", protocol, release, "whatever", "that version", 1, b"says")
     with pytest.raises(NotAuthenticated) as caught:
         server().receive(hello)
-    for words in (f"{release} (protocol {protocol})", f"{auth.RELEASE} (protocol {auth.PROTOCOL})", "install one release"):
+    for words in (
+        f"{release} (protocol {protocol})",
+        f"{auth.RELEASE} (protocol {auth.PROTOCOL})",
+        "install one release",
+    ):
         assert words in str(caught.value)
 
 

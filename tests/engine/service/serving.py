@@ -1,0 +1,115 @@
+"""A server on a real loopback socket, what it was asked to create, and a peer that says exactly what it is told."""
+
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.call import dial
+from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.wire import Answer, CreateMarkers
+from tallymark.engine.settings import ServiceSettings
+
+SECRET = b"a secret of thirty-two bytes....".ljust(32)
+INSTANT = "20260102030405006"
+PATIENCE_S = 10.0
+"""No test waits longer for anything."""
+
+T = TypeVar("T")
+
+
+class Ledger:
+    """A ``create`` that remembers. Paths that begin with ``hold`` are durable once ``released`` is set."""
+
+    def __init__(self) -> None:
+        self.created: list[tuple[str, str, str]] = []
+        self.begun: list[str] = []
+        self.released = anyio.Event()
+
+    async def create(self, instant: str, paths: Sequence[str], io: str) -> None:
+        self.begun += paths
+        if paths[0].startswith("hold"):
+            await self.released.wait()
+        self.created += [(instant, path, io) for path in paths]
+
+
+@asynccontextmanager
+async def serving(
+    create: Callable[[str, Sequence[str], str], Awaitable[None]], **settings: Any
+) -> AsyncIterator[MarkerServer]:
+    """A server that runs until the block ends, or the test's patience."""
+    with anyio.fail_after(PATIENCE_S):
+        async with anyio.create_task_group() as tasks:
+            server = MarkerServer(SECRET, ServiceSettings(**settings), create)
+            await tasks.start(lambda *, task_status: server.run(task_status=task_status))
+            yield server
+            tasks.cancel_scope.cancel()
+
+
+async def in_thread(function: Callable[..., T], *arguments: object) -> T:
+    return await anyio.to_thread.run_sync(lambda: function(*arguments), abandon_on_cancel=True)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Let the loop run until the condition holds."""
+    with anyio.fail_after(PATIENCE_S):
+        while not condition():  # another thread's or a socket's doing, so there is no event
+            await anyio.lowlevel.checkpoint()
+
+
+class Peer:
+    """An authenticated connection, driven step by step; blocking."""
+
+    def __init__(self, address: ServiceAddress, instant: str = INSTANT) -> None:
+        self.call = dial(address, instant, timeout_s=PATIENCE_S)
+        self._wake, self._other_end = socket.socketpair()
+
+    def say(self, *requests: CreateMarkers) -> Self:
+        for request in requests:
+            self.call.say(request)
+        return self
+
+    def say_bytes(self, data: bytes) -> Self:
+        """Past the session's protection."""
+        self.call._outgoing += data
+        return self
+
+    def hear(self, count: int) -> list[Answer]:
+        """The next answers, in the order in which they come; sends what was said."""
+        answers: list[Answer] = []
+        ends_at = time.monotonic() + PATIENCE_S
+        while len(answers) < count and time.monotonic() < ends_at:
+            answers += self.call.listen(self._wake, 0.2)
+        return answers
+
+    def reset(self) -> None:
+        """Vanish without a goodbye: the other side gets a reset."""
+        self.call._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.close()
+
+    def close(self) -> None:
+        self.call.drop_after_fork()
+        self._wake.close()
+        self._other_end.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def exchange(address: ServiceAddress, data: bytes) -> bytes:
+    """Everything that the server answers to these bytes of a stranger until it closes the connection."""
+    with socket.create_connection((address.host, address.port), timeout=PATIENCE_S) as raw:
+        raw.sendall(data)
+        received = b""
+        while chunk := raw.recv(4096):
+            received += chunk
+        return received

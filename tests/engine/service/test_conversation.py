@@ -1,0 +1,177 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded, ServiceUnavailable
+from tallymark.engine.service.conversation import Ask, Conversation
+from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
+
+SIZE = 2000
+
+
+def ask(*paths: str, deadline: float = 60.0) -> Ask:
+    return Ask(paths, "CREATE", deadline)
+
+
+def conversation(*asks: Ask) -> Conversation:
+    made = Conversation(jitter=lambda: 0.5)
+    for each in asks:
+        made.add(each)
+    return made
+
+
+def test_an_ask_has_its_result_with_its_ack_and_not_before() -> None:
+    one = ask("a", "b")
+    talk = conversation(one)
+    assert talk.take_requests(0.0, SIZE) == [CreateMarkers(1, ("a", "b"), "CREATE")]
+    assert not one.future.done()
+    talk.receive(Ack(1), 1.0)
+    assert one.future.result(0) is None
+    assert talk.is_idle
+
+
+def test_a_sent_request_is_not_sent_again_while_the_connection_stands() -> None:
+    talk = conversation(ask("a"))
+    talk.take_requests(0.0, SIZE)
+    assert talk.take_requests(50.0, SIZE) == []
+
+
+def test_an_ask_in_parts_has_its_result_with_the_last_ack() -> None:
+    one = ask(*(f"{n:0500}" for n in range(4)))
+    talk = conversation(one)
+    parts = talk.take_requests(0.0, 600)
+    assert len(parts) == 4
+    for part in parts[:-1]:
+        talk.receive(Ack(part.id), 1.0)
+        assert not one.future.done()
+    talk.receive(Ack(parts[-1].id), 1.0)
+    assert one.future.result(0) is None
+
+
+def test_a_refused_part_fails_the_ask_and_its_other_parts_are_forgotten() -> None:
+    one = ask(*(f"{n:0500}" for n in range(3)))
+    talk = conversation(one)
+    first, second, third = talk.take_requests(0.0, 600)
+    talk.receive(Refusal(second.id, FlushFailed("storage")), 1.0)
+    with pytest.raises(FlushFailed, match="storage"):
+        one.future.result(0)
+    talk.receive(Ack(first.id), 1.0)
+    talk.lost("reset")
+    assert talk.take_requests(2.0, 600) == []
+    talk.receive(Ack(third.id), 2.0)
+    assert talk.is_idle
+
+
+def test_what_was_not_answered_before_a_loss_is_sent_again_under_new_ids() -> None:
+    answered, open_ask = ask("a"), ask("b")
+    talk = conversation(answered, open_ask)
+    talk.take_requests(0.0, SIZE)
+    talk.receive(Ack(1), 1.0)
+    talk.lost("reset")
+    assert talk.take_requests(1.0, SIZE) == [CreateMarkers(3, ("b",), "CREATE")]
+    talk.receive(Ack(2), 1.0)
+    assert not open_ask.future.done()
+    talk.receive(Ack(3), 1.0)
+    assert open_ask.future.done()
+
+
+def test_overloaded_is_asked_again_after_its_pause() -> None:
+    one = ask("a")
+    talk = conversation(one)
+    talk.take_requests(0.0, SIZE)
+    talk.receive(Refusal(1, Overloaded("queue is full", retry_after_s=2.0)), 10.0)
+    assert talk.seconds_to_next(10.0) == 2.0
+    assert talk.take_requests(11.9, SIZE) == []
+    assert talk.take_requests(12.0, SIZE) == [CreateMarkers(2, ("a",), "CREATE")]
+    assert "queue is full" in talk.problem
+
+
+def test_overloaded_without_a_pause_does_not_spin() -> None:
+    talk = conversation(ask("a"))
+    talk.take_requests(0.0, SIZE)
+    talk.receive(Refusal(1, Overloaded("full", retry_after_s=0.0)), 10.0)
+    pause_s = talk.seconds_to_next(10.0)
+    assert pause_s
+    assert pause_s > 0
+
+
+def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
+    early, late = ask("a", deadline=5.0), ask("b", deadline=6.0)
+    talk = conversation(early, late)
+    assert talk.seconds_to_next(1.0) == 0.0
+    assert talk.seconds_to_deadline(1.0) == 4.0
+    talk.take_requests(1.0, SIZE)
+    assert talk.seconds_to_next(1.0) == 4.0
+    talk.expire(4.9, lambda: ServiceUnavailable("late"))
+    assert not early.future.done()
+    talk.expire(5.0, lambda: ServiceUnavailable("late"))
+    with pytest.raises(ServiceUnavailable):
+        early.future.result(0)
+    talk.receive(Ack(1), 5.5)
+    assert not late.future.done()
+
+
+def test_an_expired_ask_is_not_sent() -> None:
+    talk = conversation(ask("a", deadline=5.0))
+    talk.expire(5.0, lambda: ServiceUnavailable("late"))
+    assert talk.take_requests(5.0, SIZE) == []
+    assert talk.seconds_to_next(5.0) is None
+
+
+def test_a_path_that_fits_no_frame_fails_its_own_ask_only() -> None:
+    long, short = ask("a" * 3000, "b"), ask("c")
+    talk = conversation(long, short)
+    assert [request.paths for request in talk.take_requests(0.0, SIZE)] == [("c",)]
+    with pytest.raises(InvalidRequest, match="frame_bytes"):
+        long.future.result(0)
+
+
+def test_the_end_settles_everybody() -> None:
+    sent, unsent = ask("a"), ask("b")
+    talk = conversation(sent)
+    talk.take_requests(0.0, SIZE)
+    talk.add(unsent)
+    talk.fail_all(Closed("over"))
+    assert talk.is_idle
+    for each in (sent, unsent):
+        with pytest.raises(Closed):
+            each.future.result(0)
+
+
+def test_an_ask_cannot_be_cancelled() -> None:
+    one = ask("a")
+    assert not one.future.cancel()
+
+
+@given(st.lists(st.sampled_from(["ask", "ack", "lose", "overload", "send"]), max_size=40), st.data())
+def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], data: st.DataObject) -> None:
+    """However answers, losses and refusals interleave, a result means that each of the paths was acked."""
+    talk, asks, inflight, acked, now = conversation(), list[Ask](), dict[int, CreateMarkers](), set[str](), 0.0
+
+    def send() -> None:
+        inflight.update((request.id, request) for request in talk.take_requests(now, 600))
+
+    for step in [*steps, "lose"]:
+        now += 1.0
+        if step == "ask":
+            asks.append(ask(*(f"{len(asks)}/{n:0400}" for n in range(data.draw(st.integers(1, 3)))), deadline=1e9))
+            talk.add(asks[-1])
+        elif step == "send":
+            send()
+        elif step == "lose":
+            talk.lost("reset")
+            inflight.clear()
+        elif inflight:
+            request = inflight.pop(data.draw(st.sampled_from(sorted(inflight))))
+            if step == "ack":
+                acked.update(request.paths)
+                talk.receive(Ack(request.id), now)
+            else:
+                talk.receive(Refusal(request.id, Overloaded("full", retry_after_s=0.1)), now)
+        assert all(set(each.paths) <= acked for each in asks if each.future.done())
+    now += 10.0
+    send()
+    for request_id in inflight:
+        talk.receive(Ack(request_id), now)
+    assert all(each.future.result(0) is None for each in asks)
+    assert talk.is_idle
