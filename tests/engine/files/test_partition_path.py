@@ -4,13 +4,14 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.backends.contract import check_path
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.partition_path import NULL_PARTITION, check_partition_columns, partition_path
 from tallymark.engine.markers.name import MarkerName
+from tests.engine.files.scene import schema_of
 
 # What Spark 4.3's partitionBy made of these values on a local disk.
 AS_SPARK = [
@@ -45,7 +46,7 @@ AS_SPARK = [
     (Decimal("-1E-18"), "-0.000000000000000001"),
     (Decimal("0E-18"), "0.000000000000000000"),
     (Decimal("100.00"), "100.00"),
-    (Decimal("-7"), "-7"),
+    (Decimal(-7), "-7"),
 ]
 
 SPARK_ESCAPES = {*range(1, 0x20), *map(ord, "\"#%'*/:=?[\\]^{"), 0x7F}
@@ -78,6 +79,7 @@ def test_no_columns_make_no_path():
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
+@settings(deadline=None)
 @given(texts.filter(lambda text: text not in ("", NULL_PARTITION) and ".marker." not in text))
 def test_any_text_round_trips_through_a_path_that_every_store_takes(text):
     path = partition_path(["p"], [text])
@@ -87,6 +89,7 @@ def test_any_text_round_trips_through_a_path_that_every_store_takes(text):
     assert MarkerName.of(f"{path}/f.parquet").path == f"{path}/f.parquet"
 
 
+@settings(deadline=None)
 @given(texts, texts)
 def test_two_texts_share_a_path_only_if_equal(one, other):
     assert (partition_path(["p"], [one]) == partition_path(["p"], [other])) == (one == other)
@@ -116,33 +119,33 @@ def test_a_path_too_long_as_a_whole_is_refused():
         partition_path("abcd", ["x" * 200] * 4)
 
 
-SCHEMA = pa.schema(
-    [
-        ("text", pa.string()),
-        ("large", pa.large_string()),
-        ("tiny", pa.int8()),
-        ("long", pa.int64()),
-        ("flag", pa.bool_()),
-        ("day", pa.date32()),
-        ("price", pa.decimal128(10, 2)),
-        ("x", pa.float64()),
-        ("at", pa.timestamp("us", "UTC")),
-        ("raw", pa.binary()),
-        ("count", pa.uint32()),
-        ("code", pa.dictionary(pa.int32(), pa.string())),
-        ("day64", pa.date64()),
-        ("place", pa.struct([("city", pa.string())])),
-        ("twice", pa.int32()),
-        ("twice", pa.int32()),
-        (".hidden", pa.int32()),
-    ]
-)
+COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("text", pa.string()),
+    ("large", pa.large_string()),
+    ("tiny", pa.int8()),
+    ("long", pa.int64()),
+    ("flag", pa.bool_()),
+    ("day", pa.date32()),
+    ("price", pa.decimal128(10, 2)),
+    ("x", pa.float64()),
+    ("at", pa.timestamp("us", "UTC")),
+    ("raw", pa.binary()),
+    ("count", pa.uint32()),
+    ("code", pa.dictionary(pa.int32(), pa.string())),
+    ("day64", pa.date64()),
+    ("place", pa.struct([("city", pa.string())])),
+    ("twice", pa.int32()),
+    ("twice", pa.int32()),
+    (".hidden", pa.int32()),
+]
+SCHEMA = pa.schema(COLUMNS)
 
 
 def test_strings_signed_integers_bools_dates_and_decimals_may_partition():
-    columns = ("text", "large", "tiny", "long", "flag", "day", "price")
-    assert check_partition_columns(SCHEMA, columns) is None
-    assert check_partition_columns(SCHEMA, ()) is None
+    for count in range(8):
+        check_partition_columns(SCHEMA, ("text", "large", "tiny", "long", "flag", "day", "price")[:count])
+    with pytest.raises(InvalidRequest):
+        check_partition_columns(SCHEMA, ("text", "x"))
 
 
 @pytest.mark.parametrize("column", ["x", "at", "raw", "count", "code", "day64", "place"])
@@ -167,6 +170,6 @@ def test_a_column_that_cannot_partition_is_named_with_the_rule(partition_by, rul
 
 
 def test_only_partition_columns_and_nothing_else_is_refused():
-    schema = pa.schema([("a", pa.int32()), ("b", pa.string())])
-    with pytest.raises(InvalidRequest, match="'b', 'a' are all there is.*add one"):
+    schema = schema_of(a=pa.int32(), b=pa.string())
+    with pytest.raises(InvalidRequest, match=r"'b', 'a' are all there is.*add one"):
         check_partition_columns(schema, ["b", "a"])

@@ -1,6 +1,6 @@
 import msgpack
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import InvalidRequest
@@ -22,11 +22,13 @@ reports = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(reports)
 def test_a_report_survives_its_bytes(report):
     assert TaskReport.decode(report.encode()) == report
 
 
+@settings(deadline=None)
 @given(reports)
 def test_a_report_counts_the_rows_of_its_files(report):
     assert report.rows == sum(file.rows for file in report.files)

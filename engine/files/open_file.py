@@ -1,0 +1,102 @@
+"""One Parquet file in the making.
+
+Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds), and what the store's refusals mean for a task.
+"""
+
+from contextlib import suppress
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends.contract import Backend, NewFile
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+
+
+class OpenFile:
+    """A file whose marker was acked. Nothing is at its path before ``publish``; owned by one thread."""
+
+    def __init__(self, ticket: WriteTicket, backend: Backend, partition: str, name: str) -> None:
+        """Raises Sealed if the job is over."""
+        self._file = DataFile(partition, name, 0, 0)
+        self._instant = ticket.instant
+        self._has_staging = backend.has_staging
+        self._new_file = self._begun(backend, ticket.staging)
+        try:
+            self._writer = _writer(self._new_file, ticket)
+        except BaseException:
+            self._new_file.abandon()
+            raise
+        self._rows = 0
+
+    @property
+    def bytes(self) -> int:
+        """Bytes encoded so far."""
+        return self._new_file.sink.tell()
+
+    def write(self, rows: pa.Table) -> None:
+        """Encode the rows as one row group. Raises InvalidRequest for values that Parquet cannot hold."""
+        try:
+            self._writer.write_table(rows, row_group_size=rows.num_rows)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+            raise InvalidRequest(
+                f"partition {self._file.partition!r}: Parquet cannot hold these rows ({error}); change or cast them"
+            ) from error
+        self._rows += rows.num_rows
+
+    def publish(self) -> DataFile:
+        """Bring the file to its path. On return it survives a crash.
+
+        Raises:
+            Sealed: the job was committed or rolled back meanwhile; nothing was published.
+            CorruptObject: something else lies under this file's own name; it was not touched.
+            Unavailable: unknown. The attempt is lost; the file can be found through its marker.
+        """
+        self._writer.close()
+        file = DataFile(self._file.partition, self._file.name, self._rows, self.bytes)
+        try:
+            self._new_file.publish()
+        except NotFound as error:
+            raise self._sealed() from error
+        except AlreadyExists as error:
+            # Without staging a closing job fences the names of those who have not reported: then it is a fence.
+            raise (self._taken() if self._has_staging else self._sealed()) from error
+        return file
+
+    def abandon(self) -> None:
+        """Forget the file. Does nothing after ``publish``."""
+        with suppress(Exception):
+            self._writer.close()
+        self._writer.is_open = False  # else it tries once more when it is collected
+        self._new_file.abandon()
+
+    def _begun(self, backend: Backend, staging: str) -> NewFile:
+        try:
+            return backend.new_file(self._file.path, staging=staging)
+        except NotFound as error:
+            raise self._sealed() from error
+
+    def _sealed(self) -> Sealed:
+        return Sealed(f"instant {self._instant} was committed or rolled back meanwhile; {self._file.path} was dropped")
+
+    def _taken(self) -> CorruptObject:
+        return CorruptObject(
+            f"something lies at {self._file.path}, a name that this task has just made; it was not touched. "
+            "Look what else writes into this table"
+        )
+
+
+def _writer(new_file: NewFile, ticket: WriteTicket) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        new_file.sink,
+        ticket.schema,
+        version="2.6",
+        data_page_version="1.0",
+        coerce_timestamps="us",
+        compression=ticket.settings.compression,
+        use_dictionary=True,
+        write_statistics=True,
+        store_schema=True,
+    )

@@ -1,0 +1,168 @@
+"""A task's rows, Arrow batches in, sized Parquet files out, none of whose names is unmarked.
+
+The way of a batch::
+
+    conform -> partition_index -> markers_ahead.ask -> row_buffer -> (row group due) -> markers_ahead.take -> open_file
+"""
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from typing import Self
+
+import pyarrow as pa
+
+from tallymark.backends import Backend, open_backend
+from tallymark.engine.files.conform import conform
+from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.marker_source import MarkerSource, marker_source
+from tallymark.engine.files.markers_ahead import MarkersAhead
+from tallymark.engine.files.open_file import OpenFile
+from tallymark.engine.files.partition_index import PartitionIndex
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.row_buffer import RowBuffer
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+
+
+def write_task(
+    ticket: WriteTicket,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    task: int,
+    attempt: int = 0,
+    stage: int = 0,
+    backend: Backend | None = None,
+) -> TaskReport:
+    """Write the batches as files of the ticket's job. Blocking; in any process and any thread.
+
+    The files exist when this returns, and count when the job commits this report. Memory is bounded by the settings'
+    ``buffer_bytes``, one batch and one row group being encoded, and what the open files' sinks hold: nothing worth
+    counting on stores with staging, the bytes of each open file where a store takes only whole objects.
+
+    ``task``, ``stage`` and ``attempt`` stand in the files' names; they need not be unique. ``backend`` is needed only
+    where the ticket's URL does not say all.
+
+    Raises:
+        InvalidRequest: the rows do not fit the ticket's schema, or a partition value fits no path.
+        Sealed: the job was committed or rolled back meanwhile.
+        ServiceUnavailable: no marker within ``marker_wait_s``.
+        Unavailable: storage did not answer.
+            After any error nothing of this attempt counts; the job removes what it had published. Try anew.
+    """
+    backend = backend if backend is not None else open_backend(ticket.url)
+    with (
+        marker_source(ticket, backend) as markers,
+        TaskWriter(ticket, backend, markers, task=task, attempt=attempt, stage=stage) as writer,
+    ):
+        for batch in batches:
+            writer.write(batch)
+        return writer.finish()
+
+
+class TaskWriter:
+    """One attempt of one task. Leaving it drops the files that were not published."""
+
+    def __init__(
+        self,
+        ticket: WriteTicket,
+        backend: Backend,
+        markers: MarkerSource,
+        *,
+        task: int,
+        attempt: int = 0,
+        stage: int = 0,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        settings = ticket.settings
+        self._ticket = ticket
+        self._backend = backend
+        self._task = task
+        self._attempt = attempt
+        self._monotonic = monotonic
+        self._began = monotonic()
+        self._row_group_bytes = min(settings.row_group_bytes, settings.max_file_bytes)
+        self._partitions = PartitionIndex(ticket.partition_by)
+        self._buffer = RowBuffer(row_group_bytes=self._row_group_bytes, buffer_bytes=settings.buffer_bytes)
+        self._markers = MarkersAhead(
+            markers,
+            lambda: new_file_name(instant=ticket.instant, task=task, stage=stage, attempt=attempt),
+            wait_s=settings.marker_wait_s,
+            monotonic=monotonic,
+        )
+        self._open: OrderedDict[int, OpenFile] = OrderedDict()
+        """By partition; the one that waited longest for rows comes first."""
+        self._files: list[DataFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch; encode what has become due."""
+        rows = conform(batch, self._ticket.schema, self._ticket.partition_by)
+        if not rows.num_rows:
+            return
+        placed = self._partitions.place(rows)
+        self._markers.ask(self._partitions.path(number) for number in placed.partitions if number not in self._open)
+        self._buffer.add(placed)
+        while (partition := self._buffer.due()) is not None:
+            self._encode(partition)
+
+    def finish(self) -> TaskReport:
+        """Publish everything. The task is over with this."""
+        for partition in self._buffer.remaining():
+            self._encode(partition, is_last=True)
+            self._publish(partition)
+        while self._open:
+            self._publish(next(iter(self._open)))
+        return TaskReport(
+            instant=self._ticket.instant,
+            task=self._task,
+            attempt=self._attempt,
+            files=tuple(self._files),
+            unused=self._markers.unused,
+            marker_wait_s=self._markers.waited_s,
+            seconds=self._monotonic() - self._began,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as abandoned:
+            while self._open:
+                abandoned.callback(self._open.popitem()[1].abandon)
+
+    def _encode(self, partition: int, *, is_last: bool = False) -> None:
+        pieces = list(_row_groups(self._buffer.take(partition), self._row_group_bytes))
+        for count, rows in enumerate(pieces, start=1):
+            file = self._open_file(partition)
+            file.write(rows)
+            needs_next = not (is_last and count == len(pieces))
+            if needs_next and file.bytes >= self._ticket.settings.max_file_bytes / 2:
+                self._markers.ask([self._partitions.path(partition)])
+            if file.bytes >= self._ticket.settings.max_file_bytes:
+                self._publish(partition)
+
+    def _open_file(self, partition: int) -> OpenFile:
+        if partition not in self._open:
+            if len(self._open) >= self._ticket.settings.open_file_count:
+                self._publish(next(iter(self._open)))
+            path = self._partitions.path(partition)
+            name = self._markers.take(path)
+            self._open[partition] = OpenFile(self._ticket, self._backend, path, name)
+        self._open.move_to_end(partition)
+        return self._open[partition]
+
+    def _publish(self, partition: int) -> None:
+        """Publish the partition's open file, if it has one."""
+        file = self._open.get(partition)
+        if file is not None:
+            self._files.append(file.publish())
+            del self._open[partition]
+
+
+def _row_groups(rows: pa.Table, row_group_bytes: int) -> Iterator[pa.Table]:
+    """The table in near-equal slices of about this size."""
+    count = max(1, round(rows.nbytes / row_group_bytes))
+    step = math.ceil(rows.num_rows / count)
+    return (rows.slice(start, step) for start in range(0, rows.num_rows, step))

@@ -1,0 +1,125 @@
+from typing import Any
+
+import anyio
+import pyarrow as pa
+import pytest
+
+from tallymark.backends.errors import Unavailable
+from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
+from tallymark.engine.files.open_file import OpenFile
+from tests.engine.files.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
+from tests.support.faulty import FaultyBackend, lost_answer
+
+PATH = "month=1/f.parquet"
+
+
+def begun(backend, schema=FLIGHTS, **settings):
+    return OpenFile(ticket(schema, **settings), backend, "month=1", "f.parquet")
+
+
+def rows(count=10):
+    return pa.Table.from_batches([flights(range(count))])
+
+
+@pytest.fixture(params=["staging", "no staging", "local"])
+def backend(request, tmp_path):
+    return local(tmp_path) if request.param == "local" else memory(has_staging=request.param == "staging")
+
+
+def test_a_published_file_is_what_its_data_file_says(backend):
+    file = begun(backend)
+    file.write(rows(3))
+    file.write(rows(4))
+    assert stored(backend).keys().isdisjoint({PATH})
+    data_file = file.publish()
+    assert (data_file.path, data_file.rows, data_file.bytes) == (PATH, 7, len(stored(backend)[PATH]))
+    assert footer(backend, PATH).num_row_groups == 2
+
+
+def test_nothing_is_left_of_an_abandoned_file(backend):
+    file = begun(backend)
+    file.write(rows())
+    file.abandon()
+    assert stored(backend) == {}
+
+
+def test_abandoning_a_published_file_does_nothing(backend):
+    file = begun(backend)
+    file.write(rows())
+    file.publish()
+    file.abandon()
+    assert set(stored(backend)) == {PATH}
+
+
+def test_the_file_has_the_promised_form(backend):
+    text_field: pa.Field[Any] = pa.field("text", pa.string(), nullable=False, metadata={"comment": "what was said"})
+    schema = schema_of(at=pa.timestamp("us", "UTC"), text=pa.string()).set(1, text_field)
+    schema = schema.with_metadata({"org.apache.spark.sql.parquet.row.metadata": "{}"})
+    file = begun(backend, schema, compression="snappy")
+    file.write(pa.Table.from_pydict({"at": [1, 2], "text": ["a", "a"]}, schema=schema))
+    file.publish()
+    metadata: Any = footer(backend, PATH)
+    at, text = (metadata.row_group(0).column(number) for number in range(2))
+    assert metadata.format_version == "2.6"
+    assert metadata.metadata[b"org.apache.spark.sql.parquet.row.metadata"] == b"{}"
+    assert metadata.schema.to_arrow_schema().equals(schema, check_metadata=True)
+    assert (at.physical_type, text.compression) == ("INT64", "SNAPPY")
+    assert "timeUnit=microseconds" in str(metadata.schema.column(0).logical_type)
+    assert (text.statistics.min, text.statistics.null_count) == ("a", 0)
+    assert "RLE_DICTIONARY" in text.encodings
+
+
+@pytest.mark.parametrize("has_staging", [True, False])
+def test_a_job_that_ended_meanwhile_seals_the_file(has_staging):
+    storage = memory(has_staging=has_staging)
+    file = begun(storage)
+    file.write(rows())
+    if has_staging:
+        anyio.run(storage.close_staging, STAGING)
+    else:
+        anyio.run(storage.put_new, PATH, b"a fence")
+    with pytest.raises(Sealed, match=r"20261121020304005 was committed or rolled back meanwhile; month=1/f.parquet"):
+        file.publish()
+    file.abandon()
+    assert stored(storage) == ({} if has_staging else {PATH: b"a fence"})
+
+
+def test_no_file_can_be_begun_for_a_job_that_ended():
+    storage = memory(has_staging=True)
+    anyio.run(storage.close_staging, STAGING)
+    with pytest.raises(Sealed):
+        begun(storage)
+
+
+def test_a_stranger_under_a_fresh_name_is_reported_and_not_touched():
+    storage = memory(has_staging=True)
+    file = begun(storage)
+    anyio.run(storage.put, PATH, b"strange")
+    with pytest.raises(CorruptObject, match=r"something lies at month=1/f\.parquet"):
+        file.publish()
+    assert stored(storage) == {PATH: b"strange"}
+
+
+def test_an_unknown_outcome_stays_unknown():
+    storage = FaultyBackend(memory(has_staging=False), lost_answer("publish"))
+    file = begun(storage)
+    file.write(rows())
+    with pytest.raises(Unavailable):
+        file.publish()
+    file.abandon()
+
+
+def test_values_that_parquet_cannot_hold_are_refused_with_the_partition(backend):
+    schema = pa.schema([("at", pa.timestamp("ns"))])
+    file = begun(backend, schema)
+    with pytest.raises(InvalidRequest, match="partition 'month=1': Parquet cannot hold these rows"):
+        file.write(pa.table({"at": pa.array([1], pa.timestamp("ns"))}))
+    file.abandon()
+    assert stored(backend) == {}
+
+
+def test_a_sink_that_takes_no_first_byte_leaves_nothing(backend):
+    schema = pa.schema([("x", pa.month_day_nano_interval())])
+    with pytest.raises(pa.ArrowNotImplementedError):
+        begun(backend, schema)
+    assert stored(backend) == {}
