@@ -19,6 +19,7 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTa
 from tallymark.engine.timeline.avro_schema import avro_schema
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline.partition_columns import check_partition_columns
 
 PROPERTIES = ".hoodie/hoodie.properties"
 """Where a table's properties lie, relative to its base path."""
@@ -60,7 +61,7 @@ class TableProperties:
     def __post_init__(self) -> None:
         _check_name(self.name)
         self.avro_schema()
-        _check_partition_by(self.partition_by, self.schema)
+        check_partition_columns(self.schema, self.partition_by)
         if self.readers != "directory":
             raise InvalidRequest(f"readers={self.readers!r} is unknown; say 'directory'")
 
@@ -122,19 +123,6 @@ def _check_name(name: str) -> None:
     except UnicodeEncodeError:
         pass
     raise InvalidRequest(f"table name {name!r} is empty or no Unicode text; give the table a name")
-
-
-def _check_partition_by(partition_by: tuple[str, ...], schema: pa.Schema) -> None:
-    for column in partition_by:
-        if column not in schema.names:
-            raise InvalidRequest(f"partition column {column!r} is not in the schema, which has {schema.names}")
-        if partition_by.count(column) > 1:
-            raise InvalidRequest(f"partition column {column!r} is named twice in partition_by={partition_by}")
-        kind = schema.field(column).type
-        if pa.types.is_nested(kind):
-            raise InvalidRequest(f"partition column {column!r} is of type {kind}; only plain values name a directory")
-    if len(partition_by) == len(schema):
-        raise InvalidRequest(f"all columns are in partition_by={partition_by}; leave one that goes into the files")
 
 
 def _check_supported(found: dict[str, str]) -> None:

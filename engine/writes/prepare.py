@@ -1,34 +1,16 @@
 """Find the table that a job wants to write, or create it. Nothing is changed by a call that cannot go on."""
 
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.files.partition_path import check_partition_columns
-from tallymark.engine.timeline.avro_schema import avro_schema
-from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import put_projected
 
 METADATA_TABLE = ".hoodie/metadata"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WantedTable:
-    """What a write takes its table to be. Checked when made: types, names and partition columns."""
-
-    name: str
-    schema: pa.Schema
-    partition_by: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        avro_schema(self.schema, name=self.name)
-        check_partition_columns(self.schema, self.partition_by)
 
 
 async def read_properties(backend: Backend) -> TableProperties | None:
@@ -53,8 +35,8 @@ async def read_properties(backend: Backend) -> TableProperties | None:
     return properties
 
 
-async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProperties:
-    """The table to write, created if nothing is there.
+async def prepare_table(handle: TableHandle, wanted: TableProperties) -> TableProperties:
+    """The table to write, created as wanted if nothing is there.
 
     Raises:
         InvalidRequest: the table has other columns, types or partition columns.
@@ -67,25 +49,19 @@ async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProper
     return properties
 
 
-async def _create(handle: TableHandle, wanted: WantedTable) -> TableProperties:
-    mine = TableProperties(
-        name=wanted.name,
-        partition_by=wanted.partition_by,
-        schema=wanted.schema,
-        created=instant_time(handle.clock.now()),
-    )
+async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:
     try:
-        await handle.backend.put_new(PROPERTIES, mine.encode())
+        await handle.backend.put_new(PROPERTIES, wanted.encode())
     except AlreadyExists:
         theirs = await read_properties(handle.backend)
         assert theirs is not None
         return theirs
-    for file in floor_files(mine):
+    for file in floor_files(wanted):
         await put_projected(handle, file)
-    return mine
+    return wanted
 
 
-def _check_same(properties: TableProperties, wanted: WantedTable) -> None:
+def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
     if wanted.partition_by and wanted.partition_by != properties.partition_by:
         raise InvalidRequest(
             f"partition_by={list(wanted.partition_by)}: the table is partitioned by {list(properties.partition_by)}; "

@@ -26,6 +26,7 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.server import MarkerServer
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.lease import Lease, beat_path
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -34,9 +35,10 @@ from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import help_others, open_reservations
-from tallymark.engine.writes.prepare import WantedTable, prepare_table, read_properties
+from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.rollback import Ended, roll_back
 from tallymark.engine.writes.snapshot import Snapshot
+from tallymark.engine.writes.status import TableStatus, read_status
 from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteBase, WriteJob
 
 logger = logging.getLogger(__name__)
@@ -86,7 +88,13 @@ class Table:
             InvalidRequest: mode, schema or partition columns are not what the table takes. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
-        wanted = _checked(self.url, schema, mode, tuple(partition_by), partition_overwrite)
+        _check_modes(mode, partition_overwrite)
+        wanted = TableProperties(
+            name=_table_name(self.url),
+            partition_by=tuple(partition_by),
+            schema=schema,
+            created=instant_time(self._clock.now()),
+        )
         settings = JobSettings(
             markers=markers or MarkerSettings(), tasks=tasks or TaskSettings(), service=service or ServiceSettings()
         )
@@ -103,14 +111,11 @@ class Table:
         """What the table holds now. Raises UnsupportedTable where there is none."""
         handle = self._handle()
         properties = await self._properties()
-        history = await handle.log.refresh()
-        return Snapshot(
-            url=self.url,
-            position=history.head,
-            schema=properties.schema,
-            partition_by=properties.partition_by,
-            files=history.files,
-        )
+        return Snapshot.of(await handle.log.refresh(), properties, url=self.url)
+
+    async def status(self) -> TableStatus:
+        """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
+        return await read_status(self._handle(), await self._properties())
 
     async def timeline(self) -> list[tuple[int, LogEntry]]:
         """The entries of the commit log that count, oldest first, with their positions."""
@@ -259,12 +264,13 @@ async def _undo_begin(handle: TableHandle, properties: TableProperties, reservat
             logger.warning("instant.unfinished instant=%s error=%s", reservation.instant, error)
 
 
-def _checked(
-    url: str, schema: pa.Schema, mode: str, partition_by: tuple[str, ...], partition_overwrite: str
-) -> WantedTable:
+def _check_modes(mode: str, partition_overwrite: str) -> None:
     if mode not in get_args(Mode):
         raise InvalidRequest(f"mode={mode!r}: say 'append' or 'overwrite'; there is no default")
     if partition_overwrite not in get_args(PartitionOverwrite):
         raise InvalidRequest(f"partition_overwrite={partition_overwrite!r}: say 'static' or 'dynamic'")
-    name = re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"
-    return WantedTable(name=name, schema=schema, partition_by=partition_by)
+
+
+def _table_name(url: str) -> str:
+    """The last part of the URL, in the characters that Hudi takes for a table's name."""
+    return re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"

@@ -2,16 +2,14 @@ from datetime import date
 from decimal import Decimal
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.backends.contract import check_path
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.files.partition_path import NULL_PARTITION, check_partition_columns, partition_path
+from tallymark.engine.files.partition_path import NULL_PARTITION, partition_path
 from tallymark.engine.markers.name import MarkerName
-from tests.engine.files.scene import schema_of
 
 # What Spark 4.3's partitionBy made of these values on a local disk.
 AS_SPARK = [
@@ -117,59 +115,3 @@ def test_a_segment_of_just_255_bytes_is_fine():
 def test_a_path_too_long_as_a_whole_is_refused():
     with pytest.raises(InvalidRequest, match="longer than 768 bytes"):
         partition_path("abcd", ["x" * 200] * 4)
-
-
-COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("text", pa.string()),
-    ("large", pa.large_string()),
-    ("tiny", pa.int8()),
-    ("long", pa.int64()),
-    ("flag", pa.bool_()),
-    ("day", pa.date32()),
-    ("price", pa.decimal128(10, 2)),
-    ("x", pa.float64()),
-    ("at", pa.timestamp("us", "UTC")),
-    ("raw", pa.binary()),
-    ("count", pa.uint32()),
-    ("code", pa.dictionary(pa.int32(), pa.string())),
-    ("day64", pa.date64()),
-    ("place", pa.struct([("city", pa.string())])),
-    ("twice", pa.int32()),
-    ("twice", pa.int32()),
-    (".hidden", pa.int32()),
-]
-SCHEMA = pa.schema(COLUMNS)
-
-
-def test_strings_signed_integers_bools_dates_and_decimals_may_partition():
-    for count in range(8):
-        check_partition_columns(SCHEMA, ("text", "large", "tiny", "long", "flag", "day", "price")[:count])
-    with pytest.raises(InvalidRequest):
-        check_partition_columns(SCHEMA, ("text", "x"))
-
-
-@pytest.mark.parametrize("column", ["x", "at", "raw", "count", "code", "day64", "place"])
-def test_another_type_is_refused_with_its_name_and_a_remedy(column):
-    with pytest.raises(InvalidRequest, match=f"partition column '{column}' is .*; a partition column is .*: derive"):
-        check_partition_columns(SCHEMA, ["text", column])
-
-
-@pytest.mark.parametrize(
-    ("partition_by", "rule"),
-    [
-        (["absent"], "'absent' is not in the schema; top-level columns are 'text', "),
-        (["place.city"], "'place.city' is not in the schema.*copy it into a column"),
-        (["text", "day", "text"], "'text' is named twice"),
-        (["twice"], "'twice' stands 2 times"),
-        ([".hidden"], "'.hidden' would make a directory that readers skip"),
-    ],
-)
-def test_a_column_that_cannot_partition_is_named_with_the_rule(partition_by, rule):
-    with pytest.raises(InvalidRequest, match=rule):
-        check_partition_columns(SCHEMA, partition_by)
-
-
-def test_only_partition_columns_and_nothing_else_is_refused():
-    schema = schema_of(a=pa.int32(), b=pa.string())
-    with pytest.raises(InvalidRequest, match=r"'b', 'a' are all there is.*add one"):
-        check_partition_columns(schema, ["b", "a"])

@@ -31,7 +31,7 @@ def changed(key: str, value: str | None) -> bytes:
 @given(st.data())
 def test_decoding_gives_back_what_was_encoded_with_nullability_and_metadata(data: st.DataObject) -> None:
     schema = data.draw(arrow_types.schemas)
-    plain = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    plain = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_signed_integer(field.type)]
     partition_by = data.draw(st.lists(st.sampled_from(plain), unique=True)) if plain else []
     assume(len(partition_by) < len(schema))
     properties = TableProperties(
@@ -168,7 +168,7 @@ def test_garbage_is_corrupt(data: bytes) -> None:
         ({"partition_by": ("Day",)}, "'Day' is not in the schema"),
         ({"partition_by": ("day", "day")}, "named twice"),
         ({"partition_by": ("tags",)}, "list<"),
-        ({"partition_by": ("id",), "schema": pa.schema([("id", pa.int64())])}, "leave one"),
+        ({"partition_by": ("id",), "schema": pa.schema([("id", pa.int64())])}, "all there is"),
         ({"schema": pa.schema([("id", pa.uint8())])}, "int16"),
         ({"readers": "tabel"}, "'tabel'"),
     ],
