@@ -8,23 +8,23 @@ from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
 
-async def put_direct(backend: Backend, folder: str, names: Sequence[MarkerName], settings: MarkerSettings) -> int:
-    """Return once each name is an object that survives a crash; the value is the number of puts.
+async def put_direct(
+    backend: Backend, folder: str, names: Sequence[MarkerName], settings: MarkerSettings, counts: MarkerCounts
+) -> None:
+    """Return once each name is an object that survives a crash.
 
     Raises:
         FlushFailed: at least one is not. Asking again for all of them is safe.
     """
-    puts = 0
 
     async def put(name: MarkerName) -> None:
-        nonlocal puts
-        puts += await flush(backend, f"{folder}/{name}", b"", settings)
+        await flush(backend, f"{folder}/{name}", b"", settings, counts)
 
     await concurrently(put, names, limit=settings.worker_count)
-    return puts
 
 
 async def create_direct(
@@ -47,7 +47,7 @@ async def create_direct(
     """
     names = [MarkerName.of(path) for path in paths]
     folder = marker_folder(instant)
-    await put_direct(backend, folder, names, settings or MarkerSettings(kind="direct"))
+    await put_direct(backend, folder, names, settings or MarkerSettings(kind="direct"), MarkerCounts())
     try:
         await check_open()
     except Stopped:

@@ -4,32 +4,26 @@ Owns: what is durable, what is on its way, and whether the instant still takes m
 carries its batches to storage.
 """
 
-import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 
+import anyio
 import anyio.lowlevel
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists
-from tallymark.engine.errors import CorruptObject, Sealed, TallymarkError
+from tallymark.backends.errors import BackendError
+from tallymark.engine.errors import FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.direct import put_direct
-from tallymark.engine.markers.flush import flush
+from tallymark.engine.markers.flush import flush, until_answered
 from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.numbers import SegmentNumbers
 from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.queue import MarkerQueue
-from tallymark.engine.markers.segment import (
-    BATCHED_TYPE,
-    INCARNATION_COUNT,
-    TYPE_FILE,
-    claim_name,
-    encode_segment,
-    marker_folder,
-    segment_name,
-)
+from tallymark.engine.markers.segment import BATCHED_TYPE, TYPE_FILE, encode_segment, marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -60,10 +54,11 @@ class MarkerDirectory:
         self._check_open = check_open
         self._folder = marker_folder(instant)
         self._loaded = Lazy(self._load)
+        self._begun = Lazy(self._begin)
+        self._numbers = SegmentNumbers(backend, self._folder, settings)
         self._durable: set[MarkerName] = set()
         self._refusal: TallymarkError | None = None
-        self._incarnation = 0
-        self._sequence = 0
+        self._patience: set[anyio.CancelScope] = set()
         self.queue = MarkerQueue(settings.queue_limit)
         self.pace = Pace(settings.interval_s)
         self.counts = MarkerCounts()
@@ -78,20 +73,16 @@ class MarkerDirectory:
             InvalidRequest: a path that could leave the table or break a segment's lines.
             Overloaded: too many markers wait; none of these was taken.
             FlushFailed: storage did not take them; asking again is safe.
+            CorruptObject: what earlier servers of the instant left cannot be read.
             Sealed, RolledBack, Closed: the instant, or the engine, takes no more markers.
         """
         names = [MarkerName.of(path, io) for path in paths]
-        self._refuse_if_over()
-        await self._loaded.get()
-        self._refuse_if_over()
         self.counts.requests += 1
-        new = [name for name in names if name not in self._durable]
-        answers = tuple(MarkerAnswer.CREATED if name in new else MarkerAnswer.EXISTED for name in names)
-        for batch in self._offer(new):
-            await batch.wait()
-        await self._check_open()
-        self._refuse_if_over()
-        return answers
+        try:
+            return await self._create(names)
+        except (Stopped, Overloaded):
+            self.counts.refusals += 1
+            raise
 
     async def names(self) -> tuple[MarkerName, ...]:
         """Every marker that is durable, sorted."""
@@ -101,6 +92,7 @@ class MarkerDirectory:
     async def delete(self) -> bool:
         """Seal the directory and remove it from storage; False if there was nothing."""
         self.seal()
+        await self.queue.drained()  # what landed after the listing would stay for ever
         paths = [entry.path async for entry in self._backend.list(self._folder)]
         await self._backend.delete(paths)
         self._durable.clear()
@@ -115,17 +107,16 @@ class MarkerDirectory:
         if self._refusal is None:
             self._refusal = refusal
         self.queue.refuse(self._refusal)
+        for scope in self._patience:
+            scope.cancel()
 
     async def flush(self, batch: MarkerBatch) -> None:
         """Return once the batch is durable. Raises FlushFailed."""
         if self._settings.kind == "direct":
-            self.counts.puts += await put_direct(self._backend, self._folder, batch.names, self._settings)
-            return
-        path = f"{self._folder}/{segment_name(self._incarnation, self._sequence)}"
-        self._sequence += 1  # whatever happens to this put, its number is spent
-        data = encode_segment(batch.names)
-        self.counts.put_bytes += len(data)
-        self.counts.puts += await flush(self._backend, path, data, self._settings)
+            await put_direct(self._backend, self._folder, batch.names, self._settings, self.counts)
+        else:
+            path = await self._numbers.next()
+            await flush(self._backend, path, encode_segment(batch.names), self._settings, self.counts)
 
     def complete(self, batch: MarkerBatch) -> None:
         """The batch is durable: make it visible, then answer."""
@@ -138,36 +129,50 @@ class MarkerDirectory:
         self.counts.batches_failed += 1
         self.queue.settle(batch, error)
 
-    def _offer(self, names: list[MarkerName]) -> list[MarkerBatch]:
-        try:
-            return self.queue.offer(names, retry_after_s=max(self.pace.put_s or 0.0, 0.1))
-        except TallymarkError:
-            self.counts.refusals += 1
-            raise
+    async def _create(self, names: list[MarkerName]) -> tuple[MarkerAnswer, ...]:
+        with self._until_over():
+            await self._open()
+            new = list(dict.fromkeys(name for name in names if name not in self._durable))
+            unasked = {name for name in new if name not in self.queue}
+            for batch in self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, 0.1)):
+                await batch.wait()
+            await self._check_open()
+        return tuple(_answer(name, unasked) for name in names)
+
+    @contextmanager
+    def _until_over(self) -> Iterator[None]:
+        """Whoever waits in this block waits no longer than the directory takes markers, for storage neither."""
+        self._refuse_if_over()
+        with anyio.CancelScope() as scope:
+            self._patience.add(scope)
+            try:
+                yield
+            finally:
+                self._patience.discard(scope)
+        self._refuse_if_over()
 
     def _refuse_if_over(self) -> None:
         if self._refusal is not None:
-            self.counts.refusals += 1
             raise type(self._refusal)(*self._refusal.args)
+
+    async def _open(self) -> None:
+        try:
+            await self._begun.get()
+        except BackendError as error:
+            raise FlushFailed(f"{self._folder} could not be loaded: {error}") from error
 
     async def _load(self) -> LoadedMarkers:
         loaded = await load_markers(self._backend, self._folder, concurrency=self._settings.load_concurrency)
-        if self._settings.kind == "batched":
-            await self._backend.put(f"{self._folder}/{TYPE_FILE}", BATCHED_TYPE)
-            self._incarnation = await self._claim(loaded.next_incarnation)
         self._durable |= loaded.names
         return loaded
 
-    async def _claim(self, incarnation: int) -> int:
-        """An incarnation that nobody had and nobody else will get. A claim whose answer is lost is left behind."""
-        while incarnation < INCARNATION_COUNT:
-            try:
-                await self._backend.put_new(f"{self._folder}/{claim_name(incarnation)}", secrets.token_bytes(16))
-            except AlreadyExists:
-                incarnation += 1
-            else:
-                return incarnation
-        raise CorruptObject(f"{self._folder} has had {INCARNATION_COUNT} servers; roll the instant back and begin anew")
+    async def _begin(self) -> None:
+        """Know what is durable; where segments are to be written, announce them and claim an incarnation."""
+        loaded = await self._loaded.get()
+        if self._settings.kind == "batched":
+            path = f"{self._folder}/{TYPE_FILE}"
+            await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
+            await self._numbers.claim(loaded.next_incarnation)
 
     def __repr__(self) -> str:
         moving = f"{self.queue.waiting} waiting, {self.queue.inflight} inflight"
@@ -176,3 +181,11 @@ class MarkerDirectory:
     @property
     def durable_count(self) -> int:
         return len(self._durable)
+
+
+def _answer(name: MarkerName, unasked: set[MarkerName]) -> MarkerAnswer:
+    """Of all who ask for a name, and of a request that names it twice, one is told CREATED."""
+    if name not in unasked:
+        return MarkerAnswer.EXISTED
+    unasked.remove(name)
+    return MarkerAnswer.CREATED

@@ -42,7 +42,9 @@ class MarkerEngine:
 
     def forget(self, instant: str) -> None:
         """Stop serving an instant: what waits is answered Closed. Nothing changes in storage."""
-        if self._directories.pop(instant, None) is not None:
+        directory = self._directories.pop(instant, None)
+        if directory is not None:
+            directory.end(Closed(f"the markers of instant {instant} are served no longer"))
             self._scopes.pop(instant).cancel()
 
     def statistics(self) -> MarkerStatistics:

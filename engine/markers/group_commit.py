@@ -2,7 +2,7 @@
 
 import anyio
 
-from tallymark.engine.errors import Closed, TallymarkError
+from tallymark.engine.errors import Closed, FlushFailed, TallymarkError
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.directory import MarkerDirectory
 
@@ -32,6 +32,8 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Sem
         await directory.flush(batch)  # durable
     except TallymarkError as error:
         directory.abandon(batch, error)  # nobody was told otherwise
+    except Exception as error:  # no store may raise this, and one that does must not end the others' work
+        directory.abandon(batch, FlushFailed(f"{directory} could not be written: {error!r}"))
     except BaseException:
         directory.abandon(batch, Closed("the marker engine was closed during the flush"))
         raise

@@ -6,7 +6,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import INFIX, MarkerName
 from tallymark.engine.markers.segment import decode_segment, incarnation_of, is_segment
 
 
@@ -32,7 +32,7 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
     read: set[str] = set()
     previous: list[str] | None = None
     while True:
-        listing = [entry.path async for entry in backend.list(folder)]
+        listing = [entry.path async for entry in backend.list(folder) if _is_marker_object(folder, entry.path)]
         missing = await _read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)
         if listing == previous and not missing:
@@ -67,6 +67,12 @@ async def _read_objects(
             segments.append(path)
     await concurrently(read, segments, limit=concurrency)
     return bool(gone)
+
+
+def _is_marker_object(folder: str, path: str) -> bool:
+    """False for what else lies in the folder: staged data files come and go while tasks write."""
+    name = path.removeprefix(f"{folder}/")
+    return incarnation_of(name) is not None or INFIX in name
 
 
 def _direct_marker(name: str) -> list[MarkerName]:

@@ -12,7 +12,7 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest
 
 MarkerIo = Literal["CREATE", "MERGE", "APPEND"]
 
-_INFIX = ".marker."
+INFIX = ".marker."
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,8 +28,8 @@ class MarkerName:
         """Raises InvalidRequest for a path that could leave the table, break a line or end up as another's name."""
         if io not in get_args(MarkerIo):
             raise InvalidRequest(f"marker {path!r}: io {io!r} is none of {', '.join(get_args(MarkerIo))}")
-        if _INFIX in path:
-            raise InvalidRequest(f"marker {path!r}: {_INFIX!r} cannot stand in a data file's path; rename the file")
+        if INFIX in path:
+            raise InvalidRequest(f"marker {path!r}: {INFIX!r} cannot stand in a data file's path; rename the file")
         name = cls(path, io)  # type: ignore[arg-type]  # checked above
         try:
             check_path(path)
@@ -41,13 +41,13 @@ class MarkerName:
     @classmethod
     def parse(cls, text: str) -> "MarkerName":
         """The name that ``str`` wrote. Raises CorruptObject."""
-        path, infix, io = text.rpartition(_INFIX)
+        path, infix, io = text.rpartition(INFIX)
         if not infix:
-            raise CorruptObject(f"{text!r} is no marker name: it lacks {_INFIX!r}")
+            raise CorruptObject(f"{text!r} is no marker name: it lacks {INFIX!r}")
         try:
             return cls.of(path, io)
         except InvalidRequest as error:
             raise CorruptObject(f"{text!r} is no marker name: {error}") from error
 
     def __str__(self) -> str:
-        return f"{self.path}{_INFIX}{self.io}"
+        return f"{self.path}{INFIX}{self.io}"

@@ -3,6 +3,8 @@
 Owns: the bound on both, and that a name asked for twice travels once.
 """
 
+from contextlib import suppress
+
 import anyio
 
 from tallymark.engine.errors import Overloaded, TallymarkError
@@ -46,6 +48,9 @@ class MarkerQueue:
             self._enqueue(name)
         return list(dict.fromkeys(self._batch_of[name] for name in names))
 
+    def __contains__(self, name: MarkerName) -> bool:
+        return name in self._batch_of
+
     async def gather(self) -> None:
         """Return when something waits for a flush."""
         while self._forming is None:
@@ -68,6 +73,12 @@ class MarkerQueue:
         batch = self.take()
         if batch is not None:
             self.settle(batch, error)
+
+    async def drained(self) -> None:
+        """Return when every flush that is in flight now has ended, however it ended."""
+        for batch in set(self._batch_of.values()):
+            with suppress(TallymarkError):
+                await batch.wait()
 
     def _enqueue(self, name: MarkerName) -> None:
         if self._forming is None:

@@ -18,6 +18,7 @@ BATCHED_TYPE = b"TIMELINE_SERVER_BASED"
 DIRECT_TYPE = b"DIRECT"
 
 SEQUENCE_BITS = 20
+SEQUENCE_COUNT = 1 << SEQUENCE_BITS
 INCARNATION_COUNT = 1 << (31 - SEQUENCE_BITS)  # Hudi's server parses the number as a signed 32-bit integer
 
 _SEGMENT = re.compile(r"MARKERS(\d+)")
@@ -34,7 +35,7 @@ def marker_folder(instant: str) -> str:
 
 def segment_name(incarnation: int, sequence: int) -> str:
     assert 0 <= incarnation < INCARNATION_COUNT
-    assert 0 <= sequence < 1 << SEQUENCE_BITS
+    assert 0 <= sequence < SEQUENCE_COUNT
     return f"MARKERS{incarnation << SEQUENCE_BITS | sequence}"
 
 

@@ -15,7 +15,7 @@ class MarkerStatistics:
     """Markers known to be durable."""
     requests: int
     refusals: int
-    """Requests refused: over a limit, sealed, closed."""
+    """Requests refused: over a limit, sealed, rolled back, closed."""
     batches_flushed: int
     batches_failed: int
     largest_batch: int
@@ -23,6 +23,7 @@ class MarkerStatistics:
     puts: int
     """Puts of segments or direct markers, repeats included."""
     put_bytes: int
+    """Bytes of those puts."""
     put_s: float | None
     """Measured mean time of a flush; None before the first."""
     interval_s: float
@@ -40,6 +41,10 @@ class MarkerCounts:
         self.largest_batch = 0
         self.puts = 0
         self.put_bytes = 0
+
+    def sent(self, size: int) -> None:
+        self.puts += 1
+        self.put_bytes += size
 
     def flushed(self, size: int) -> None:
         self.batches_flushed += 1

@@ -12,6 +12,9 @@ import trio.testing
 
 LOOPS = ("trio", "asyncio")
 
+TEST_S_MAX = 1e6
+"""Virtual seconds after which a test that waits for ever fails: beyond every timeout there is."""
+
 
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """The async test as two ordinary ones, which fail if they do not run on the loop they are named after."""
@@ -40,7 +43,8 @@ def on_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
         async def main() -> None:
-            await test(*arguments, **named)
+            with trio.fail_after(TEST_S_MAX):
+                await test(*arguments, **named)
 
         trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
 

@@ -1,0 +1,65 @@
+"""The numbers of one server's segments.
+
+Owns: that no number is used twice, by this server or by another of the same instant.
+"""
+
+import secrets
+
+import anyio
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.markers.flush import until_answered
+from tallymark.engine.markers.segment import INCARNATION_COUNT, SEQUENCE_COUNT, claim_name, segment_name
+from tallymark.engine.settings import MarkerSettings
+
+
+class SegmentNumbers:
+    """To be used after ``claim``."""
+
+    def __init__(self, backend: Backend, folder: str, settings: MarkerSettings) -> None:
+        self._backend = backend
+        self._folder = folder
+        self._settings = settings
+        self._incarnation = 0
+        self._sequence = 0
+        self._claiming = anyio.Lock()
+
+    async def claim(self, incarnation: int) -> None:
+        """Take this incarnation or the next one that nobody had.
+
+        Raises:
+            FlushFailed: storage did not take a claim; asking again is safe.
+            CorruptObject: none is left.
+        """
+        while incarnation < INCARNATION_COUNT:
+            if await self._is_won(f"{self._folder}/{claim_name(incarnation)}"):
+                self._incarnation, self._sequence = incarnation, 0
+                return
+            incarnation += 1
+        raise CorruptObject(f"{self._folder} has had {INCARNATION_COUNT} servers; roll the instant back and begin anew")
+
+    async def next(self) -> str:
+        """The path of a segment that nobody has used. Whatever happens to its put, the number is spent.
+
+        Raises what ``claim`` raises, where an incarnation's numbers are used up.
+        """
+        if self._sequence == SEQUENCE_COUNT:
+            async with self._claiming:
+                if self._sequence == SEQUENCE_COUNT:
+                    await self.claim(self._incarnation + 1)
+        self._sequence += 1
+        return f"{self._folder}/{segment_name(self._incarnation, self._sequence - 1)}"
+
+    async def _is_won(self, path: str) -> bool:
+        nonce = secrets.token_bytes(16)
+
+        async def put() -> bool:
+            try:
+                await self._backend.put_new(path, nonce)
+            except AlreadyExists:
+                return await self._backend.get(path) == nonce  # by an earlier put, whose answer is missing
+            return True
+
+        return await until_answered(put, self._settings, path)

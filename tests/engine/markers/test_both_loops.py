@@ -1,0 +1,132 @@
+"""The engine on trio and on asyncio, in memory and on a real disk."""
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.local import LocalBackend
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import Closed, FlushFailed, Sealed, TallymarkError
+from tallymark.engine.markers import MarkerAnswer, open_marker_engine
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, stored
+from tests.invariants import markers_in
+from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused
+from tests.support.loops import on_both_loops
+
+
+@pytest.fixture(params=["memory", "local"])
+def storage(request, tmp_path):
+    return MemoryBackend() if request.param == "memory" else LocalBackend(tmp_path)
+
+
+async def refusal_of(asking, refusals: list) -> None:
+    try:
+        await asking
+    except TallymarkError as error:
+        refusals.append(type(error))
+
+
+@pytest.mark.parametrize("kind", ["batched", "direct"])
+@on_both_loops
+async def test_concurrent_requests_are_acked_durably_and_share_flushes(storage, kind):
+    acked = []
+
+    async def request(directory, number: int) -> None:
+        paths = [f"p={number % 3}/{number}-{file}.parquet" for file in range(3)]
+        assert await directory.create(*paths) == (MarkerAnswer.CREATED,) * 3
+        names = {(INSTANT, f"{path}.marker.CREATE") for path in paths}
+        assert names <= markers_in(await stored(storage, FOLDER))
+        acked.extend(names)
+
+    async with open_marker_engine(storage, MarkerSettings(kind=kind)) as engine, anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(request, engine.directory(INSTANT), number)
+    assert engine.statistics().durable == len(acked) == 60
+    assert engine.statistics().puts == 60 if kind == "direct" else engine.statistics().puts < 20
+    assert set(acked) == markers_in(await stored(storage, FOLDER))
+
+
+@on_both_loops
+async def test_a_second_server_finds_what_the_first_one_acked(storage):
+    async with open_marker_engine(storage) as engine:
+        await engine.directory(INSTANT).create("a.parquet", "b.parquet")
+    async with open_marker_engine(storage) as engine:
+        answers = await engine.directory(INSTANT).create("a.parquet", "c.parquet")
+        assert answers == (MarkerAnswer.EXISTED, MarkerAnswer.CREATED)
+        assert await engine.directory(INSTANT).delete() is True
+    assert await stored(storage, FOLDER) == {}
+
+
+@on_both_loops
+async def test_a_lost_answer_is_no_refusal_and_a_refusal_is_no_ack(storage):
+    faulty = FaultyBackend(storage, lost_answer("put_new", SEGMENTS, nth=1), refused("put_new", SEGMENTS, nth=3))
+    async with open_marker_engine(faulty, MarkerSettings(flush_retry_pause_s=0)) as engine:
+        directory = engine.directory(INSTANT)
+        assert await directory.create("a.parquet") == (MarkerAnswer.CREATED,)
+        with pytest.raises(FlushFailed):
+            await directory.create("b.parquet")
+        assert await directory.create("b.parquet") == (MarkerAnswer.CREATED,)
+    assert {name for _, name in markers_in(await stored(storage))} == {
+        "a.parquet.marker.CREATE",
+        "b.parquet.marker.CREATE",
+    }
+
+
+class Gated(FaultyBackend):
+    """Segments wait at a gate before they are put."""
+
+    def __init__(self, inner: Backend) -> None:
+        super().__init__(inner)
+        self.gate = anyio.Event()
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        if "/MARKERS" in path:
+            await self.gate.wait()
+        await super().put_new(path, data)
+
+
+@on_both_loops
+async def test_a_cancelled_requester_leaves_its_batch_to_the_others(storage):
+    gated = Gated(storage)
+    async with open_marker_engine(gated) as engine:
+        directory = engine.directory(INSTANT)
+        async with anyio.create_task_group() as impatient:
+            impatient.start_soon(directory.create, "x.parquet")
+            while engine.statistics().inflight == 0:
+                await anyio.lowlevel.checkpoint()
+            impatient.cancel_scope.cancel()
+        gated.gate.set()
+        assert await directory.create("x.parquet") == (MarkerAnswer.EXISTED,)
+        assert len([path for path in gated.paths("put_new") if "/MARKERS" in path]) == 1
+
+
+@pytest.mark.parametrize("verb", ["list", "put", "put_new"])
+@on_both_loops
+async def test_closing_and_sealing_answer_everybody_whatever_storage_does(storage, verb):
+    faulty = FaultyBackend(storage, hanging(verb))
+    refusals = []
+    async with anyio.create_task_group() as tasks, open_marker_engine(faulty) as engine:
+        sealed, closed = engine.directory("sealed"), engine.directory("closed")
+        for directory in (sealed, closed):
+            for name in ("x.parquet", "y.parquet"):
+                tasks.start_soon(refusal_of, directory.create(name), refusals)
+        while len(faulty.paths(verb)) < 2:
+            await anyio.lowlevel.checkpoint()
+        sealed.seal()
+        while len(refusals) < 2:
+            await anyio.lowlevel.checkpoint()
+        assert refusals == [Sealed, Sealed]
+    assert refusals[2:] == [Closed, Closed]
+
+
+@on_both_loops
+async def test_a_put_that_hangs_in_its_flush_is_answered_on_closing(storage):
+    faulty = FaultyBackend(storage, hanging("put_new", SEGMENTS))
+    refusals = []
+    async with anyio.create_task_group() as tasks, open_marker_engine(faulty) as engine:
+        tasks.start_soon(refusal_of, engine.directory(INSTANT).create("x.parquet"), refusals)
+        while engine.statistics().inflight == 0:
+            await anyio.lowlevel.checkpoint()
+    assert refusals == [Closed]

@@ -1,0 +1,168 @@
+"""When flushes start, what they take, and that one in trouble holds nobody else up. Times are exact: virtual clock."""
+
+from itertools import pairwise
+
+import anyio
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import Closed, FlushFailed
+from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.markers.recorded import INSTANT, SEGMENTS
+from tests.support.faulty import FaultyBackend, hanging, refused, slow
+from tests.support.loops import on_virtual_time
+
+
+def started_at(storage: FaultyBackend) -> list[float]:
+    """When each put of a segment was begun."""
+    return [call.begun_s for call in storage.calls if call.verb == "put_new" and "/MARKERS" in call.paths[0]]
+
+
+async def arrive(directory, times) -> dict[float, float]:
+    """One request for a marker of its own at each time; returns when each was answered."""
+    answered_at = {}
+
+    async def request(at: float) -> None:
+        await trio.sleep_until(at)
+        await directory.create(f"{at}.parquet")
+        answered_at[at] = trio.current_time()
+
+    async with anyio.create_task_group() as tasks:
+        for at in times:
+            tasks.start_soon(request, at)
+    return answered_at
+
+
+@on_virtual_time
+async def test_a_request_that_finds_the_directory_idle_is_flushed_at_once():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0.25)) as engine:
+        assert await arrive(engine.directory(INSTANT), [0, 3, 10]) == {0: 0.5, 3: 3.5, 10: 10.5}
+    assert started_at(storage) == [0, 3, 10]
+
+
+@on_virtual_time
+async def test_under_load_one_flush_each_interval_takes_all_that_waits():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0.25)) as engine:
+        answered_at = await arrive(engine.directory(INSTANT), [0, 0.0625, 0.125, 0.1875, 0.3125, 0.375])
+        assert engine.statistics().largest_batch == 3
+    assert started_at(storage) == [0, 0.25, 0.5]
+    assert answered_at == {0: 0.5, 0.0625: 0.75, 0.125: 0.75, 0.1875: 0.75, 0.3125: 1.0, 0.375: 1.0}
+
+
+@on_virtual_time
+async def test_auto_is_a_quarter_of_the_measured_put():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
+    async with open_marker_engine(storage, MarkerSettings(interval_s="auto")) as engine:
+        directory = engine.directory(INSTANT)
+        assert engine.statistics().interval_s == 0
+        await arrive(directory, [0])
+        assert (engine.statistics().put_s, engine.statistics().interval_s) == (0.5, 0.125)
+        answered_at = await arrive(directory, [1, 1.0625, 1.109375, 1.1875])
+    assert answered_at == {1: 1.5, 1.0625: 1.625, 1.109375: 1.625, 1.1875: 1.75}
+    assert started_at(storage) == [0, 1, 1.125, 1.25]
+
+
+@given(
+    arrivals=st.lists(st.integers(0, 64).map(lambda n: n / 16), min_size=1, max_size=12, unique=True),
+    interval_s=st.sampled_from([0.125, 0.25, 1.0]),
+    put_s=st.sampled_from([0.0625, 0.5, 2.0]),
+)
+@settings(max_examples=50, deadline=None)
+def test_flushes_start_an_interval_apart_at_least_and_nobody_waits_longer_than_one_and_a_put(
+    arrivals, interval_s, put_s
+):
+    @on_virtual_time
+    async def check() -> None:
+        storage = FaultyBackend(MemoryBackend(), slow("put_new", put_s, SEGMENTS))
+        async with open_marker_engine(storage, MarkerSettings(interval_s=interval_s)) as engine:
+            answered_at = await arrive(engine.directory(INSTANT), arrivals)
+        starts = started_at(storage)
+        assert all(later - earlier >= interval_s for earlier, later in pairwise(starts))
+        assert all(end - begin <= interval_s + put_s for begin, end in answered_at.items())
+
+    check()
+
+
+@on_virtual_time
+async def test_no_more_flushes_are_in_flight_than_workers():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0, worker_count=2)) as engine:
+        answered_at = await arrive(engine.directory(INSTANT), [0, 0.25, 0.5, 0.75])
+    assert started_at(storage) == [0, 0.25, 1.0]
+    assert answered_at == {0: 1.0, 0.25: 1.25, 0.5: 2.0, 0.75: 2.0}
+
+
+@on_virtual_time
+async def test_a_worker_whose_flush_failed_is_free_again():
+    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, nth=1))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0, worker_count=1)) as engine:
+        directory = engine.directory(INSTANT)
+        with pytest.raises(FlushFailed):
+            await directory.create("x.parquet")
+        assert await arrive(directory, [1]) == {1: 1.0}
+
+
+@on_virtual_time
+async def test_a_stuck_put_does_not_hold_up_other_flushes():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS, nth=1), slow("put_new", 0.25, SEGMENTS))
+    settings = MarkerSettings(interval_s=0.125, worker_count=2, flush_timeout_s=60.0, flush_retry_pause_s=0)
+    async with open_marker_engine(storage, settings) as engine:
+        answered_at = await arrive(engine.directory(INSTANT), [0, 1, 2, 3])
+    assert answered_at == {0: 60.25, 1: 1.25, 2: 2.25, 3: 3.25}
+
+
+@on_virtual_time
+async def test_a_directory_in_trouble_does_not_hold_up_another():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", f"*/{INSTANT}/*"))
+    async with (
+        open_marker_engine(storage, MarkerSettings(worker_count=1)) as engine,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(engine.directory(INSTANT).create, "x.parquet")
+        assert await arrive(engine.directory("other"), [1]) == {1: 1.0}
+        tasks.cancel_scope.cancel()
+
+
+@on_virtual_time
+async def test_an_error_that_no_store_may_raise_fails_its_requests_and_nobody_else():
+    class Broken(MemoryBackend):
+        async def put_new(self, path: str, data: bytes) -> None:
+            if b"x.parquet" in data:
+                raise ValueError("a defect")
+            await super().put_new(path, data)
+
+    async with open_marker_engine(Broken(), MarkerSettings(worker_count=1)) as engine:
+        directory = engine.directory(INSTANT)
+        with pytest.raises(FlushFailed, match=r"ValueError\('a defect'\)"):
+            await directory.create("x.parquet")
+        assert await arrive(directory, [1]) == {1: 1.0}
+        assert engine.statistics().inflight == 0
+
+
+@on_virtual_time
+async def test_a_cancelled_group_commit_leaves_nobody_waiting_for_its_flushes():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS))
+    refusals = []
+
+    async def ask(directory, path: str) -> None:
+        try:
+            await directory.create(path)
+        except Closed as error:
+            refusals.append(str(error))
+
+    async with open_marker_engine(storage, MarkerSettings(interval_s=8)) as engine, anyio.create_task_group() as tasks:
+        directory = engine.directory(INSTANT)
+        tasks.start_soon(ask, directory, "inflight.parquet")
+        await anyio.sleep(1)
+        tasks.start_soon(ask, directory, "waiting.parquet")
+        await anyio.sleep(1)
+        engine.forget(INSTANT)
+        await anyio.sleep(1)
+        assert (directory.queue.waiting, directory.queue.inflight) == (0, 0)
+    assert len(refusals) == 2

@@ -1,0 +1,105 @@
+"""Reading what earlier servers of an instant left."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tallymark.backends.contract import Entry
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.name import MarkerName
+from tests.engine.markers.recorded import FOLDER
+from tests.support.loops import on_virtual_time
+
+
+async def load(storage, concurrency: int = 2):
+    return await load_markers(storage, FOLDER, concurrency=concurrency)
+
+
+def line(path: str) -> bytes:
+    return f"{path}.marker.CREATE\n".encode()
+
+
+class Meddling(MemoryBackend):
+    """Somebody changes the folder right after the nth listing of it."""
+
+    def __init__(self, *acts) -> None:
+        super().__init__()
+        self._acts = list(acts)
+        self.listings = 0
+
+    async def list(self, directory: str) -> AsyncIterator[Entry]:
+        entries = [entry async for entry in super().list(directory)]
+        self.listings += 1
+        if self._acts:
+            await self._acts.pop(0)(self)
+        for entry in entries:
+            yield entry
+
+
+@on_virtual_time
+async def test_an_absent_folder_holds_no_markers():
+    loaded = await load(MemoryBackend())
+    assert (loaded.names, loaded.object_count, loaded.next_incarnation) == (set(), 0, 0)
+
+
+@on_virtual_time
+async def test_segments_direct_markers_and_claims_are_told_from_other_files():
+    storage = MemoryBackend()
+    for number in range(5):
+        await storage.put(f"{FOLDER}/MARKERS{number}", line(f"{number}"))
+    await storage.put(f"{FOLDER}/SERVER3", b"nonce")
+    await storage.put(f"{FOLDER}/p=1/direct.marker.MERGE", b"")
+    await storage.put(f"{FOLDER}/MARKERS.type", b"anything")
+    await storage.put(f"{FOLDER}/MARKERS9.tmp", b"\xff\xff\n")
+    await storage.put(f"{FOLDER}/staged/x.parquet.tmp", b"rows")
+    await storage.put(f"{FOLDER}/p=1/x.marker.UNKNOWN", b"")
+    await storage.put(f"{FOLDER}0/MARKERS0", line("of another instant"))
+    loaded = await load(storage)
+    assert loaded.names == {MarkerName(str(number)) for number in range(5)} | {MarkerName("p=1/direct", "MERGE")}
+    assert (loaded.object_count, loaded.next_incarnation) == (8, 4)
+
+
+@on_virtual_time
+async def test_a_torn_last_line_is_no_marker():
+    storage = MemoryBackend()
+    await storage.put(f"{FOLDER}/MARKERS0", line("a") + b"b.marker.CREA")
+    assert (await load(storage)).names == {MarkerName("a")}
+
+
+@on_virtual_time
+async def test_an_unreadable_segment_is_an_error_that_names_it():
+    storage = MemoryBackend()
+    await storage.put(f"{FOLDER}/MARKERS0", line("a"))
+    await storage.put(f"{FOLDER}/MARKERS1", b"nonsense\n")
+    with pytest.raises(CorruptObject, match=f"{FOLDER}/MARKERS1"):
+        await load(storage)
+
+
+@on_virtual_time
+async def test_a_segment_that_is_merged_away_while_it_is_read_is_found_where_it_went():
+    async def merge(storage) -> None:
+        await storage.put(f"{FOLDER}/MARKERS2", line("a") + line("b"))
+        await storage.delete([f"{FOLDER}/MARKERS0", f"{FOLDER}/MARKERS1"])
+
+    storage = Meddling(merge)
+    await storage.put(f"{FOLDER}/MARKERS0", line("a"))
+    await storage.put(f"{FOLDER}/MARKERS1", line("b"))
+    loaded = await load(storage)
+    assert loaded.names == {MarkerName("a"), MarkerName("b")}
+    assert storage.listings == 3
+
+
+@on_virtual_time
+async def test_staged_files_that_come_and_go_do_not_keep_a_loader_busy():
+    def staging(number: int):
+        async def act(storage) -> None:
+            await storage.put(f"{FOLDER}/staged/{number}.parquet.tmp", b"")
+
+        return act
+
+    storage = Meddling(*(staging(number) for number in range(50)))
+    await storage.put(f"{FOLDER}/MARKERS0", line("a"))
+    assert (await load(storage)).names == {MarkerName("a")}
+    assert storage.listings == 2

@@ -1,0 +1,101 @@
+"""Bytes and names of marker segments. Case ids in docstrings: Hudi's own tests, re-expressed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.segment import (
+    BATCHED_TYPE,
+    DIRECT_TYPE,
+    INCARNATION_COUNT,
+    SEQUENCE_COUNT,
+    claim_name,
+    decode_segment,
+    encode_segment,
+    incarnation_of,
+    is_segment,
+    marker_folder,
+    read_marker_type,
+    segment_name,
+)
+
+SEGMENTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=40)
+
+
+def valid(path: str) -> bool:
+    try:
+        MarkerName.of(path)
+    except InvalidRequest:
+        return False
+    return True
+
+
+NAMES = st.builds(
+    MarkerName,
+    path=st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join).filter(valid),
+    io=st.sampled_from(["CREATE", "MERGE", "APPEND"]),
+)
+
+
+@given(names=st.lists(NAMES))
+def test_a_segment_comes_back_as_it_was_written(names):
+    assert decode_segment(encode_segment(names), source="MARKERS0") == names
+
+
+@given(names=st.lists(NAMES, min_size=1), data=st.data())
+def test_a_torn_segment_keeps_its_finished_lines_and_nothing_else(names, data):
+    whole = encode_segment(names)
+    torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
+    kept = decode_segment(torn, source="MARKERS0")
+    assert kept == names[: len(kept)]
+    assert len(kept) == torn.count(b"\n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"a.parquet\n", b"a.marker.CREATE\n\n", b"\xff.marker.CREATE\n", b"../a.marker.CREATE\n", b"a.marker.DELETE\n"],
+)
+def test_a_line_that_is_no_marker_name_is_an_error_and_never_skipped(data):
+    with pytest.raises(CorruptObject, match="MARKERS7 is no marker segment"):
+        decode_segment(data, source="MARKERS7")
+
+
+def test_the_comma_joined_lines_of_a_known_defect_elsewhere_are_refused():
+    with pytest.raises(CorruptObject, match="is no marker segment"):
+        decode_segment(b"a.marker.CREATE,b.marker.CREATEc.marker.CREATE\n", source="MARKERS0")
+
+
+@given(incarnation=st.integers(0, INCARNATION_COUNT - 1), sequence=st.integers(0, SEQUENCE_COUNT - 1))
+def test_a_segment_number_tells_its_incarnation_and_fits_a_signed_32_bit_integer(incarnation, sequence):
+    name = segment_name(incarnation, sequence)
+    assert int(name.removeprefix("MARKERS")) < 2**31
+    assert is_segment(name)
+    assert incarnation_of(name) == incarnation_of(claim_name(incarnation)) == incarnation
+
+
+@pytest.mark.parametrize("name", ["MARKERS.type", "MARKERS", "MARKERS1.tmp", "xMARKERS1", "p/MARKERS1", "staged/x"])
+def test_other_files_are_no_segments(name):
+    assert not is_segment(name)
+    assert incarnation_of(name) is None
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [(None, None), (b"", None), (b"DIRECT", DIRECT_TYPE), (b"TIMELINE_SERVER_BASED", BATCHED_TYPE)],
+)
+def test_the_type_file_is_read_as_hudi_reads_it(data, kind):
+    """M7. Absent and empty are the same."""
+    assert read_marker_type(data) == kind
+
+
+def test_a_type_file_that_says_something_else_is_an_error():
+    with pytest.raises(CorruptObject, match="neither"):
+        read_marker_type(b"ROCKET")
+
+
+@pytest.mark.parametrize("instant", ["", "a/b", "..", "a b", "a\n"])
+def test_an_instant_that_could_leave_its_folder_is_refused(instant):
+    with pytest.raises(InvalidRequest, match="letters, digits"):
+        marker_folder(instant)

@@ -1,0 +1,117 @@
+"""What happened in a simulated run, in order: who asked, what landed, who was answered. ``invariants`` judges it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+E = TypeVar("E", bound="Event")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    at: float
+    """Seconds on the simulated clock."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked(Event):
+    """A requester asked a server for markers."""
+
+    request: int
+    server: str
+    instant: str
+    names: tuple[str, ...]
+    """Marker names as they stand in storage."""
+
+    def __str__(self) -> str:
+        return f"request {self.request} asks {self.server} for {', '.join(self.names)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acked(Event):
+    """The request was told that its markers survive a crash."""
+
+    request: int
+    answers: tuple[str, ...]
+    """``created`` or ``existed``, one for each name."""
+
+    def __str__(self) -> str:
+        return f"request {self.request} is acked: {', '.join(self.answers)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Event):
+    """The request ended with an error."""
+
+    request: int
+    error: str
+    """The error's class."""
+    message: str
+
+    def __str__(self) -> str:
+        return f"request {self.request} is refused: {self.error}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GaveUp(Event):
+    """The requester stopped waiting of its own accord."""
+
+    request: int
+
+    def __str__(self) -> str:
+        return f"request {self.request} gives up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent(Event):
+    """A server sent an object to storage. It may or may not get there."""
+
+    server: str
+    path: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"{self.server} sends {self.path} {self.data!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed(Event):
+    """From now on the object survives a crash."""
+
+    path: str
+    data: bytes
+
+    def __str__(self) -> str:
+        return f"storage holds {self.path} {self.data!r}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended(Event):
+    """A server takes no more markers from now on; ``error`` is the class of its refusals."""
+
+    server: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.server} ends: {self.error}"
+
+
+class History:
+    """Events in the order in which they happened. As text, one a line."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def record(self, event: Event) -> None:
+        self.events.append(event)
+
+    def of(self, kind: type[E]) -> Iterator[E]:
+        return (event for event in self.events if isinstance(event, kind))
+
+    def before(self, last: Event) -> list[Event]:
+        """The events up to that very one, without it."""
+        place = next(place for place, event in enumerate(self.events) if event is last)
+        return self.events[:place]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{event.at:9.4f}  {event}" for event in self.events) or "nothing happened"
