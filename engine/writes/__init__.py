@@ -8,7 +8,18 @@ from tallymark.engine.writes.clean import CleanResult
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
+from tallymark.engine.writes.status import OpenInstant, TableStatus
 from tallymark.engine.writes.table import Table, open_table
 from tallymark.engine.writes.write_job import WriteJob
 
-__all__ = ["open_table", "Table", "WriteJob", "WriteResult", "Snapshot", "CleanResult", "Ended"]
+__all__ = [
+    "open_table",
+    "Table",
+    "WriteJob",
+    "WriteResult",
+    "Snapshot",
+    "TableStatus",
+    "OpenInstant",
+    "CleanResult",
+    "Ended",
+]

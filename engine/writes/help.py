@@ -34,24 +34,30 @@ async def help_others(handle: TableHandle, properties: TableProperties, *, own: 
     store's clock alone.
     """
     reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
-    ages = await _beat_ages(handle, own)
+    ages = await beat_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
     here = WriterIdentity.here()
     ended = []
     for reservation in reservations:
-        age = ages.get(reservation.instant, float("inf"))
         if beat_path(reservation.instant) == own:
             continue
-        if not reservation.writer.is_gone(seen_from=here) and age <= handle.lease_settings.expiry_s:
+        if not is_dead(reservation, ages, seen_from=here, expiry_s=handle.lease_settings.expiry_s):
             continue
         if history.decision(reservation.instant) is None:
+            age = ages.get(reservation.instant)
             logger.info("instant.abandoned instant=%s beat_age_s=%s: rolling it back", reservation.instant, age)
             ended.append(await roll_back(handle, properties, reservation))
         else:
             ended.append(await _end_decided(handle, properties, reservation))
     await _drop_unreserved(handle, ages, {reservation.instant for reservation in reservations})
     return ended
+
+
+def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity, expiry_s: float) -> bool:
+    """True if the writer's process has certainly ended, or its last of the beats is too old or gone."""
+    age = ages.get(reservation.instant, float("inf"))
+    return reservation.writer.is_gone(seen_from=seen_from) or age > expiry_s
 
 
 async def own_beat(handle: TableHandle) -> str:
@@ -69,7 +75,7 @@ async def _end_decided(handle: TableHandle, properties: TableProperties, reserva
     return await roll_back(handle, properties, reservation)
 
 
-async def _beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
+async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
     """Seconds since the last beat of each instant, measured from one's own fresh beat."""
     beats = {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
     now = beats.get(own, max(beats.values(), default=0.0))

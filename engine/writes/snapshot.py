@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import TableProperties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,17 @@ class Snapshot:
     partition_by: tuple[str, ...]
     files: tuple[DataFile, ...]
     """Sorted by path, which is relative to ``url``."""
+
+    @classmethod
+    def of(cls, history: History, properties: TableProperties, *, url: str) -> "Snapshot":
+        """What the table at the URL holds at the head of its history."""
+        return cls(
+            url=url,
+            position=history.head,
+            schema=properties.schema,
+            partition_by=properties.partition_by,
+            files=history.files,
+        )
 
     @property
     def rows(self) -> int:
