@@ -3,13 +3,14 @@
 Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds), and what the store's refusals mean for a task.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallymark.backends.contract import Backend, NewFile
-from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
@@ -25,7 +26,8 @@ class OpenFile:
         self._has_staging = backend.has_staging
         self._new_file = self._begun(backend, ticket.staging)
         try:
-            self._writer = _writer(self._new_file, ticket)
+            with self._kept():
+                self._writer = _writer(self._new_file, ticket)
         except BaseException:
             self._new_file.abandon()
             raise
@@ -37,9 +39,15 @@ class OpenFile:
         return self._new_file.sink.tell()
 
     def write(self, rows: pa.Table) -> None:
-        """Encode the rows as one row group. Raises InvalidRequest for values that Parquet cannot hold."""
+        """Encode the rows as one row group.
+
+        Raises:
+            InvalidRequest: Parquet cannot hold these values.
+            Unavailable: the bytes could not be kept, as on a full disk; the attempt is lost.
+        """
         try:
-            self._writer.write_table(rows, row_group_size=rows.num_rows)
+            with self._kept():
+                self._writer.write_table(rows, row_group_size=rows.num_rows)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
             raise InvalidRequest(
                 f"partition {self._file.partition!r}: Parquet cannot hold these rows ({error}); change or cast them"
@@ -54,7 +62,8 @@ class OpenFile:
             CorruptObject: something else lies under this file's own name; it was not touched.
             Unavailable: unknown. The attempt is lost; the file can be found through its marker.
         """
-        self._writer.close()
+        with self._kept():
+            self._writer.close()
         file = DataFile(self._file.partition, self._file.name, self._rows, self.bytes)
         try:
             self._new_file.publish()
@@ -71,6 +80,15 @@ class OpenFile:
             self._writer.close()
         self._writer.is_open = False  # else it tries once more when it is collected
         self._new_file.abandon()
+
+    @contextmanager
+    def _kept(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise Unavailable(
+                f"{self._file.path} could not be written: {error}; this attempt leaves nothing"
+            ) from error
 
     def _begun(self, backend: Backend, staging: str) -> NewFile:
         try:

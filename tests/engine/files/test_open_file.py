@@ -1,3 +1,4 @@
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -5,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tallymark.backends.errors import Unavailable
+from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.open_file import OpenFile
 from tests.engine.files.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
@@ -122,4 +124,23 @@ def test_a_sink_that_takes_no_first_byte_leaves_nothing(backend):
     schema = pa.schema([("x", pa.month_day_nano_interval())])
     with pytest.raises(pa.ArrowNotImplementedError):
         begun(backend, schema)
+    assert stored(backend) == {}
+
+
+class OnFullDisk(LocalBackend):
+    """Its data files go to a device that takes no byte."""
+
+    def new_file(self, path, *, staging):
+        file = super().new_file(path, staging=staging)
+        file.sink.close()
+        file._file = open("/dev/full", "wb", buffering=0)  # noqa: PTH123, SIM115
+        return file
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this machine has no device that is always full")
+def test_a_disk_that_fills_up_in_mid_file_is_unavailable_and_leaves_nothing(tmp_path):
+    backend = OnFullDisk(tmp_path)
+    anyio.run(backend.open_staging, STAGING)
+    with pytest.raises(Unavailable, match=r"f\.parquet could not be written: .*No space left"):
+        begun(backend).write(rows())
     assert stored(backend) == {}
