@@ -30,7 +30,7 @@ def _shared(mine: Scope, theirs: Scope) -> Sequence[str | None]:
     if mine.is_all and theirs.is_all:
         return [None]
     if mine.is_all:
-        return sorted(theirs.partitions)[:1] or [None]
+        return sorted(theirs.partitions)[:1]
     if theirs.is_all:
         return sorted(mine.partitions)[:1]
     return sorted(mine.partitions & theirs.partitions)[:1]
@@ -42,6 +42,6 @@ def _conflict(mine: LogEntry, theirs: LogEntry, position: int, partition: str | 
         f"instant {mine.instant} wants to overwrite {part}, which instant {theirs.instant} has overwritten meanwhile "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "
         "table again and write again",
-        partition=partition,
+        partition=partition or None,
         winner=theirs.instant,
     )

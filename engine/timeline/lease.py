@@ -28,26 +28,38 @@ class Lease:
         self._log = log
         self._settings = settings
         self._last_beat = float("-inf")
+        self._beating = anyio.Lock()
+        self._is_over = False
 
     @property
     def path(self) -> str:
         return beat_path(self._instant)
 
     async def beat(self) -> None:
-        """Renew the lease, and learn whether it was in vain. Raises RolledBack."""
-        begun = anyio.current_time()
-        await self._backend.put(self.path, b"")
-        self._refuse_if_over(await self._log.refresh())
-        self._last_beat = begun
+        """Renew the lease, and learn whether it was in vain. Does nothing once it was given up. Raises RolledBack."""
+        async with self._beating:
+            if self._is_over:
+                return
+            begun = anyio.current_time()
+            await self._backend.put(self.path, b"")
+            self._refuse_if_rolled_back(await self._log.refresh())
+            self._last_beat = begun
 
     async def keep(self) -> None:
         """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease."""
         while True:
             await anyio.sleep(self._settings.beat_interval_s)
             try:
-                await self.beat()
-            except BackendError as error:
-                logger.warning("beat.missed instant=%s error=%s", self._instant, error)
+                with anyio.fail_after(self._settings.expiry_s / 4):  # else one silent request would be the last beat
+                    await self.beat()
+            except (BackendError, TimeoutError) as error:
+                logger.warning("beat.missed instant=%s error=%r", self._instant, error)
+
+    async def give_up(self) -> None:
+        """On return no beat is on its way, and none will be: what its writer deletes from now on stays deleted."""
+        self._is_over = True
+        async with self._beating:
+            pass
 
     async def check_open(self) -> None:
         """Return if nobody can have begun to roll this instant back, or the log says that nobody did.
@@ -56,9 +68,9 @@ class Lease:
             RolledBack: somebody did.
         """
         if anyio.current_time() - self._last_beat >= self._settings.expiry_s / 2:
-            self._refuse_if_over(await self._log.refresh())
+            self._refuse_if_rolled_back(await self._log.refresh())
 
-    def _refuse_if_over(self, history: History) -> None:
+    def _refuse_if_rolled_back(self, history: History) -> None:
         decision = history.decision(self._instant)
         if decision is not None and decision[1].kind == "rollback":
             raise RolledBack(

@@ -7,13 +7,14 @@ conflict (``conflict``), nor what follows from an entry.
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
+from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
 from tallymark.engine.concurrently import concurrently
-from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack
+from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TallymarkError
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
 from tallymark.engine.timeline.history import History
@@ -53,47 +54,52 @@ class CommitLog:
 
         Raises:
             RolledBack: the instant was decided by somebody else's entry.
-            CommitUnknown: storage fell silent after a put; the entry may be in the log, or may still get there.
+            CommitUnknown: a put stayed unclear; the entry may be in the log, or may still get there.
             Unavailable: storage fell silent before any put; the entry is not in the log.
+            BackendError: storage refuses; the entry is not in the log.
         """
-        data = await self._small_form(entry)
-        tried: int | None = None  # a number whose put was begun and which has not been read since
-        with anyio.move_on_after(self._settings.decision_timeout_s):
-            while True:
-                try:
-                    history = await self.refresh()
-                    if (decided := self._decided_position(history, entry)) is not None:
-                        return decided
-                    tried = None if tried is not None and history.head >= tried else tried
-                    check(history)
-                    tried = history.head + 1
-                    await self._backend.put_new(_entry_path(tried), data)
-                except AlreadyExists:
-                    continue  # taken: the next reading tells by whom
-                except Unavailable:
-                    # Repeated at the same number with the same bytes, until that number has been read.
-                    await anyio.sleep(self._settings.retry_pause_s)
-        if tried is not None:
-            raise CommitUnknown(
-                f"storage gave no answer for {self._settings.decision_timeout_s} s while instant {entry.instant} was "
-                "being decided; it may have been committed: ask 'tallymark timeline' once storage answers",
-                instant=entry.instant,
-            )
-        raise Unavailable(
-            f"the commit log gave no answer for {self._settings.decision_timeout_s} s; nothing was written"
-        )
+        attempt = _Attempt(entry)
+        try:
+            with anyio.move_on_after(self._settings.decision_timeout_s):
+                return await self._fight(attempt, check)
+        except TallymarkError as error:
+            if attempt.unclear is not None and isinstance(error, BackendError | CorruptObject):
+                raise attempt.unknown(f"storage answered {error!r}") from error
+            await self._drop_body(attempt)
+            raise
+        silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
+        if attempt.unclear is not None:
+            raise attempt.unknown(silence)
+        raise Unavailable(f"{silence}; nothing was written to the commit log")
 
-    def _decided_position(self, history: History, entry: LogEntry) -> int | None:
-        decision = history.decision(entry.instant)
-        if decision is None:
-            return None
-        position, decided = decision
-        if decided.nonce == entry.nonce:
-            return position
-        raise RolledBack(
-            f"instant {entry.instant} was ended by another writer's {decided.kind} at position {position}: it had been "
-            "taken for dead; write again"
-        )
+    async def _fight(self, attempt: "_Attempt", check: Callable[[History], None]) -> int:
+        """Try one number after the other until the instant is decided."""
+        while True:
+            try:
+                history = await self.refresh()
+                if (decided := _decided_position(history, attempt.entry)) is not None:
+                    return decided
+                attempt.has_read(history.head)
+                check(history)
+                return await self._take(attempt, history.head + 1)
+            except AlreadyExists:
+                continue  # taken: the next reading tells by whom
+            except Unavailable:
+                # Repeated at the same number with the same bytes, until that number has been read.
+                await anyio.sleep(self._settings.retry_pause_s)
+
+    async def _take(self, attempt: "_Attempt", number: int) -> int:
+        if attempt.data is None:
+            attempt.data = await self._small_form(attempt.entry)
+        before, attempt.unclear = attempt.unclear, number
+        try:
+            await self._backend.put_new(_entry_path(number), attempt.data)
+        except (AlreadyExists, NotPermitted, InvalidPath):
+            attempt.unclear = before  # this put did nothing; an earlier one at this number may have
+            raise
+        if self.history.head == number - 1:  # else it has been read meanwhile
+            self.history.apply(attempt.entry)
+        return number
 
     async def _read_window(self, size: int) -> bool:
         """Read up to ``size`` entries beyond the head; False once the end is reached."""
@@ -106,6 +112,8 @@ class CommitLog:
 
         await concurrently(read, range(first, first + size), limit=size)
         for number in range(first, first + size):
+            if number <= self.history.head:
+                continue  # this process has won it meanwhile
             if number not in found:
                 return False
             self.history.apply(found[number])
@@ -115,9 +123,50 @@ class CommitLog:
         data = encode_entry(entry)
         if len(data) <= BODY_BYTES:
             return data
-        body = f"{BODY_FOLDER}/{entry.nonce}"
-        await self._backend.put(body, data)
-        return encode_pointer(entry.nonce, body)
+        await self._backend.put(_body_path(entry), data)
+        return encode_pointer(entry.nonce, _body_path(entry))
+
+    async def _drop_body(self, attempt: "_Attempt") -> None:
+        """The entry will not be in the log: nobody will ask for its body."""
+        if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
+            with suppress(BackendError):
+                await self._backend.delete([_body_path(attempt.entry)])
+
+
+@dataclass(slots=True)
+class _Attempt:
+    """How far an entry has come on its way into the log."""
+
+    entry: LogEntry
+    data: bytes | None = None
+    """What is put under a number; None until it is needed, and its body durable."""
+    unclear: int | None = None
+    """A number whose put was begun and which has not been read since."""
+
+    def has_read(self, head: int) -> None:
+        """The instant is not decided up to here: an unclear put at such a number has failed."""
+        if self.unclear is not None and self.unclear <= head:
+            self.unclear = None
+
+    def unknown(self, reason: str) -> CommitUnknown:
+        return CommitUnknown(
+            f"{reason} while instant {self.entry.instant} was being decided; it may have been committed: "
+            "ask 'tallymark timeline' once storage answers",
+            instant=self.entry.instant,
+        )
+
+
+def _decided_position(history: History, entry: LogEntry) -> int | None:
+    decision = history.decision(entry.instant)
+    if decision is None:
+        return None
+    position, decided = decision
+    if decided.nonce == entry.nonce:
+        return position
+    raise RolledBack(
+        f"instant {entry.instant} was ended by another writer's {decided.kind} at position {position}: it had been "
+        "taken for dead; write again"
+    )
 
 
 async def read_entry(backend: Backend, number: int) -> LogEntry:
@@ -135,6 +184,10 @@ async def read_entry(backend: Backend, number: int) -> LogEntry:
 
 def new_nonce() -> str:
     return secrets.token_hex(16)
+
+
+def _body_path(entry: LogEntry) -> str:
+    return f"{BODY_FOLDER}/{entry.nonce}"
 
 
 def _entry_path(number: int) -> str:

@@ -23,6 +23,8 @@ class Reservation:
     writer: WriterIdentity
     marker_kind: MarkerKind
     operation: str
+    expiry_s: float
+    """The lease as its writer keeps it: until a beat is this old, the writer counts on not being rolled back."""
 
     @property
     def path(self) -> str:
@@ -36,6 +38,7 @@ class Reservation:
                 "writer": self.writer.fields(),
                 "marker_kind": self.marker_kind,
                 "operation": self.operation,
+                "expiry_s": self.expiry_s,
             }
         )
         return packed

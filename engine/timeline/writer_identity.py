@@ -34,19 +34,34 @@ class WriterIdentity:
         mine = (self.host, self.boot_id, self.pid_namespace)
         if None in mine or self.started is None or mine != (seen_from.host, seen_from.boot_id, seen_from.pid_namespace):
             return False
-        return _started(self.pid) != self.started
+        started = _started(self.pid)
+        return started != self.started if started is not None else _is_free(self.pid)
 
     def fields(self) -> dict[str, Any]:
         return asdict(self)
 
 
 def _started(pid: int) -> str | None:
-    """Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. A zombie process is gone."""
+    """Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. None if it cannot be seen.
+
+    A process that has ended and waits for its parent has no start time any more: ``ended``.
+    """
     stat = _text(f"/proc/{pid}/stat")
     if stat is None:
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] in ("Z", "X") else fields[19]
+    return "ended" if fields[0] in ("Z", "X") else fields[19]
+
+
+def _is_free(pid: int) -> bool:
+    """True if no process has this id. Where /proc hides those of other users, this does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def _text(path: str) -> str | None:

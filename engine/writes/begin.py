@@ -1,7 +1,9 @@
 """Begin a write: get an instant that nobody else has, and leave a sign of life before any data."""
 
-from tallymark.backends.errors import AlreadyExists
-from tallymark.engine.markers.segment import BATCHED_TYPE, TYPE_FILE, marker_folder
+from contextlib import suppress
+
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.instant import FLOOR, instant_time
 from tallymark.engine.timeline.lease import beat_path
@@ -10,6 +12,8 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
+
+_TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 
 
 async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKind) -> Reservation:
@@ -27,11 +31,11 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
             writer=WriterIdentity.here(),
             marker_kind=marker_kind,
             operation=operation,
+            expiry_s=handle.lease_settings.expiry_s,
         )
         await handle.backend.put(beat_path(instant), b"")
-        if marker_kind == "batched":
-            await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", BATCHED_TYPE)
-        if not await _is_ours(handle, reservation):
+        await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", _TYPES[marker_kind])
+        if not await is_taken(handle, reservation):
             newest = max(newest, instant)  # its winner beats and marks under the same names: leave them
             continue
         history = await handle.log.refresh()
@@ -41,9 +45,12 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
         newest = history.newest_instant
 
 
-async def _is_ours(handle: TableHandle, reservation: Reservation) -> bool:
+async def is_taken(handle: TableHandle, reservation: Reservation) -> bool:
+    """Put the reservation unless its instant has one; True if it stands."""
     try:
         await handle.backend.put_new(reservation.path, reservation.encode())
     except AlreadyExists:
-        return await handle.backend.get(reservation.path) == reservation.encode()
+        with suppress(NotFound):  # its winner has finished meanwhile
+            return await handle.backend.get(reservation.path) == reservation.encode()
+        return False
     return True

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.concurrently import concurrently
-from tallymark.engine.settings import CommitSettings
+from tallymark.engine.settings import CommitSettings, MarkerKind
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
 
@@ -28,17 +28,22 @@ class Excluder:
     schema: pa.Schema
     settings: CommitSettings
 
-    async def seal_direct(self) -> None:
-        """On return a direct marker put from now on is refused by its own author, who looks for this seal."""
-        await self.backend.put(seal_path(self.instant), b"")
+    async def close(self, marker_kind: MarkerKind) -> None:
+        """To be called before the markers are read: what is published until then is marked by then.
+
+        On return nothing more can be published out of the staging directory, and a direct marker put from now on is
+        refused by its own author, who looks for the seal.
+        """
+        if marker_kind == "direct":
+            await self.backend.put(seal_path(self.instant), b"")
+        await self.backend.close_staging(self.staging)
 
     async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
         """On return none of the marked paths holds rows, or ever will, but for those kept.
 
         Returns the paths that are fenced: where files cannot be renamed into place, an empty file occupies the name of
-        a lost attempt, whose own put then fails. Where they can, closing the staging directory has stopped them all.
+        a lost attempt, whose own put then fails. Where they can, ``close`` has stopped them all.
         """
-        await self.backend.close_staging(self.staging)
         lost = sorted(set(marked) - set(keep))
         if self.backend.has_staging:
             await self.backend.delete(lost)

@@ -2,26 +2,32 @@
 
 import logging
 
+import anyio
+
 from tallymark.backends.errors import NotFound
 from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tallymark.engine.writes.finish import drop_bookkeeping, finish
+from tallymark.engine.writes.begin import is_taken
+from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import project
-from tallymark.engine.writes.rollback import Ended, roll_back
+from tallymark.engine.writes.rollback import Ended, decide, roll_back
 
 logger = logging.getLogger(__name__)
+
+_PROBE = "probe-"
+"""Begins the name of a beat that belongs to no instant."""
 
 
 async def open_reservations(handle: TableHandle) -> list[Reservation]:
     """Every instant that is being written, or was left unfinished, oldest first."""
     found = []
-    async for entry in handle.backend.list(OPEN_FOLDER):
+    for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
         try:
-            found.append(Reservation.decode(await handle.backend.get(entry.path), source=entry.path))
+            found.append(Reservation.decode(await handle.backend.get(path), source=path))
         except NotFound:
             continue  # finished meanwhile
     return found
@@ -40,39 +46,50 @@ async def help_others(handle: TableHandle, properties: TableProperties, *, own: 
     here = WriterIdentity.here()
     ended = []
     for reservation in reservations:
-        if beat_path(reservation.instant) == own:
-            continue
-        if not is_dead(reservation, ages, seen_from=here, expiry_s=handle.lease_settings.expiry_s):
-            continue
-        if history.decision(reservation.instant) is None:
+        if beat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
-            logger.info("instant.abandoned instant=%s beat_age_s=%s: rolling it back", reservation.instant, age)
-            ended.append(await roll_back(handle, properties, reservation))
-        else:
-            ended.append(await _end_decided(handle, properties, reservation))
+            logger.info("instant.abandoned instant=%s beat_age_s=%s: ending it", reservation.instant, age)
+            ended.append(await end_instant(handle, properties, reservation))
     await _drop_unreserved(handle, ages, {reservation.instant for reservation in reservations})
     return ended
 
 
-def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity, expiry_s: float) -> bool:
-    """True if the writer's process has certainly ended, or its last of the beats is too old or gone."""
+def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
+    """True if the writer's process has certainly ended, or its last beat is older than its own lease, or gone."""
     age = ages.get(reservation.instant, float("inf"))
-    return reservation.writer.is_gone(seen_from=seen_from) or age > expiry_s
+    return reservation.writer.is_gone(seen_from=seen_from) or age > reservation.expiry_s
+
+
+async def end_instant(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
+    """Roll back what another writes or has left, be its writer dead or not; or finish it, if it was committed."""
+    if await decide(handle, reservation.instant) == "rollback":
+        await _until_its_writer_knows(handle, reservation)
+    return await roll_back(handle, properties, reservation)
+
+
+async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation) -> None:
+    """After its rollback entry: on return the writer, should it live, acks no marker without having read that entry.
+
+    It does so for half a lease after a beat, and it may have beaten since it was taken for dead. Every beat reads the
+    log, so no later one than the last now can have missed the entry. Where staging is closed before the markers are
+    read, or tasks look for the seal themselves, a late ack does no harm.
+    """
+    is_harmless = handle.backend.has_staging or reservation.marker_kind == "direct"
+    if is_harmless or reservation.writer.is_gone(seen_from=WriterIdentity.here()):
+        return
+    own = await own_beat(handle)
+    try:
+        ages = await beat_ages(handle, own)
+    finally:
+        await handle.backend.delete([own])
+    await anyio.sleep(max(0.0, reservation.expiry_s / 2 - ages.get(reservation.instant, float("inf"))))
 
 
 async def own_beat(handle: TableHandle) -> str:
     """Put a beat that belongs to no instant, to tell the store's time by. The caller deletes it."""
-    path = f"{BEAT_FOLDER}/probe-{new_nonce()}"
+    path = f"{BEAT_FOLDER}/{_PROBE}{new_nonce()}"
     await handle.backend.put(path, b"")
     return path
-
-
-async def _end_decided(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
-    decision = handle.log.history.decision(reservation.instant)
-    if decision is not None and decision[1].kind == "commit":
-        await finish(handle, properties, reservation.instant)
-        return Ended(instant=reservation.instant, outcome="was committed", marked=0, fences=0)
-    return await roll_back(handle, properties, reservation)
 
 
 async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
@@ -83,7 +100,22 @@ async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
 
 
 async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
-    """A writer that died before it had an instant has left a beat, and no data."""
-    for name, age in ages.items():
-        if name not in reserved and age > handle.lease_settings.expiry_s:
+    """A writer that died before it had an instant has left a beat, and no data.
+
+    Its instant is taken first: should it live after all, it finds it taken and goes on with another one.
+    """
+    expiry_s = handle.lease_settings.expiry_s
+    for name in [name for name, age in ages.items() if age > expiry_s and name not in reserved]:
+        if name.startswith(_PROBE):
+            await handle.backend.delete([beat_path(name)])
+            continue
+        reservation = Reservation(
+            instant=name,
+            nonce=new_nonce(),
+            writer=WriterIdentity.here(),
+            marker_kind="batched",
+            operation="clean",
+            expiry_s=expiry_s,
+        )
+        if await is_taken(handle, reservation):
             await drop_bookkeeping(handle, name)

@@ -19,20 +19,31 @@ async def read_properties(backend: Backend) -> TableProperties | None:
     Raises:
         UnsupportedTable: something else is there, or a table of a kind that this library does not write.
     """
-    try:
-        properties = TableProperties.decode(await backend.get(PROPERTIES))
-    except NotFound:
-        async for entry in backend.list(""):
+    data = await _read(backend)
+    if data is None:
+        # Listings are read to their end: one that is left half way complains when it is collected.
+        found = [entry.path async for entry in backend.list("")]
+        if not found:
+            return None
+        data = await _read(backend)  # another writer may have created the table meanwhile
+        if data is None:
             raise UnsupportedTable(
-                f"{backend.url} holds no table, and is not empty (there is {entry.path}); give an empty or new location"
-            ) from None
-        return None
-    async for _ in backend.list(METADATA_TABLE):
+                f"{backend.url} holds no table, and is not empty (there is {found[0]}); give an empty or new location"
+            )
+    properties = TableProperties.decode(data)
+    if [entry.path async for entry in backend.list(METADATA_TABLE)]:
         raise UnsupportedTable(
             f"{backend.url} has a Hudi metadata table ({METADATA_TABLE}), which this library does not keep up to date; "
             "turn it off with the engine that made it and delete it first"
         )
     return properties
+
+
+async def _read(backend: Backend) -> bytes | None:
+    try:
+        return await backend.get(PROPERTIES)
+    except NotFound:
+        return None
 
 
 async def prepare_table(handle: TableHandle, wanted: TableProperties) -> TableProperties:

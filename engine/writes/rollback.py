@@ -1,6 +1,7 @@
 """End an instant that will not commit, so that nothing of it is left."""
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ from tallymark.engine.errors import CorruptObject, RolledBack
 from tallymark.engine.files.file_name import instant_of
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import TYPE_FILE, marker_folder
-from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.entry import EntryKind, LogEntry
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -37,10 +38,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     If the log turns out to hold the instant's commit, that stands, and what was left to do for it is done.
     """
     instant = reservation.instant
-    await _decide(handle, instant)
-    decision = handle.log.history.decision(instant)
-    assert decision is not None
-    if decision[1].kind == "commit":
+    if await decide(handle, instant) == "commit":
         await finish(handle, properties, instant)
         return Ended(instant=instant, outcome="was committed", marked=0, fences=0)
     excluder = Excluder(
@@ -50,8 +48,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
         schema=properties.schema,
         settings=handle.commit_settings,
     )
-    if reservation.marker_kind == "direct":
-        await excluder.seal_direct()
+    await excluder.close(reservation.marker_kind)
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
     await drop_bookkeeping(handle, instant)
@@ -68,8 +65,7 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     folder = marker_folder(reservation.instant)
     try:
         loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
-        if reservation.marker_kind == "batched":
-            await handle.backend.get(f"{folder}/{TYPE_FILE}")
+        await handle.backend.get(f"{folder}/{TYPE_FILE}")  # there from the beginning: without it markers are missing
         return frozenset(name.path for name in loaded.names)
     except (CorruptObject, NotFound) as error:
         logger.warning("markers.unreadable instant=%s error=%s: listing the table", reservation.instant, error)
@@ -82,12 +78,13 @@ def _belongs_to(path: str, instant: str) -> bool:
     return not path.startswith(".hoodie/") and instant_of(path.rpartition("/")[2]) == instant
 
 
-async def _decide(handle: TableHandle, instant: str) -> None:
+async def decide(handle: TableHandle, instant: str) -> EntryKind:
+    """Win a rollback entry for the instant, unless the log has decided it; returns which of both it is."""
     history = await handle.log.refresh()
-    if history.decision(instant) is not None:
-        return
-    entry = LogEntry(kind="rollback", instant=instant, nonce=new_nonce(), base=history.head, operation="rollback")
-    try:
-        await handle.log.win(entry, check=lambda _: None)
-    except RolledBack:
-        return  # decided by somebody else meanwhile: either way it is decided
+    if history.decision(instant) is None:
+        entry = LogEntry(kind="rollback", instant=instant, nonce=new_nonce(), base=history.head, operation="rollback")
+        with suppress(RolledBack):  # decided by somebody else meanwhile
+            await handle.log.win(entry, check=lambda _: None)
+    decision = history.decision(instant)
+    assert decision is not None
+    return decision[1].kind

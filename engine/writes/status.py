@@ -48,10 +48,7 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
         name=properties.name,
         readers=properties.readers,
         snapshot=Snapshot.of(history, properties, url=handle.backend.url),
-        open_instants=tuple(
-            _open_instant(reservation, ages, history, expiry_s=handle.lease_settings.expiry_s)
-            for reservation in reservations
-        ),
+        open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
 
 
@@ -67,20 +64,18 @@ async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:
         await handle.backend.delete([own])
 
 
-def _open_instant(
-    reservation: Reservation, ages: dict[str, float] | None, history: History, *, expiry_s: float
-) -> OpenInstant:
+def _open_instant(reservation: Reservation, ages: dict[str, float] | None, history: History) -> OpenInstant:
     decision = history.decision(reservation.instant)
     return OpenInstant(
         reservation=reservation,
         beat_age_s=None if ages is None else ages.get(reservation.instant),
-        writer=_writer_state(reservation, ages, expiry_s=expiry_s),
+        writer=_writer_state(reservation, ages),
         decision=None if decision is None else decision[1].kind,
     )
 
 
-def _writer_state(reservation: Reservation, ages: dict[str, float] | None, *, expiry_s: float) -> WriterState:
+def _writer_state(reservation: Reservation, ages: dict[str, float] | None) -> WriterState:
     here = WriterIdentity.here()
     if ages is None:
         return "dead" if reservation.writer.is_gone(seen_from=here) else "unknown"
-    return "dead" if is_dead(reservation, ages, seen_from=here, expiry_s=expiry_s) else "alive"
+    return "dead" if is_dead(reservation, ages, seen_from=here) else "alive"

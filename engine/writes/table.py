@@ -34,7 +34,7 @@ from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import help_others, open_reservations
+from tallymark.engine.writes.help import end_instant, help_others, open_reservations
 from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.rollback import Ended, roll_back
 from tallymark.engine.writes.snapshot import Snapshot
@@ -141,7 +141,7 @@ class Table:
         named = [found for found in await open_reservations(handle) if found.instant == instant]
         if not named:
             raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
-        return (await roll_back(handle, properties, named[0]),)
+        return (await end_instant(handle, properties, named[0]),)
 
     async def clean(self) -> CleanResult:
         """Put the table in order: as ``rollback()``, and sweep what has been kept for long enough."""
@@ -166,18 +166,18 @@ class Table:
         background: TaskGroup,
     ) -> WriteJob:
         reservation = await reserve(handle, operation=mode, marker_kind=settings.markers.kind)
+        base = WriteBase.of(handle.log.history)
+        lease = Lease(self._backend, reservation.instant, handle.log, handle.lease_settings)
         try:
-            base = WriteBase.of(handle.log.history)
-            lease = Lease(self._backend, reservation.instant, handle.log, handle.lease_settings)
             await lease.beat()
+            background.start_soon(lease.keep)
             await self._backend.open_staging(staging_folder(reservation.instant))
             await help_others(handle, properties, own=beat_path(reservation.instant))
             engine = await background.start(_run_engine, self._backend, settings.markers)
             directory = engine.directory(reservation.instant, check_open=lease.check_open)
             address = await _serve(engine, reservation, settings, background)
-            background.start_soon(lease.keep)
         except BaseException:
-            await _undo_begin(handle, properties, reservation)
+            await _undo_begin(handle, properties, reservation, lease)
             raise
         ticket = WriteTicket(
             url=self.url,
@@ -198,6 +198,7 @@ class Table:
             mode=mode,
             partition_overwrite=partition_overwrite,
             directory=directory,
+            lease=lease,
             ticket=ticket,
         )
 
@@ -256,9 +257,10 @@ async def _end(job: WriteJob, timeout_s: float) -> None:
         logger.warning("instant.unfinished instant=%s: no answer for %s s", job.instant, timeout_s)
 
 
-async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> None:
+async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
     with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
         try:
+            await lease.give_up()
             await roll_back(handle, properties, reservation)
         except TallymarkError as error:
             logger.warning("instant.unfinished instant=%s error=%s", reservation.instant, error)

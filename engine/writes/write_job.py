@@ -16,6 +16,7 @@ from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -57,6 +58,7 @@ class WriteJob:
         mode: Mode,
         partition_overwrite: PartitionOverwrite,
         directory: MarkerDirectory,
+        lease: Lease,
         ticket: WriteTicket,
     ) -> None:
         self._handle = handle
@@ -67,8 +69,12 @@ class WriteJob:
         # As in Spark, a table without partitions has nothing to overwrite dynamically: all of it is replaced.
         self._is_dynamic = partition_overwrite == "dynamic" and bool(properties.partition_by)
         self._directory = directory
+        self._lease = lease
         self._ticket = ticket
         self._begun = anyio.current_time()
+        self._added: tuple[DataFile, ...] | None = None
+        """What the first commit was called with: all else has been excluded since, or may have been."""
+        self._entry: LogEntry | None = None
         self._is_decided = False
 
     @property
@@ -89,12 +95,12 @@ class WriteJob:
         """Make exactly the reported files part of the table; on return every reader of the table format sees them.
 
         ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
-        written, or may yet write, is excluded first.
+        written, or may yet write, is excluded first. A commit that failed may be called again with the same reports.
 
         Raises:
             ConflictError: another write committed first and excludes this one.
             RolledBack: another writer took this job for dead and ended it.
-            InvalidRequest: reports of another job, or two of one task. Nothing was decided.
+            InvalidRequest: reports of another job, two of one task, or other ones than before. Nothing was decided.
             CommitUnknown: storage fell silent while it was being decided.
         """
         if self._is_decided:
@@ -104,8 +110,7 @@ class WriteJob:
         marked = await self._seal()
         _check_marked(added, marked)
         unused = {path for report in winners for path in report.unused}
-        fenced = await self._excluder().exclude(marked - unused, keep={file.path for file in added})
-        entry = self._entry(added, fenced)
+        entry = await self._prepared(added, marked - unused)
         position = await self._handle.log.win(
             entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
         )
@@ -117,6 +122,8 @@ class WriteJob:
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
         self._directory.seal()
+        await self._lease.give_up()
+        await self._directory.queue.drained()  # a segment that lands after the others were deleted would stay
         if self._is_decided:
             await finish(self._handle, self._properties, self.instant)
         else:
@@ -125,9 +132,21 @@ class WriteJob:
     async def _seal(self) -> frozenset[str]:
         """No more acks from now on; returns every path that was marked."""
         self._directory.seal()
-        if self._reservation.marker_kind == "direct":
-            await self._excluder().seal_direct()
+        await self._excluder().close(self._reservation.marker_kind)
         return frozenset(name.path for name in await self._directory.names())
+
+    async def _prepared(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> LogEntry:
+        """The job's one entry, all but its files excluded; the same one again whenever commit is called again."""
+        if self._added not in (None, added):
+            raise InvalidRequest(
+                f"job {self.instant} was to be committed with other files before, and those of these reports may have "
+                "been removed since; call commit with the same reports again, or begin a new job"
+            )
+        self._added = added
+        if self._entry is None:
+            fenced = await self._excluder().exclude(marked, keep={file.path for file in added})
+            self._entry = self._new_entry(added, fenced)
+        return self._entry
 
     async def _project(self, position: int) -> str | None:
         try:
@@ -146,7 +165,7 @@ class WriteJob:
             settings=self._handle.commit_settings,
         )
 
-    def _entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...]) -> LogEntry:
+    def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...]) -> LogEntry:
         scope = self._scope(added)
         removed = () if scope is None else tuple(file for file in self._base.files if scope.holds(file.partition))
         return LogEntry(

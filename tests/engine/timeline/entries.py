@@ -1,0 +1,42 @@
+"""Log entries for tests: made in a line, told apart by their instants."""
+
+from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
+from tallymark.engine.timeline.log import CommitLog
+
+ALL = Scope(is_all=True)
+
+
+def instant(number: int) -> str:
+    return f"20261121020304{number:03d}"
+
+
+def data_file(partition: str, number: int, file_id: str = "f") -> DataFile:
+    return DataFile(partition, f"{file_id}{number}-0_0-0-0_{instant(number)}.parquet", 1, 100)
+
+
+def partitions(*paths: str) -> Scope:
+    return Scope(partitions=frozenset(paths))
+
+
+def commit(number: int, *, nonce: str | None = None, **fields) -> LogEntry:
+    """The commit of instant ``number``: an append unless it has a scope."""
+    operation = "append" if fields.get("scope") is None else "overwrite"
+    base = fields.pop("base", 0)
+    return LogEntry(
+        kind="commit", instant=instant(number), nonce=nonce or f"n{number}", base=base, operation=operation, **fields
+    )
+
+
+def rollback(number: int, *, nonce: str | None = None) -> LogEntry:
+    return LogEntry(kind="rollback", instant=instant(number), nonce=nonce or f"r{number}", base=0, operation="rollback")
+
+
+def log(backend, **settings) -> CommitLog:
+    return CommitLog(backend, CommitSettings(**settings))
+
+
+async def win(backend, *entries: LogEntry) -> None:
+    """Put the entries into the log, as writers that meet no trouble."""
+    for entry in entries:
+        await log(backend).win(entry, check=lambda _: None)

@@ -1,0 +1,103 @@
+"""Which writes exclude each other (R10)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import ConflictError
+from tallymark.engine.timeline.conflict import check_conflicts
+from tests.engine.timeline.entries import ALL, commit, data_file, instant, partitions, rollback
+
+OLD = data_file("month=1", 1)
+
+
+def conflict(mine, *theirs) -> ConflictError | None:
+    try:
+        check_conflicts(mine, list(enumerate(theirs, start=8)))
+    except ConflictError as error:
+        return error
+    return None
+
+
+def test_appends_never_conflict():
+    mine = commit(9, added=(data_file("month=1", 9),))
+    assert conflict(mine, commit(2, added=(data_file("month=1", 2),)), commit(3, scope=ALL, removed=(OLD,))) is None
+
+
+def test_an_overwrite_does_not_conflict_with_appends_to_its_partitions():
+    assert conflict(commit(9, scope=partitions("month=1")), commit(2, added=(data_file("month=1", 2),))) is None
+
+
+def test_two_overwrites_of_one_partition_conflict_and_the_error_names_partition_and_winner():
+    error = conflict(
+        commit(9, scope=partitions("month=1", "month=2")), commit(2, scope=partitions("month=2", "month=3"))
+    )
+    assert error is not None
+    assert (error.partition, error.winner) == ("month=2", instant(2))
+    assert "'month=2'" in str(error)
+    assert instant(2) in str(error)
+    assert "position 8" in str(error)
+
+
+def test_overwrites_of_different_partitions_do_not_conflict():
+    assert conflict(commit(9, scope=partitions("month=1")), commit(2, scope=partitions("month=2"))) is None
+
+
+def test_removing_one_file_twice_conflicts_whatever_the_scopes():
+    error = conflict(commit(9, scope=ALL, removed=(OLD,)), commit(2, scope=partitions("month=1"), removed=(OLD,)))
+    assert error is not None
+    assert error.partition == "month=1"
+
+
+def test_two_overwrites_of_an_empty_table_conflict():
+    error = conflict(commit(9, scope=ALL), commit(2, scope=ALL))
+    assert error is not None
+    assert error.partition is None
+    assert "the whole table" in str(error)
+
+
+def test_two_overwrites_of_an_empty_partition_conflict():
+    assert conflict(commit(9, scope=partitions("month=1")), commit(2, scope=partitions("month=1"))) is not None
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"), [(ALL, partitions("month=4", "month=3")), (partitions("month=4", "month=3"), ALL)]
+)
+def test_an_overwrite_of_everything_conflicts_with_one_of_some_partitions(mine, theirs):
+    error = conflict(commit(9, scope=mine), commit(2, scope=theirs))
+    assert error is not None
+    assert error.partition == "month=3"
+
+
+@pytest.mark.parametrize(("mine", "theirs"), [(ALL, partitions()), (partitions(), ALL), (partitions(), partitions())])
+def test_a_dynamic_overwrite_of_nothing_conflicts_with_nobody(mine, theirs):
+    assert conflict(commit(9, scope=mine), commit(2, scope=theirs)) is None
+
+
+def test_a_table_without_partitions_is_named_as_a_whole():
+    file = data_file("", 1)
+    error = conflict(commit(9, scope=ALL, removed=(file,)), commit(2, scope=ALL, removed=(file,)))
+    assert error is not None
+    assert error.partition is None
+
+
+def test_a_rollback_conflicts_with_nobody():
+    assert conflict(commit(9, scope=ALL, removed=(OLD,)), rollback(2)) is None
+
+
+def test_the_first_entry_in_conflict_is_named():
+    error = conflict(commit(9, scope=ALL), commit(2), commit(3, scope=ALL), commit(4, scope=ALL))
+    assert error is not None
+    assert error.winner == instant(3)
+
+
+PATHS = st.frozensets(st.sampled_from(["a", "b", "c"]))
+SCOPES = st.one_of(st.none(), st.just(ALL), PATHS.map(lambda paths: partitions(*paths)))
+
+
+@given(SCOPES, SCOPES)
+def test_conflicts_do_not_depend_on_who_came_first(one, other):
+    def excludes(mine, theirs):
+        return conflict(commit(9, scope=mine), commit(2, scope=theirs)) is not None
+
+    assert excludes(one, other) == excludes(other, one)

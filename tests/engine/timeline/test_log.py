@@ -1,0 +1,310 @@
+"""Who wins a number of the commit log, and what is told of an unclear outcome."""
+
+import anyio
+import pytest
+
+from tallymark.backends.errors import NotPermitted, Unavailable
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, RolledBack
+from tallymark.engine.timeline.entry import encode_entry
+from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD
+from tests.engine.timeline.entries import commit, data_file, instant, log, rollback, win
+from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+
+
+def path(number: int) -> str:
+    return f".hoodie/.tallymark/log/{number:020d}"
+
+
+def anything(_) -> None:
+    """Every history will do."""
+
+
+async def stored(storage) -> list[str]:
+    return [entry.path async for entry in storage.list("")]
+
+
+@on_both_loops
+async def test_entries_get_the_numbers_one_after_the_other():
+    storage = MemoryBackend()
+    mine = log(storage)
+    assert await mine.win(commit(1), check=anything) == 1
+    assert await log(storage).win(commit(2), check=anything) == 2
+    assert await mine.win(commit(3), check=anything) == 3
+    assert [entry.instant for _, entry in mine.history.after(0)] == [instant(1), instant(2), instant(3)]
+    assert [entry.instant for _, entry in (await log(storage).refresh()).after(0)] == [
+        instant(1),
+        instant(2),
+        instant(3),
+    ]
+
+
+@on_both_loops
+async def test_of_many_who_want_one_number_each_gets_one_of_its_own():
+    storage = MemoryBackend()
+    positions = []
+
+    async def write(number: int) -> None:
+        positions.append(await log(storage).win(commit(number), check=anything))
+
+    async with anyio.create_task_group() as writers:
+        for number in range(1, 21):
+            writers.start_soon(write, number)
+    assert sorted(positions) == list(range(1, 21))
+    assert (await log(storage).refresh()).head == 20
+
+
+@on_both_loops
+async def test_a_long_log_is_read_whole_and_in_order():
+    storage = MemoryBackend()
+    entries = [commit(number) for number in range(1, 2 * READ_AHEAD + 10)]
+    writer = log(storage)
+    for entry in entries:
+        await writer.win(entry, check=anything)
+    assert [entry for _, entry in (await log(storage).refresh()).after(0)] == entries
+
+
+@on_both_loops
+async def test_one_log_may_be_read_and_written_at_once():
+    storage = MemoryBackend()
+    await win(storage, *(commit(number) for number in range(1, 10)))
+    mine = log(storage)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(5):
+            tasks.start_soon(mine.refresh)
+        for number in range(20, 25):
+            tasks.start_soon(lambda number=number: mine.win(commit(number), check=anything))
+    assert [mine.history.entry(position) for position in range(1, 15)] == [
+        entry for _, entry in (await log(storage).refresh()).after(0)
+    ]
+
+
+@on_virtual_time
+async def test_after_a_lost_answer_ones_own_entry_is_found_by_its_nonce():
+    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new", nth=1))
+    assert await log(storage).win(commit(1), check=anything) == 1
+    assert storage.paths("put_new") == [path(1)]
+
+
+@on_virtual_time
+async def test_a_lost_request_is_repeated_at_the_same_number():
+    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", nth=1), lost_request("put_new", nth=2))
+    assert await log(storage, retry_pause_s=0.5).win(commit(1), check=anything) == 1
+    assert storage.paths("put_new") == [path(1)] * 3
+    assert anyio.current_time() == 1.0
+
+
+@on_virtual_time
+async def test_an_answer_that_was_not_lost_needs_no_reading_back():
+    storage = FaultyBackend(MemoryBackend())
+    mine = log(storage)
+    assert await mine.win(commit(1), check=anything) == 1
+    storage.add(hanging("get"))
+    assert mine.history.decision(instant(1)) == (1, commit(1))
+
+
+@on_virtual_time
+async def test_an_entry_that_foreigners_overtook_goes_to_the_next_number():
+    storage = MemoryBackend()
+    mine = log(storage)
+    await mine.refresh()
+    seen: list[int] = []
+
+    def overtake(history) -> None:
+        seen.append(history.head)
+        if len(seen) <= 2:
+            storage._create(path(history.head + 1), encode_entry(commit(len(seen))))
+
+    assert await mine.win(commit(9), check=overtake) == 3
+    assert seen == [0, 1, 2], "every entry since the base is checked before the number is tried"
+
+
+@on_virtual_time
+async def test_what_the_check_raises_ends_the_attempt_and_nothing_is_written():
+    storage = MemoryBackend()
+    await win(storage, commit(1))
+
+    def refuse(history) -> None:
+        raise ConflictError("no", partition=None, winner=history.entry(history.head).instant)
+
+    with pytest.raises(ConflictError):
+        await log(storage).win(commit(2), check=refuse)
+    assert (await log(storage).refresh()).head == 1
+
+
+@on_virtual_time
+async def test_a_writer_that_was_rolled_back_is_told_so():
+    storage = MemoryBackend()
+    await win(storage, commit(1), rollback(2))
+    with pytest.raises(RolledBack, match="ended by another writer's rollback at position 2"):
+        await log(storage).win(commit(2), check=anything)
+    assert (await log(storage).refresh()).head == 2
+
+
+@on_virtual_time
+async def test_silence_after_a_put_is_unknown_and_not_a_failure():
+    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new"), hanging("get", path(1), nth=2))
+    with pytest.raises(CommitUnknown) as caught:
+        await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
+    assert caught.value.instant == instant(1)
+    assert anyio.current_time() == 30
+    storage.heal()
+    assert (await log(storage).refresh()).decision(instant(1)) is not None
+
+
+@on_virtual_time
+async def test_a_put_that_never_answers_is_unknown():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new"))
+    with pytest.raises(CommitUnknown):
+        await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
+
+
+@on_virtual_time
+async def test_silence_before_any_put_is_a_plain_failure():
+    storage = FaultyBackend(MemoryBackend(), lost_request("get"))
+    with pytest.raises(Unavailable, match="nothing was written"):
+        await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
+    assert storage.paths("put_new") == []
+
+
+@on_virtual_time
+async def test_a_refused_put_is_a_plain_failure():
+    storage = FaultyBackend(MemoryBackend(), refused("put_new"))
+    with pytest.raises(NotPermitted):
+        await log(storage).win(commit(1), check=anything)
+
+
+@pytest.mark.parametrize("verb", ["get", "put_new"])
+@on_virtual_time
+async def test_a_refusal_after_an_unclear_put_is_unknown(verb):
+    """Credentials that expire in between say nothing about the first put."""
+    later = {"get": refused("get", nth=2), "put_new": refused("put_new", nth=2)}[verb]
+    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", nth=1), later)
+    with pytest.raises(CommitUnknown, match="NotPermitted"):
+        await log(storage).win(commit(1), check=anything)
+
+
+@on_virtual_time
+async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
+    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", path(1), nth=1))
+    mine = log(storage)
+
+    def overtake(history) -> None:
+        if len(storage.paths("put_new")) == 1:
+            storage.inner._create(path(1), encode_entry(commit(5)))
+            storage.add(refused("put_new", path(2)))
+
+    with pytest.raises(NotPermitted):
+        await mine.win(commit(1), check=overtake)
+
+
+@on_virtual_time
+async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either():
+    storage = FaultyBackend(MemoryBackend())
+
+    def overtake(_) -> None:
+        storage.inner._create(path(1), encode_entry(commit(5)))
+        storage.add(lost_request("get"))
+
+    with pytest.raises(Unavailable, match="nothing was written"):
+        await log(storage, decision_timeout_s=30).win(commit(1), check=overtake)
+
+
+@on_virtual_time
+async def test_a_delayed_put_cannot_win_a_number_that_has_been_taken_since():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 60, path(1), nth=1))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(win, storage.inner, rollback(1))
+        with pytest.raises(RolledBack):
+            await log(storage).win(commit(1), check=anything)
+    history = await log(storage.inner).refresh()
+    assert history.head == 1
+    assert history.entry(1).kind == "rollback"
+
+
+@on_virtual_time
+async def test_a_void_entry_counts_for_nothing_and_keeps_its_number():
+    storage = MemoryBackend()
+    await win(storage, rollback(1))
+    storage._create(path(2), encode_entry(commit(1, added=(data_file("", 1),))))
+    assert await log(storage).win(commit(3), check=anything) == 3
+    assert (await log(storage).refresh()).files == ()
+
+
+@on_virtual_time
+async def test_a_large_entry_lies_in_a_body_of_its_own():
+    storage = MemoryBackend()
+    await win(storage, _large(1))
+    assert [entry.size < 200 async for entry in storage.list(".hoodie/.tallymark/log")] == [True]
+    assert (await log(storage).refresh()).entry(1) == _large(1)
+
+
+@on_virtual_time
+async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_met_by_a_repeat():
+    storage = FaultyBackend(MemoryBackend(), lost_request("put", f"{BODY_FOLDER}/*", nth=1))
+    assert await log(storage).win(_large(1), check=anything) == 1
+    writes = [call.paths[0] for call in storage.calls if call.verb in ("put", "put_new")]
+    assert writes == [f"{BODY_FOLDER}/n1", f"{BODY_FOLDER}/n1", path(1)]
+
+
+@on_virtual_time
+async def test_the_body_of_an_entry_that_lost_is_deleted():
+    storage = FaultyBackend(MemoryBackend())
+
+    def overtake(history) -> None:
+        if history.head:
+            raise ConflictError("no", partition=None, winner=instant(5))
+        storage.inner._create(path(1), encode_entry(commit(5)))
+
+    with pytest.raises(ConflictError):
+        await log(storage).win(_large(1), check=overtake)
+    assert storage.paths("put") == [f"{BODY_FOLDER}/n1"]
+    assert await stored(storage.inner) == [path(1)]
+
+
+@on_virtual_time
+async def test_a_conflict_that_is_seen_at_once_costs_no_body():
+    storage = FaultyBackend(MemoryBackend())
+
+    def refuse(_) -> None:
+        raise ConflictError("no", partition=None, winner=instant(5))
+
+    with pytest.raises(ConflictError):
+        await log(storage).win(_large(1), check=refuse)
+    assert storage.paths("put") == []
+
+
+@on_virtual_time
+async def test_a_body_that_is_gone_is_told_with_both_names():
+    storage = MemoryBackend()
+    await win(storage, _large(1))
+    await storage.delete([f"{BODY_FOLDER}/n1"])
+    with pytest.raises(CorruptObject, match=f"{path(1)} refers to {BODY_FOLDER}/n1, which is gone"):
+        await log(storage).refresh()
+
+
+@on_virtual_time
+async def test_a_corrupt_entry_stops_every_reader_and_writer():
+    storage = MemoryBackend()
+    await win(storage, commit(1))
+    await storage.put(path(2), b"no entry")
+    with pytest.raises(CorruptObject, match=path(2)):
+        await log(storage).refresh()
+    with pytest.raises(CorruptObject, match=path(2)):
+        await log(storage).win(commit(3), check=anything)
+    assert await stored(storage) == [path(1), path(2)]
+
+
+@on_virtual_time
+async def test_an_entry_beyond_a_gap_is_not_read():
+    """A listing could show it: readers ask number by number, and stop at the first that is missing."""
+    storage = MemoryBackend()
+    await win(storage, commit(1))
+    await storage.put(path(3), encode_entry(commit(3)))
+    assert (await log(storage).refresh()).head == 1
+
+
+def _large(number: int):
+    files = tuple(data_file("month=1", number, f"{index:08d}") for index in range(BODY_BYTES // 50))
+    return commit(number, added=files)
