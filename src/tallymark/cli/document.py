@@ -1,0 +1,220 @@
+"""What ``--json`` prints: one object a command. Keys may be added, none goes away or changes its meaning.
+
+Sizes are bytes, ages seconds, instants 17 digits of UTC time, paths relative to ``url``.
+"""
+
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints, is_typeddict
+
+from tallymark.backends.errors import TallymarkError
+
+if TYPE_CHECKING:  # pyarrow and the engine take half a second to import
+    from tallymark.engine.timeline.entry import LogEntry
+    from tallymark.engine.writes import Ended, OpenInstant, Table
+
+
+class ColumnFields(TypedDict):
+    name: str
+    type: str
+    """As Arrow spells it."""
+    nullable: bool
+
+
+class OpenInstantFields(TypedDict):
+    instant: str
+    operation: str
+    marker_kind: Literal["batched", "direct"]
+    host: str
+    pid: int
+    beat_age_s: float | None
+    """Since the last sign of life; null if there is none."""
+    writer: Literal["alive", "dead", "unknown"]
+    decision: Literal["commit", "rollback"] | None
+    """What the commit log says of it; null while it is open."""
+
+
+class StatusDocument(TypedDict):
+    url: str
+    name: str
+    readers: Literal["directory"]
+    partition_by: list[str]
+    columns: list[ColumnFields]
+    position: int
+    """The number of the newest entry of the commit log; 0 before the first."""
+    files: int
+    rows: int
+    bytes: int
+    partitions: int
+    """Partitions that hold files now."""
+    open_instants: list[OpenInstantFields]
+
+
+class ScopeFields(TypedDict):
+    all: bool
+    partitions: list[str]
+
+
+class EntryFields(TypedDict):
+    position: int
+    instant: str
+    kind: Literal["commit", "rollback"]
+    operation: Literal["append", "overwrite", "rollback"]
+    scope: ScopeFields | None
+    """What an overwrite replaced; null for all else."""
+    files_added: int
+    files_removed: int
+    rows: int
+    """Rows added; those of removed files are not taken off."""
+    bytes: int
+    """Bytes added, likewise."""
+
+
+class TimelineDocument(TypedDict):
+    url: str
+    entries: list[EntryFields]
+    """Oldest first."""
+
+
+class MarkerFields(TypedDict):
+    path: str
+    """The data file, which may or may not have come to be."""
+    io: Literal["CREATE", "MERGE", "APPEND"]
+
+
+class MarkersDocument(TypedDict):
+    url: str
+    instant: str
+    markers: list[MarkerFields]
+
+
+class EndedFields(TypedDict):
+    instant: str
+    outcome: Literal["rolled back", "was committed"]
+    marked: int
+    """Files that it had marked, and that are gone now."""
+    fences: int
+    """Of these, names that an empty file occupies for a while."""
+
+
+class RollbackDocument(TypedDict):
+    url: str
+    ended: list[EndedFields]
+
+
+class CleanDocument(TypedDict):
+    url: str
+    ended: list[EndedFields]
+    fences_swept: int
+
+
+class ErrorFields(TypedDict):
+    type: str
+    """The error's class in Python, such as ``UnsupportedTable``."""
+    message: str
+
+
+class ErrorDocument(TypedDict):
+    """The last line on stderr of a command that failed."""
+
+    error: ErrorFields
+
+
+async def status(table: "Table") -> StatusDocument:
+    found = await table.status()
+    snapshot = found.snapshot
+    return {
+        "url": table.url,
+        "name": found.name,
+        "readers": found.readers,
+        "partition_by": list(snapshot.partition_by),
+        "columns": [
+            {"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in snapshot.schema
+        ],
+        "position": snapshot.position,
+        "files": len(snapshot.files),
+        "rows": snapshot.rows,
+        "bytes": snapshot.bytes,
+        "partitions": len({file.partition for file in snapshot.files}),
+        "open_instants": [_open_instant(instant) for instant in found.open_instants],
+    }
+
+
+async def timeline(table: "Table", *, last: int | None) -> TimelineDocument:
+    entries = await table.timeline()
+    newest = entries if last is None else entries[-last:]
+    return {"url": table.url, "entries": [_entry(position, entry) for position, entry in newest]}
+
+
+async def markers(table: "Table", instant: str) -> MarkersDocument:
+    from tallymark.engine.errors import InvalidRequest
+
+    if all(found.instant != instant for found in await table.open_instants()):
+        raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
+    names = await table.markers(instant)
+    return {"url": table.url, "instant": instant, "markers": [{"path": name.path, "io": name.io} for name in names]}
+
+
+async def rollback(table: "Table", instant: str | None) -> RollbackDocument:
+    return {"url": table.url, "ended": [_ended(ended) for ended in await table.rollback(instant)]}
+
+
+async def clean(table: "Table") -> CleanDocument:
+    result = await table.clean()
+    return {
+        "url": table.url,
+        "ended": [_ended(ended) for ended in result.ended],
+        "fences_swept": result.fences_swept,
+    }
+
+
+def failure(error: TallymarkError) -> ErrorDocument:
+    return {"error": {"type": type(error).__name__, "message": str(error)}}
+
+
+def keys(kind: Any) -> str:
+    """The keys of a document, such as ``{url, entries: [{position, instant}]}``."""
+    return "{" + ", ".join(f"{name}{_nested_keys(hint)}" for name, hint in get_type_hints(kind).items()) + "}"
+
+
+def _nested_keys(hint: Any) -> str:
+    nested = next((part for part in (hint, *get_args(hint)) if is_typeddict(part)), None)
+    if nested is None:
+        return ""
+    return f": [{keys(nested)}]" if getattr(hint, "__origin__", None) is list else f": {keys(nested)}"
+
+
+def _open_instant(found: "OpenInstant") -> OpenInstantFields:
+    reservation = found.reservation
+    return {
+        "instant": reservation.instant,
+        "operation": reservation.operation,
+        "marker_kind": reservation.marker_kind,
+        "host": reservation.writer.host,
+        "pid": reservation.writer.pid,
+        "beat_age_s": found.beat_age_s,
+        "writer": found.writer,
+        "decision": found.decision,
+    }
+
+
+def _entry(position: int, entry: "LogEntry") -> EntryFields:
+    scope = entry.scope
+    return {
+        "position": position,
+        "instant": entry.instant,
+        "kind": entry.kind,
+        "operation": entry.operation,
+        "scope": None if scope is None else {"all": scope.is_all, "partitions": sorted(scope.partitions)},
+        "files_added": len(entry.added),
+        "files_removed": len(entry.removed),
+        "rows": sum(file.rows for file in entry.added),
+        "bytes": sum(file.bytes for file in entry.added),
+    }
+
+
+def _ended(ended: "Ended") -> EndedFields:
+    return {
+        "instant": ended.instant,
+        "outcome": ended.outcome,
+        "marked": ended.marked,
+        "fences": ended.fences,
+    }

@@ -1,0 +1,104 @@
+import io
+
+from rich.console import Console
+
+from tallymark.cli import tables
+from tallymark.cli.document import EntryFields, StatusDocument, TimelineDocument
+
+INSTANT = "20130101000000000"
+
+
+def status_of(name: str, **changes: object) -> StatusDocument:
+    document: StatusDocument = {
+        "url": "file:///data/flights",
+        "name": name,
+        "readers": "directory",
+        "partition_by": [],
+        "columns": [{"name": "flight", "type": "int64", "nullable": True}],
+        "position": 1,
+        "files": 1,
+        "rows": 1234567,
+        "bytes": 5_000_000,
+        "partitions": 1,
+        "open_instants": [],
+    }
+    return {**document, **changes}  # type: ignore[typeddict-item]
+
+
+def overwrite_of(*partitions: str) -> TimelineDocument:
+    entry: EntryFields = {
+        "position": 1,
+        "instant": INSTANT,
+        "kind": "commit",
+        "operation": "overwrite",
+        "scope": {"all": not partitions, "partitions": list(partitions)},
+        "files_added": 1,
+        "files_removed": 1,
+        "rows": 1_234_567,
+        "bytes": 123_400_000,
+    }
+    return {"url": "file:///data/flights", "entries": [entry]}
+
+
+def page(show, document, *, width: int | None = None) -> str:
+    console = tables.console()
+    if width is not None:
+        console = Console(width=width, markup=False, highlight=False, emoji=False)
+    with console.capture() as captured:
+        show(console, document)
+    return captured.get()
+
+
+def test_without_a_terminal_no_line_is_wrapped_or_cut():
+    name = "x" * 5000
+    assert name in page(tables.show_status, status_of(name))
+
+
+def test_a_narrow_terminal_folds_names_and_leaves_instants_whole():
+    shown = page(tables.show_timeline, overwrite_of("airport=" + "x" * 100), width=80)
+    assert INSTANT in shown
+    assert shown.count("x") == 100
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_names_are_shown_as_they_are_not_read_as_markup():
+    assert "[red]:smile:[/red]" in page(tables.show_status, status_of("[red]:smile:[/red]"))
+
+
+def test_what_would_steer_a_terminal_is_shown_as_its_escape():
+    shown = page(tables.show_status, status_of("a\x1b[2Jb\nc"))
+    assert r"a\x1b[2Jb\nc" in shown
+    assert "\x1b" not in shown
+
+
+def test_a_scope_of_many_partitions_is_shortened():
+    assert "p=1, p=2, p=3, 2 more" in page(tables.show_timeline, overwrite_of("p=1", "p=2", "p=3", "p=4", "p=5"))
+    assert page(tables.show_timeline, overwrite_of()).split()[-1] == "all"
+
+
+def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
+    writer = {
+        "instant": INSTANT,
+        "operation": "append",
+        "marker_kind": "direct",
+        "host": "node1",
+        "pid": 7,
+        "beat_age_s": None,
+        "writer": "dead",
+        "decision": "commit",
+    }
+    shown = page(tables.show_status, status_of("flights", open_instants=[writer]))
+    assert "node1 process 7  dead, commit to be finished  none       direct" in shown
+
+
+def test_numbers_are_grouped_and_bytes_also_told_in_short():
+    shown = page(tables.show_status, status_of("flights"))
+    assert "1,234,567" in shown
+    assert "5,000,000 (5.0 MB)" in shown
+
+
+def test_output_in_ascii_is_possible():
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    tables.show_status(Console(file=stream, width=80), status_of("flights"))
+    stream.flush()
+    assert b"flights" in stream.buffer.getvalue()
