@@ -1,0 +1,63 @@
+"""The examples as a newcomer runs them: each in a process of its own, with and without a target."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+
+from tests.support.spark import has_java
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(name: str, *arguments: object, **environment: str) -> str:
+    """The example's output; it may warn, but neither fail nor print a traceback."""
+    ended = subprocess.run(
+        [sys.executable, EXAMPLES / name, *map(str, arguments)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stdout
+
+
+def test_marker_engine_holds_a_thousand_markers_in_a_few_objects(tmp_path):
+    printed = run("marker_engine.py", tmp_path)
+    assert printed.startswith("1000 markers are durable, in ")
+    assert int(printed.split()[5]) < 100
+    assert f"another engine finds 1000 markers in {tmp_path}" in printed
+    assert list(tmp_path.rglob("MARKERS*")) == []
+
+
+def test_process_pool_commits_the_rows_of_its_input(tmp_path):
+    printed = run("process_pool.py", tmp_path)
+    assert printed.startswith("4000 rows in 48 files, 48 markers in ")
+    table = ds.dataset([str(path) for path in tmp_path.glob("month=*/*.parquet")]).to_table()
+    assert (table.num_rows, set(table["day"].to_pylist())) == (4000, set(range(4000)))
+
+
+@pytest.mark.spark
+@pytest.mark.skipif(not has_java(), reason="no Java: put one on PATH or set JAVA_HOME")
+def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
+    printed = run("pyspark_job.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    assert "wrote 4000 rows in 24 files" in printed
+    assert "replaced 2 files of 1 partition at position 2" in printed
+    assert "|  flown|  333|" in printed
+    assert "|planned| 3667|" in printed
+    assert len(list(tmp_path.glob("month=*/*.parquet"))) == 24
+
+
+def test_without_a_target_an_example_works_in_a_temporary_directory(tmp_path):
+    assert f"in {tmp_path}/tallymark-" in run("marker_engine.py", TMPDIR=str(tmp_path))
+
+
+@pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.name)
+def test_an_example_is_short(example):
+    assert len(example.read_text().splitlines()) < 40
