@@ -21,6 +21,7 @@ PINS = """
     click==8.5.1
     coverage==7.17.3
     duckdb==2.0.0
+    hatchling==1.33.0
     hudi==0.5.0
     hypothesis==6.170.15
     import-linter==2.16
@@ -53,7 +54,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests with branch coverage of the engine; a selection after ``--`` has no bar to reach."""
-    install(session, "-e", ".[pyspark]", "pytest", "pytest-cov", "hypothesis", "duckdb", "hudi")
+    install(session, "-e", ".[pyspark]", "pytest", "pytest-cov", "hypothesis", "duckdb", "hudi", "hatchling")
     bar = [] if session.posargs else [f"--cov-fail-under={ENGINE_COVERAGE_MIN}"]
     session.run("pytest", "--cov", "--cov-report=term-missing", *bar, *session.posargs, env=java(session))
 
