@@ -84,12 +84,24 @@ def refused_requests_were_not_acked(history: History) -> None:
             _hold((server, event.error) in ends, f"refused without cause: {event}", history)
 
 
+def no_ack_after_the_end(history: History) -> None:
+    """Once a server has sealed the instant, was closed, or could know of a rollback, it acks nothing."""
+    asked = {event.request: event for event in history.of(Asked)}
+    ended: set[str] = set()
+    for event in history.events:
+        if isinstance(event, Ended):
+            ended.add(event.server)
+        if isinstance(event, Acked):
+            _hold(asked[event.request].server not in ended, f"acked after the end: {event}", history)
+
+
 def every_marker_invariant(history: History, storage: Mapping[str, bytes]) -> None:
     every_ack_is_durable(history, storage)
     every_request_is_answered(history)
     created_at_most_once(history)
     segment_numbers_are_unique(history)
     refused_requests_were_not_acked(history)
+    no_ack_after_the_end(history)
 
 
 def _markers_of(path: str, data: bytes) -> Iterable[Marker]:

@@ -12,8 +12,11 @@ import trio.testing
 
 LOOPS = ("trio", "asyncio")
 
-TEST_S_MAX = 1e6
-"""Virtual seconds after which a test that waits for ever fails: beyond every timeout there is."""
+REAL_S_MAX = 60
+"""Seconds after which a test on a real loop fails that would wait for ever."""
+
+VIRTUAL_S_MAX = 1e6
+"""The same on virtual time: beyond every timeout there is."""
 
 
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -23,7 +26,8 @@ def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     def run(*arguments: object, loop: str, **named: object) -> None:
         async def main() -> None:
             assert sniffio.current_async_library() == loop
-            await test(*arguments, **named)
+            with anyio.fail_after(REAL_S_MAX):
+                await test(*arguments, **named)
 
         anyio.run(main, backend=loop)
 
@@ -43,7 +47,7 @@ def on_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]
     @functools.wraps(test)
     def run(*arguments: object, **named: object) -> None:
         async def main() -> None:
-            with trio.fail_after(TEST_S_MAX):
+            with trio.fail_after(VIRTUAL_S_MAX):
                 await test(*arguments, **named)
 
         trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))

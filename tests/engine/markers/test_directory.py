@@ -69,6 +69,17 @@ async def test_a_marker_asked_again_after_a_failed_flush_is_one_line():
     assert segments == [b"x.parquet.marker.CREATE\n"]
 
 
+@pytest.mark.parametrize("fault", [lost_request("put_new", SEGMENTS, nth=1), hanging("put_new", SEGMENTS, nth=1)])
+@on_virtual_time
+async def test_the_number_of_a_failed_flush_is_never_used_again(fault):
+    """Its bytes may land yet."""
+    storage = FaultyBackend(MemoryBackend(), fault)
+    async with open_marker_engine(storage, ONE_TRY) as engine:
+        for path in ("x.parquet", "y.parquet"):
+            await outcome_of(engine.directory(INSTANT).create(path), [])
+    assert storage.paths("put_new") == [f"{FOLDER}/SERVER0", f"{FOLDER}/MARKERS0", f"{FOLDER}/MARKERS1"]
+
+
 @pytest.mark.parametrize("partitions", [("2020/06/01/", "2020/06/02/", "2025/03/28/"), ("", "", "")])
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @on_virtual_time
@@ -122,6 +133,7 @@ async def test_deleting_waits_for_flushes_in_flight_and_so_leaves_nothing():
         tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
         await anyio.sleep(0.25)
         await directory.delete()
+        await anyio.sleep(1)
     assert await stored(storage) == {}
     assert [outcome for _, outcome in outcomes] == [Sealed]
 

@@ -4,6 +4,7 @@ Hypothesis draws a scenario, trio's clock plays it without waiting, the invarian
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import trio
@@ -127,15 +128,18 @@ async def play(scenario: Scenario, history: History) -> dict[str, bytes]:
     store = RecordedStore(history)
     async with trio.open_nursery() as crowd:
         server = _server(scenario, store, history, crowd)
+        log: list[str] = []
         with trio.move_on_after(2 * QUIET_S):
             async with open_marker_engine(server, scenario.settings) as engine:
-                directory = engine.directory(INSTANT, check_open=_check_open(scenario))
+                directory = engine.directory(INSTANT, check_open=_check_open(log))
                 for number, request in enumerate(scenario.requests):
                     crowd.start_soon(_requester, directory, history, number, request)
                 if scenario.seal_at is not None:
                     crowd.start_soon(_end, "Sealed", scenario.seal_at, history, directory.seal)
                 if scenario.roll_back_at is not None:
-                    crowd.start_soon(_end, "RolledBack", scenario.roll_back_at, history, lambda: None)
+                    crowd.start_soon(
+                        _end, "RolledBack", scenario.roll_back_at, history, partial(log.append, "by another")
+                    )
                 if scenario.close_at is None:
                     await _repeat_when_quiet(scenario, directory, history, server)
                     assert engine.statistics().waiting == engine.statistics().inflight == 0
@@ -167,11 +171,13 @@ async def _end(error, at, history, act) -> None:
     act()
 
 
-def _check_open(scenario: Scenario):
+def _check_open(log: list[str]):
+    """What a server asks after a flush: has anybody logged the instant's rollback?"""
+
     async def check_open() -> None:
         await trio.lowlevel.checkpoint()
-        if scenario.roll_back_at is not None and trio.current_time() > scenario.roll_back_at:
-            raise RolledBack("rolled back by another writer")
+        if log:
+            raise RolledBack(log[0])
 
     return check_open
 
