@@ -42,7 +42,7 @@ class Lease:
                 return
             begun = anyio.current_time()
             await self._backend.put(self.path, b"")
-            self._refuse_if_rolled_back(await self._log.refresh())
+            await self.check_log()
             self._last_beat = begun
 
     async def keep(self) -> None:
@@ -68,7 +68,11 @@ class Lease:
             RolledBack: somebody did.
         """
         if anyio.current_time() - self._last_beat >= self._settings.expiry_s / 2:
-            self._refuse_if_rolled_back(await self._log.refresh())
+            await self.check_log()
+
+    async def check_log(self) -> None:
+        """Return if nobody has rolled this instant back so far. Raises RolledBack."""
+        self._refuse_if_rolled_back(await self._log.refresh())
 
     def _refuse_if_rolled_back(self, history: History) -> None:
         decision = history.decision(self._instant)

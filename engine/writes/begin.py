@@ -41,6 +41,8 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
         history = await handle.log.refresh()
         if history.newest_instant is None or history.newest_instant < instant:
             return reservation
+        # Nothing was written under it. The reservation goes first: without its beat it would pass for abandoned.
+        await handle.backend.delete([reservation.path])
         await drop_bookkeeping(handle, instant)
         newest = history.newest_instant
 

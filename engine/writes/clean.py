@@ -1,6 +1,5 @@
 """Remove what may go: the remains of dead writers, and fences that nobody can run into any more."""
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import msgpack
@@ -8,11 +7,18 @@ import msgpack
 from tallymark.backends.contract import Entry
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER
+from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import help_others, own_beat
+from tallymark.engine.writes.help import help_others, open_reservations, own_beat
 from tallymark.engine.writes.rollback import Ended
+
+MARKER_FOLDERS = ".hoodie/.temp"
+"""What ``marker_folder`` gives each instant a folder in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,37 +38,66 @@ async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tup
 
 
 async def clean(handle: TableHandle, properties: TableProperties) -> CleanResult:
-    """End what dead writers have left, then sweep the fences that no put in flight can run into any more."""
+    """End what dead writers have left, drop what came after an end, and sweep fences that nobody runs into any more."""
     ended = await end_abandoned(handle, properties)
+    await _drop_late(handle)
     swept = 0
-    async for fences in _old_fences(handle):
-        paths = await _fenced_paths(handle, fences.path)
-        await handle.backend.delete(paths)
-        await handle.backend.delete([fences.path])
-        swept += len(paths)
+    for entry in await _old(handle, FENCE_FOLDER):
+        if handle.log.history.decision(_below(FENCE_FOLDER, entry.path)) is not None:
+            paths = await _fenced_paths(handle, entry.path)
+            await handle.backend.delete(paths)
+            await handle.backend.delete([entry.path])
+            swept += len(paths)
+    await _drop_bodies(handle)
     return CleanResult(ended=ended, fences_swept=swept)
 
 
-async def _old_fences(handle: TableHandle) -> AsyncIterator[Entry]:
-    """Lists of fences that are older than ``zombie_after_s`` and whose instant is decided."""
-    lists = [entry async for entry in handle.backend.list(FENCE_FOLDER)]
-    if not lists:
-        return
+async def _drop_late(handle: TableHandle) -> None:
+    """Delete markers and seals whose put landed after their instant had been dropped."""
+    late = {
+        _below(folder, entry.path)
+        for folder in (MARKER_FOLDERS, SEAL_FOLDER)
+        for entry in [entry async for entry in handle.backend.list(folder)]
+    }
+    late -= {reservation.instant for reservation in await open_reservations(handle)}
+    for instant in sorted(late):
+        if handle.log.history.decision(instant) is not None:
+            await drop_bookkeeping(handle, instant)
+
+
+async def _drop_bodies(handle: TableHandle) -> None:
+    """Delete the bodies of entries that never came into the log: their writers died, or were ended, in between."""
+    history = handle.log.history
+    known = {history.entry(position).nonce for position in range(1, history.head + 1)}
+    bodies = [entry.path for entry in await _old(handle, BODY_FOLDER)]
+    await handle.backend.delete([path for path in bodies if _below(BODY_FOLDER, path) not in known])
+
+
+async def _old(handle: TableHandle, folder: str) -> list[Entry]:
+    """What lies in the folder for longer than ``zombie_after_s``, by the store's clock."""
+    found = [entry async for entry in handle.backend.list(folder)]
+    if not found:
+        return []
     own = await own_beat(handle)
-    now = max([entry.modified async for entry in handle.backend.list(own.rpartition("/")[0]) if entry.path == own])
-    await handle.backend.delete([own])
-    for entry in lists:
-        instant = entry.path.removeprefix(f"{FENCE_FOLDER}/").partition("/")[0]
-        is_decided = handle.log.history.decision(instant) is not None
-        if is_decided and now - entry.modified >= handle.commit_settings.zombie_after_s:
-            yield entry
+    try:
+        now = max([entry.modified async for entry in handle.backend.list(BEAT_FOLDER) if entry.path == own])
+    finally:
+        await handle.backend.delete([own])
+    return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
+
+
+def _below(folder: str, path: str) -> str:
+    """The first part of the path below the folder."""
+    return path.removeprefix(f"{folder}/").partition("/")[0]
 
 
 async def _fenced_paths(handle: TableHandle, path: str) -> list[str]:
     try:
         fences = msgpack.unpackb(await handle.backend.get(path))
-        return [str(fence) for fence in fences]
     except NotFound:
         return []
-    except (ValueError, TypeError, msgpack.UnpackException) as error:
+    except (ValueError, msgpack.UnpackException) as error:
         raise CorruptObject(f"{path} is no list of fences: {error!r}") from error
+    if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
+        raise CorruptObject(f"{path} is no list of fences")
+    return fences

@@ -76,6 +76,7 @@ class WriteJob:
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
         self._is_decided = False
+        self._has_ended = False
 
     @property
     def instant(self) -> str:
@@ -103,12 +104,13 @@ class WriteJob:
             InvalidRequest: reports of another job, two of one task, or other ones than before. Nothing was decided.
             CommitUnknown: storage fell silent while it was being decided.
         """
-        if self._is_decided:
-            raise InvalidRequest(f"job {self.instant} has been committed already; begin a new one")
+        if self._is_decided or self._has_ended:
+            state = "has been committed already" if self._is_decided else "was rolled back when its block ended"
+            raise InvalidRequest(f"job {self.instant} {state}; begin a new one")
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         marked = await self._seal()
-        _check_marked(added, marked)
+        await self._check_marked(added, marked)
         unused = {path for report in winners for path in report.unused}
         entry = await self._prepared(added, marked - unused)
         position = await self._handle.log.win(
@@ -121,6 +123,7 @@ class WriteJob:
 
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
+        self._has_ended = True
         self._directory.seal()
         await self._lease.give_up()
         await self._directory.queue.drained()  # a segment that lands after the others were deleted would stay
@@ -134,6 +137,14 @@ class WriteJob:
         self._directory.seal()
         await self._excluder().close(self._reservation.marker_kind)
         return frozenset(name.path for name in await self._directory.names())
+
+    async def _check_marked(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
+        stray = next((file.path for file in added if file.path not in marked), None)
+        if stray is not None:
+            await self._lease.check_log()  # whoever rolls an instant back drops its markers
+            raise InvalidRequest(
+                f"reported file {stray} was never marked; only files that write_task wrote can be committed"
+            )
 
     async def _prepared(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> LogEntry:
         """The job's one entry, all but its files excluded; the same one again whenever commit is called again."""
@@ -220,11 +231,3 @@ def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
                 "commit only the winner's"
             )
     return list(winners.values())
-
-
-def _check_marked(added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
-    stray = next((file.path for file in added if file.path not in marked), None)
-    if stray is not None:
-        raise InvalidRequest(
-            f"reported file {stray} was never marked; only files that write_task wrote can be committed"
-        )

@@ -1,0 +1,159 @@
+"""What the tests of this room share: a store with its own clock, tasks that mark and publish, a look around it all.
+
+Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtual time and counted calls stay exact.
+``write_in_thread`` is the real ``write_task`` in a worker thread, over the real service.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+import anyio
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends import Backend
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.task_writer import write_task
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.seal import check_unsealed
+from tallymark.engine.writes import Table, WriteJob, open_table
+
+FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
+LEASE = LeaseSettings()
+FAMILIES = (True, False)
+"""Of stores: with staging, and without."""
+
+
+class StoreClock:
+    """The store's time, in seconds: it stands still until told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_lease(self) -> None:
+        """After this every writer that does not beat again looks dead."""
+        self.now += LEASE.expiry_s + 1
+
+
+class WallClock:
+    """A clock that a test moves, or leaves where it is."""
+
+    def __init__(self, moment: datetime = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def pass_s(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+class Store:
+    """A memory store of one family, its clock, and the view of its administrator."""
+
+    def __init__(self, *, has_staging: bool) -> None:
+        self.clock = StoreClock()
+        self.backend = MemoryBackend(has_staging=has_staging, now=self.clock)
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """All that is stored, read around the library."""
+        return {path: data for path, (data, _) in self.backend._objects.items()}
+
+    @property
+    def modified(self) -> dict[str, float]:
+        return {path: modified for path, (_, modified) in self.backend._objects.items()}
+
+
+def table(backend: Backend, **settings) -> Table:
+    return open_table("memory:", backend=backend, **settings)
+
+
+def flights(months: Mapping[int, int] | None = None) -> pa.Table:
+    """That many flights in each month."""
+    months = {1: 3, 2: 2} if months is None else months
+    rows = [
+        {"flight": 1000 * month + number, "month": month} for month, count in months.items() for number in range(count)
+    ]
+    return pa.Table.from_pylist(rows, schema=FLIGHTS)
+
+
+def begin(where: Table | Backend, mode: str = "append", **named):
+    """``Table.write`` of flights by month; with direct markers, unless told otherwise."""
+    target = where if isinstance(where, Table) else table(where)
+    named.setdefault("markers", MarkerSettings(kind="direct"))
+    return target.write(schema=FLIGHTS, mode=mode, partition_by=named.pop("partition_by", ["month"]), **named)
+
+
+def name_of(job: WriteJob, *, task: int = 0, attempt: int = 0) -> str:
+    return new_file_name(instant=job.instant, task=task, stage=0, attempt=attempt)
+
+
+async def mark(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
+    """Get the markers as a task of this job would."""
+    ticket = job.ticket
+    if ticket.marker_kind == "direct":
+        is_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
+        await create_direct(backend, ticket.instant, list(paths), is_open)
+    else:
+        await job._directory.create(*paths)
+
+
+def parquet(rows: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    return sink.getvalue()
+
+
+def publish(ticket: WriteTicket, backend: Backend, path: str, rows: pa.Table) -> DataFile:
+    """The second half of a task: the marked file comes to its path. Does not wait, on a memory store."""
+    file = backend.new_file(path, staging=ticket.staging)
+    data = parquet(rows)
+    file.sink.write(data)
+    file.publish()
+    partition, _, name = path.rpartition("/")
+    return DataFile(partition, name, rows.num_rows, len(data))
+
+
+async def write_rows(
+    job: WriteJob, backend: Backend, months: Mapping[int, int] | None = None, *, task: int = 0, attempt: int = 0
+) -> TaskReport:
+    """One attempt of one task, on this loop: mark a file for each month, then publish each."""
+    rows = flights(months)
+    paths = {
+        f"month={month}/{name_of(job, task=task, attempt=attempt)}": month
+        for month in sorted(set(rows["month"].to_pylist()))
+    }
+    await mark(job, backend, paths)
+    files = [
+        publish(job.ticket, backend, path, rows.filter(pa.compute.equal(rows["month"], month)))
+        for path, month in paths.items()
+    ]
+    return TaskReport(instant=job.instant, task=task, attempt=attempt, files=tuple(files))
+
+
+async def write_in_thread(job: WriteJob, backend: Backend, rows: pa.Table, **named) -> TaskReport:
+    """The real task, in a worker thread."""
+    named.setdefault("task", 0)
+    return await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows.to_batches(), backend=backend, **named))
+
+
+async def committed(backend: Backend, mode: str = "append", months: Mapping[int, int] | None = None, **named):
+    """A whole write in one go; returns its result."""
+    async with begin(backend, mode, **named) as job:
+        report = await write_rows(job, backend, months)
+        return await job.commit([report])
+
+
+def impatient(decision_timeout_s: float = 120.0, **named) -> CommitSettings:
+    return CommitSettings(decision_timeout_s=decision_timeout_s, **named)

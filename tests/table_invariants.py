@@ -1,0 +1,165 @@
+"""What must hold of a table at rest, judged from its bare objects: nothing here reads storage through the library."""
+
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgpack
+import pyarrow.parquet as pq
+
+Storage = Mapping[str, bytes]
+"""Every object, path to bytes."""
+
+FLOOR = "19700101000000000"
+
+_LOG = ".hoodie/.tallymark/log/"
+_FENCES = ".hoodie/.tallymark/fence/"
+_BOOKKEEPING = tuple(
+    f".hoodie/{folder}/" for folder in (".temp", ".tallymark/open", ".tallymark/beat", ".tallymark/seal")
+)
+_INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
+
+
+def log_entries(storage: Storage) -> list[dict[str, Any]]:
+    """The entries of the commit log in order, bodies included. Numbers without a gap from 1 on."""
+    found = {int(path.removeprefix(_LOG)): data for path, data in storage.items() if path.startswith(_LOG)}
+    assert sorted(found) == list(range(1, len(found) + 1)), f"the log has a gap: {sorted(found)}"
+    entries = [msgpack.unpackb(found[number]) for number in sorted(found)]
+    return [msgpack.unpackb(storage[entry["body"]]) if "body" in entry else entry for entry in entries]
+
+
+def decisions(storage: Storage) -> dict[str, dict[str, Any]]:
+    """The entry that decided each instant, in the order of the log: an instant's first."""
+    decided: dict[str, dict[str, Any]] = {}
+    for entry in log_entries(storage):
+        decided.setdefault(entry["instant"], entry)
+    return decided
+
+
+def commits(storage: Storage) -> list[dict[str, Any]]:
+    return [entry for entry in decisions(storage).values() if entry["kind"] == "commit"]
+
+
+def committed_files(storage: Storage) -> set[str]:
+    """The files that the log says the table holds."""
+    files: set[str] = set()
+    for entry in commits(storage):
+        files -= {_path(file) for file in entry["removed"]}
+        files |= {_path(file) for file in entry["added"]}
+    return files
+
+
+def fences(storage: Storage) -> set[str]:
+    """The paths that are logged as fences."""
+    return {path for name, data in storage.items() if name.startswith(_FENCES) for path in msgpack.unpackb(data)}
+
+
+def data_files(storage: Storage) -> set[str]:
+    """All that a reader of the plain directory takes for data."""
+    return {path for path in storage if not path.startswith(".hoodie") and "/.hoodie" not in path}
+
+
+def only_committed_files_exist(storage: Storage) -> None:
+    """What is neither committed nor a logged fence is not there; and a fence holds no rows."""
+    strays = data_files(storage) - committed_files(storage) - fences(storage)
+    assert not strays, f"neither committed nor a logged fence: {sorted(strays)}"
+    for path in fences(storage) & data_files(storage):
+        assert path not in committed_files(storage), f"a committed file is listed as a fence: {path}"
+        assert pq.read_metadata(io.BytesIO(storage[path])).num_rows == 0, f"rows in a fence: {path}"
+
+
+def every_committed_file_exists(storage: Storage) -> None:
+    """Each is there, as large and with as many rows as its entry says."""
+    missing = committed_files(storage) - set(storage)
+    assert not missing, f"committed and gone: {sorted(missing)}"
+    facts = {_path(file): file for entry in commits(storage) for file in entry["added"]}
+    for path in committed_files(storage):
+        _, _, rows, size, *_ = facts[path]
+        assert len(storage[path]) == size, f"{path} has {len(storage[path])} bytes, its entry says {size}"
+        assert pq.read_metadata(io.BytesIO(storage[path])).num_rows == rows, path
+
+
+def no_bookkeeping_is_left(storage: Storage) -> None:
+    """No instant is open: no reservation, beat, seal, marker or staged file; and no body that no entry refers to."""
+    left = [path for path in storage if path.startswith(_BOOKKEEPING)]
+    assert not left, f"left behind: {sorted(left)}"
+    bodies = {path for path in storage if path.startswith(".hoodie/.tallymark/body/")}
+    nonces = {entry["nonce"] for entry in log_entries(storage)}
+    orphans = {path for path in bodies if path.rpartition("/")[2] not in nonces}
+    assert not orphans, f"bodies without an entry: {sorted(orphans)}"
+
+
+def projection_follows_the_log(storage: Storage) -> None:
+    """Hudi's timeline is the floor and the log's commits, each whole and saying the same; nothing is in flight."""
+    wanted = {FLOOR: "commit"} | {
+        entry["instant"]: "replacecommit" if entry["operation"] == "overwrite" else "commit"
+        for entry in commits(storage)
+    }
+    states: dict[str, set[str]] = {}
+    for path in storage:
+        if found := _INSTANT_FILE.fullmatch(path):
+            states.setdefault(found[1], set()).add(found[2])
+    assert states == {instant: _whole(action) for instant, action in wanted.items()}
+    for entry in commits(storage):
+        projected = json.loads(storage[f".hoodie/{entry['instant']}.{wanted[entry['instant']]}"])
+        assert _added_by(projected) == sorted((_path(file), file[2], file[3]) for file in entry["added"])
+        assert _removed_by(projected) == sorted((file[0], file[1].partition("_")[0]) for file in entry["removed"])
+
+
+def projection_is_a_prefix_of_the_log(storage: Storage) -> None:
+    """At any moment: no entry is visible to readers of the Hudi format before an older one."""
+    visible = [f".hoodie/{entry['instant']}.{_action(entry)}" in storage for entry in commits(storage)]
+    assert visible == sorted(visible, reverse=True), f"projected out of order: {visible}"
+
+
+def one_decision_an_instant(storage: Storage) -> None:
+    """No entry is void, and no two instants share a file."""
+    instants = [entry["instant"] for entry in log_entries(storage)]
+    assert len(instants) == len(set(instants)), f"decided twice: {instants}"
+    added = [_path(file) for entry in commits(storage) for file in entry["added"]]
+    assert len(added) == len(set(added)), "a file was added twice"
+    ids = [file[1].partition("_")[0] for entry in commits(storage) for file in entry["added"]]
+    assert len(ids) == len(set(ids)), "a file id was used twice"
+    for entry in commits(storage):
+        for file in entry["added"]:
+            assert file[1].endswith(f"_{entry['instant']}.parquet"), f"{file[1]} is not of {entry['instant']}"
+
+
+def table_is_at_rest(storage: Storage) -> None:
+    """All of them: nobody writes, and nothing is left to do."""
+    only_committed_files_exist(storage)
+    every_committed_file_exists(storage)
+    no_bookkeeping_is_left(storage)
+    projection_follows_the_log(storage)
+    one_decision_an_instant(storage)
+
+
+def _path(file: list[Any]) -> str:
+    return f"{file[0]}/{file[1]}" if file[0] else str(file[1])
+
+
+def _action(entry: dict[str, Any]) -> str:
+    return "replacecommit" if entry["operation"] == "overwrite" else "commit"
+
+
+def _whole(action: str) -> set[str]:
+    inflight = "inflight" if action == "commit" else f"{action}.inflight"
+    return {f"{action}.requested", inflight, action}
+
+
+def _added_by(projected: dict[str, Any]) -> list[tuple[str, int, int]]:
+    return sorted(
+        (stat["path"], stat["numWrites"], stat["fileSizeInBytes"])
+        for stats in projected["partitionToWriteStats"].values()
+        for stat in stats
+    )
+
+
+def _removed_by(projected: dict[str, Any]) -> list[tuple[str, str]]:
+    return sorted(_pairs(projected.get("partitionToReplaceFileIds", {})))
+
+
+def _pairs(replaced: dict[str, list[str]]) -> Iterator[tuple[str, str]]:
+    return ((partition, file_id) for partition, ids in replaced.items() for file_id in ids)
