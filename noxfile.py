@@ -37,6 +37,7 @@ PINS = """
     pyspark==4.3.0
     pytest==9.2.0
     pytest-cov==7.1.0
+    pytest-xdist==3.8.0
     rich==15.0.0
     ruff==0.17.5
     trio==0.35.0
@@ -53,10 +54,16 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests with branch coverage of the engine; a selection after ``--`` has no bar to reach."""
-    install(session, "-e", ".[pyspark]", "pytest", "pytest-cov", "hypothesis", "duckdb", "hudi", "hatchling")
-    bar = [] if session.posargs else [f"--cov-fail-under={ENGINE_COVERAGE_MIN}"]
-    session.run("pytest", "--cov", "--cov-report=term-missing", *bar, *session.posargs, env=java(session))
+    """Run the tests, those that need no Spark first, with branch coverage of the engine; or a selection after ``--``."""
+    install(
+        session, "-e", ".[pyspark]", "pytest", "pytest-cov", "pytest-xdist", "hypothesis", "duckdb", "hudi", "hatchling"
+    )
+    if session.posargs:
+        session.run("pytest", *session.posargs, env=java(session))
+        return
+    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark")
+    bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
+    session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark", env=java(session))
 
 
 @nox.session
