@@ -54,7 +54,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests, those that need no Spark first, with branch coverage of the engine; or a selection after ``--``."""
+    """Run all tests with branch coverage of the engine, those without Spark first; or what is named after ``--``."""
     install(
         session, "-e", ".[pyspark]", "pytest", "pytest-cov", "pytest-xdist", "hypothesis", "duckdb", "hudi", "hatchling"
     )
