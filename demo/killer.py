@@ -1,0 +1,134 @@
+"""Kills writers at work: one task of this demo's Spark, or a whole driver with all that it started.
+
+A writer is stopped first (SIGSTOP), so that it is certain to have a file open when it is killed.
+"""
+
+import subprocess
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from demo.processes import freeze, held_by, holders, kill, session_members, thaw
+from demo.storage import Storage, attempt_of
+
+POLL_S = 0.02
+BREATH_S = 0.002
+"""How long a writer that was stopped between two files goes on before it is stopped again."""
+FREEZES = 50
+DRIVER_PATIENCE_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class KilledTask:
+    pid: int
+    attempt: str
+    """As it stands in the names of its files."""
+    storage: Storage
+    """What lay there when it was dead."""
+
+    @property
+    def published(self) -> frozenset[str]:
+        """Files that it had brought to their places."""
+        return frozenset(path for path in self.storage.data if attempt_of(path) == self.attempt)
+
+    @property
+    def marked(self) -> frozenset[str]:
+        """Files that it had asked markers for."""
+        return _of_attempt(self.storage, self.attempt)
+
+
+class TaskKiller:
+    """For the time of a block, watches Spark's Python workers and kills one, once, half way through its files."""
+
+    def __init__(self, table: Path) -> None:
+        self._table = table
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self.killed: KilledTask | None = None
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        seen: dict[int, set[int]] = {}
+        while self.killed is None and not self._ended.wait(POLL_S):
+            if not _is_writing(self._table):
+                continue
+            writers = holders(_staging(self._table))
+            for pid, inodes in writers.items():
+                seen.setdefault(pid, set()).update(inodes)
+            if not writers:
+                continue
+            storage = Storage.look(self._table)
+            for pid in writers:
+                attempt = _attempt_of_writer(storage, seen[pid])
+                if attempt is not None and self.killed is None and _is_half_way(storage, attempt):
+                    self._kill(pid, attempt)
+
+    def _kill(self, pid: int, attempt: str) -> None:
+        """Kill it as soon as it has a file open; it may end before."""
+        for _ in range(FREEZES):
+            freeze(lambda: {pid})
+            if held_by(pid, _staging(self._table)):
+                kill({pid})
+                self.killed = KilledTask(pid, attempt, Storage.look(self._table))
+                return
+            thaw({pid})
+            self._ended.wait(BREATH_S)
+
+
+def kill_driver(driver: "subprocess.Popen[bytes]", table: Path, *, after_files: int) -> Storage | None:
+    """Kill a driver, its JVM and its workers, once its tasks have published so many files and have others open.
+
+    The driver leads a session of its own. Returns what lay there when all were dead; None if it ended by itself.
+    """
+    pause = threading.Event()
+    for _ in range(int(DRIVER_PATIENCE_S / POLL_S)):
+        pause.wait(POLL_S)
+        if driver.poll() is not None:
+            return None
+        if _is_writing(table) and len(Storage.look(table).uncommitted) >= after_files:
+            frozen = freeze(lambda: session_members(driver.pid))
+            if holders(_staging(table)):
+                end_session(driver)
+                return Storage.look(table)
+            thaw(frozen)
+    return None
+
+
+def end_session(driver: "subprocess.Popen[bytes]") -> None:
+    """On return nothing of what the driver has started lives any more, nor itself."""
+    pause = threading.Event()
+    while members := session_members(driver.pid):
+        kill(members)
+        pause.wait(POLL_S)
+    driver.wait()
+
+
+def _staging(table: Path) -> Path:
+    return table / ".hoodie" / ".temp"
+
+
+def _is_writing(table: Path) -> bool:
+    """Whether somebody may have a file open there: soon told, where asking all processes takes a while."""
+    return any(_staging(table).glob("*/staged/*"))
+
+
+def _attempt_of_writer(storage: Storage, inodes: set[int]) -> str | None:
+    """The task attempt that a process carries out: a file keeps its inode when it is brought to its place."""
+    return next((attempt_of(path) for path in storage.data if storage.files[path].inode in inodes), None)
+
+
+def _is_half_way(storage: Storage, attempt: str) -> bool:
+    published = sum(attempt_of(path) == attempt for path in storage.data)
+    return published >= len(_of_attempt(storage, attempt)) / 2 > 0
+
+
+def _of_attempt(storage: Storage, attempt: str) -> frozenset[str]:
+    return frozenset(path for path in storage.markers if attempt_of(path) == attempt)
