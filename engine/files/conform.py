@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.lossless import is_lossless, is_string
+from tallymark.engine.files.required import settle_required
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, partition_by: tuple[str, ...] = ()) -> pa.RecordBatch:
@@ -31,7 +32,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, partition_by: tuple[str, .
                 f"column {field.name!r} has {column.null_count} nulls{_or_empty(field, partition_by)}, "
                 f"and the table's schema allows none; drop those rows, or make the column nullable"
             )
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
+    settled = [settle_required(column, field.name) for field, column in zip(schema, columns, strict=True)]
+    return pa.RecordBatch.from_arrays(settled, schema=schema)
 
 
 def _check_names(found: pa.Schema, wanted: pa.Schema) -> None:
