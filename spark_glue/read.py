@@ -1,5 +1,6 @@
 """Read a table as a native Spark scan of exactly its snapshot's files."""
 
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -29,14 +30,17 @@ def read(spark: SparkSession, url: str) -> DataFrame:
     schema = spark_schema(snapshot.schema)
     if not snapshot.files:
         return spark.createDataFrame([], schema)
-    # Paths are names here, not patterns: a table may lie under a folder called "[x]".
-    scan = spark.read.schema(schema).option("__globPaths__", "false").parquet(*_urls(snapshot))
+    scan = spark.read.schema(schema).parquet(*_patterns(snapshot))
     return _as_written(spark, scan, schema)
 
 
-def _urls(snapshot: Snapshot) -> list[str]:
+def _patterns(snapshot: Snapshot) -> list[str]:
+    """The files as Spark takes paths: patterns, each of which matches one file only.
+
+    Its option not to see patterns in paths (``__globPaths__``) reads every file once for each path that looks like one.
+    """
     base = unquote(snapshot.url) if snapshot.url.startswith("file:") else snapshot.url
-    return [f"{base}/{file.path}" for file in snapshot.files]
+    return [re.sub(r"([\\*?\[\]{}])", r"\\\1", f"{base}/{file.path}") for file in snapshot.files]
 
 
 def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> DataFrame:

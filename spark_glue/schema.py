@@ -1,10 +1,11 @@
 """Spark's schemas and Arrow's."""
 
 import json
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from tallymark.engine.errors import InvalidRequest
 
@@ -18,13 +19,17 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     Raises:
         InvalidRequest: a column of a type that Arrow does not know.
     """
+    fields = [_arrow_field(column) for column in schema]
+    return pa.schema(fields, metadata={SPARK_SCHEMA: schema.json().encode("utf-8")})
+
+
+def _arrow_field(column: StructField) -> "pa.Field[Any]":
     try:
-        arrow = to_arrow_schema(schema, timezone="UTC")
+        return to_arrow_schema(StructType([column]), timezone="UTC").field(0)
     except Exception as error:  # Spark's own errors, of several classes in its versions
         raise InvalidRequest(
-            f"the DataFrame's schema has no Arrow form: {_first_line(error)}; cast the column"
+            f"column {column.name!r} ({column.dataType.simpleString()}) has no Arrow form; cast it"
         ) from error
-    return arrow.with_metadata({SPARK_SCHEMA: schema.json().encode("utf-8")})
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
@@ -33,7 +38,3 @@ def spark_schema(schema: pa.Schema) -> StructType:
     if kept is None:
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)
     return StructType.fromJson(json.loads(kept))
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0] if str(error) else type(error).__name__

@@ -50,13 +50,35 @@ def write_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> I
 def _own_error(error: Exception) -> TallymarkError:
     """One error with the task's last word instead of pages of Python and Java stacks; those are in ``details``."""
     text = str(error)
-    raised = re.findall(r"^(?:[\w.]+\.)?(\w+): (.+)$", _worker_traceback(text), flags=re.MULTILINE)
-    name, message = raised[-1] if raised else (type(error).__name__, text.strip().partition("\n")[0])
-    if name == InvalidRequest.__name__:
+    raised = _LAST_WORD.findall(_worker_traceback(text))
+    if not raised:
+        return JobFailed(f"Spark gave up on a task: {_jvm_word(error, text)}", details=text)
+    name, message = raised[-1]
+    if name == f"{InvalidRequest.__module__}.{InvalidRequest.__name__}":
         return InvalidRequest(message)
-    return JobFailed(f"Spark gave up on a task: {name}: {message}", details=text)
+    said = ": ".join(filter(None, (name.rpartition(".")[2], message)))
+    return JobFailed(f"Spark gave up on a task: {said}{_REMEDIES.get(name, '')}", details=text)
+
+
+_LAST_WORD = re.compile(r"^[ ]+.*\n([A-Za-z_][\w.]*)(?:: (.*))?$", flags=re.MULTILINE)
+"""The first line after a Python stack: the exception's class, and the first line of its message."""
+
+_REMEDIES = {
+    "ModuleNotFoundError": "; executors cannot import it: install it where they run, pass it by --py-files, "
+    "or point PYSPARK_PYTHON at a Python that has it"
+}
 
 
 def _worker_traceback(text: str) -> str:
     """The Python part of what Spark says, which stands before the JVM's stack."""
     return text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0]
+
+
+def _jvm_word(error: Exception, text: str) -> str:
+    """Where no Python code raised: a worker was lost, or the JVM's own code failed."""
+    lost = re.search(r"most recent failure: (.+)", text)
+    return lost[1] if lost else f"{type(error).__name__}: {_first_line(text)}"
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]

@@ -44,6 +44,8 @@ def write(
     """
     if not isinstance(df, DataFrame):
         raise InvalidRequest(f"df is {type(df).__name__}; give a pyspark.sql.DataFrame")
+    if url.lower().startswith("memory:"):
+        raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
     session = df.sparkSession
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
