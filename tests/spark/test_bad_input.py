@@ -1,0 +1,209 @@
+"""Calls that cannot be: each one clear error, and storage as it was."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import tallymark
+from tallymark import InvalidRequest, TallymarkError
+from tallymark.backends.errors import InvalidPath, NotPermitted
+from tallymark.engine.errors import UnsupportedTable
+from tests.support.storage import data_files, exactly_the_committed_files, tree
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table that no test here can change."""
+    path = tmp_path_factory.mktemp("bad") / "table"
+    tallymark.write(good(spark), str(path), mode="append", partition_by=["part"])
+    return path
+
+
+def good(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame([(1, "a", 1.5)], "id long, part string, price double").coalesce(1)
+
+
+def refused(df: DataFrame, url: Path | str, error: type[TallymarkError], message: str, **keywords: object) -> None:
+    """Assert that the write is refused with one error of one short line, which says why."""
+    keywords = {"mode": "append", **keywords}
+    with pytest.raises(error, match=message) as caught:
+        tallymark.write(df, str(url), **keywords)  # type: ignore[arg-type]
+    assert type(caught.value) is error
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def untouched(root: Path, call: Callable[[], None]) -> None:
+    before = tree(root)
+    call()
+    assert tree(root) == before
+
+
+ROWS = "id long, part string, price double"
+
+CALLS: dict[str, tuple[str, dict[str, object], str]] = {
+    "unknown mode": (ROWS, {"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
+    "unknown overwrite": (
+        ROWS,
+        {"mode": "overwrite", "partition_overwrite": "partly"},
+        "partition_overwrite='partly': say 'static' or 'dynamic'",
+    ),
+    "unknown markers": (ROWS, {"markers": "paper"}, "kind='paper'"),
+    "missing partition column": (ROWS, {"partition_by": ["day"]}, "partition column 'day' is not in the schema"),
+    "doubled partition column": (ROWS, {"partition_by": ["part", "part"]}, "'part' is named twice"),
+    "nested partition column": (
+        "id long, at struct<day: string>",
+        {"partition_by": ["at"]},
+        "partition column 'at' is struct",
+    ),
+    "field of a struct": (
+        "id long, at struct<day: string>",
+        {"partition_by": ["at.day"]},
+        "partition column 'at.day' is not in the schema.*copy it into a column",
+    ),
+    "float partition column": (ROWS, {"partition_by": ["price"]}, "partition column 'price' is double"),
+    "only partition columns": ("a int, b int", {"partition_by": ["a", "b"]}, "'a', 'b' are all there is"),
+    "interval": ("id long, took interval day to second", {}, "column 'took'.*duration"),
+    "year-month interval": (
+        "id long, took interval year to month",
+        {},
+        r"column 'took' \(interval year to month\) has no Arrow form; cast it",
+    ),
+    "null type": ("id long, nothing void", {}, "column 'nothing' is of type null"),
+    "map with a key of another type": ("id long, m map<int, string>", {}, "column 'm'.*cast its keys to string"),
+    "reserved name": ("_hoodie_file_name string, id long", {}, "'_hoodie_file_name'.*Hudi's own"),
+    "name that readers cannot spell": ("`a b` string, id long", {}, "column 'a b'.*rename"),
+    "names that differ in case": ("id long, ID long", {}, "'ID' and 'id' are one name"),
+    "struct fields that differ in case": ("s struct<x: int, X: int>", {}, "'s.X' and 's.x' are one name"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_call_that_makes_no_table_leaves_nothing(spark: SparkSession, tmp_path: Path, case: str) -> None:
+    schema, keywords, message = CALLS[case]
+    df = spark.createDataFrame([], schema)
+    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, message, **keywords))
+
+
+def test_a_column_that_stands_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(1).selectExpr("id", "id AS id")
+    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "'id' and 'id' are one name"))
+
+
+def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
+    untouched(tmp_path, lambda: refused([1], tmp_path / "new", InvalidRequest, "df is list"))  # type: ignore[arg-type]
+
+
+OTHER_TABLES: dict[str, tuple[str, dict[str, object], str]] = {
+    "another type": (
+        "id int, part string, price double",
+        {},
+        "column 'id' is int32, the table has int64",
+    ),
+    "a missing column": ("id long, part string", {}, r"column 'price' of the table \(double\) is missing"),
+    "an extra column": (f"{ROWS}, more date", {}, r"column 'more' \(date32\[day\]\) is not in the table"),
+    "other partitioning": (ROWS, {"partition_by": ["id"]}, r"partition_by=\['id'\].*partitioned by \['part'\]"),
+}
+
+
+@pytest.mark.parametrize("case", OTHER_TABLES)
+def test_a_dataframe_unlike_the_table_is_refused_by_column_and_types(
+    spark: SparkSession, table: Path, case: str
+) -> None:
+    schema, keywords, message = OTHER_TABLES[case]
+    df = spark.createDataFrame([], schema)
+    untouched(table, lambda: refused(df, table, InvalidRequest, message, **keywords))
+
+
+def test_a_null_where_the_table_allows_none_is_refused_by_column(spark: SparkSession, tmp_path: Path) -> None:
+    required = spark.range(3)
+    assert not required.schema["id"].nullable
+    tallymark.write(required, str(tmp_path / "t"), mode="append")
+    before = data_files(tmp_path / "t")
+    nulls = spark.createDataFrame([(7,), (None,)], "id long")
+    refused(nulls, tmp_path / "t", InvalidRequest, "column 'id' has 1 nulls, and the table's schema allows none")
+    assert exactly_the_committed_files(tmp_path / "t") == before
+
+
+def test_a_nullable_column_without_nulls_fits_a_table_that_allows_none(spark: SparkSession, tmp_path: Path) -> None:
+    tallymark.write(spark.range(3), str(tmp_path / "t"), mode="append")
+    tallymark.write(spark.createDataFrame([(7,)], "id long"), str(tmp_path / "t"), mode="append")
+    back = tallymark.read(spark, str(tmp_path / "t"))
+    assert sorted(row.id for row in back.collect()) == [0, 1, 2, 7]
+    assert back.schema == spark.range(3).schema
+
+
+def test_a_directory_that_holds_something_else_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path, UnsupportedTable, "is not empty.*notes.txt"))
+
+
+def test_a_plain_parquet_directory_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    good(spark).write.parquet(str(tmp_path / "plain"))
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "plain", UnsupportedTable, "holds no table"))
+
+
+def test_a_file_in_the_tables_place_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file", NotPermitted, "file.*check rights and path"))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("hoodie.table.version=6", "hoodie.table.version=8", "hoodie.table.version='8'.*only tables with '6'"),
+        ("hoodie.table.type=COPY_ON_WRITE", "hoodie.table.type=MERGE_ON_READ", "MERGE_ON_READ"),
+        ("tallymark.format=1", "tallymark.format=2", "tallymark.format='2'.*newer release"),
+    ],
+)
+def test_a_table_of_another_kind_is_refused_for_writing_and_reading(
+    spark: SparkSession, tmp_path: Path, old: str, new: str, message: str
+) -> None:
+    tallymark.write(good(spark), str(tmp_path / "t"), mode="append", partition_by=["part"])
+    properties = tmp_path / "t/.hoodie/hoodie.properties"
+    text = properties.read_text()
+    assert old in text
+    properties.write_text(text.replace(old, new))
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "t", UnsupportedTable, message))
+    with pytest.raises(UnsupportedTable, match=message):
+        tallymark.read(spark, str(tmp_path / "t"))
+
+
+def test_a_table_with_a_metadata_table_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    tallymark.write(good(spark), str(tmp_path / "t"), mode="append", partition_by=["part"])
+    (tmp_path / "t/.hoodie/metadata/.hoodie").mkdir(parents=True)
+    (tmp_path / "t/.hoodie/metadata/.hoodie/hoodie.properties").write_text("hoodie.table.name=metadata")
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "t", UnsupportedTable, "has a Hudi metadata table"))
+
+
+def test_an_unknown_scheme_is_refused(spark: SparkSession) -> None:
+    refused(good(spark), "ftp://host/t", InvalidPath, "unknown scheme 'ftp'; known are file:")
+    with pytest.raises(InvalidPath, match="unknown scheme 'ftp'"):
+        tallymark.read(spark, "ftp://host/t")
+
+
+def test_a_store_that_lives_in_the_driver_is_refused(spark: SparkSession) -> None:
+    refused(good(spark), "memory:", InvalidRequest, "'memory:' lives in the driver")
+
+
+def test_storage_that_cannot_be_written_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "check rights and path"))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="rights do not bind root")
+def test_a_folder_without_the_right_to_write_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0o500)
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "locked/t", NotPermitted, "Permission denied"))
+
+
+def test_reading_where_no_table_is_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedTable, match=re.escape(str(tmp_path)) + ".*no table yet"):
+        tallymark.read(spark, str(tmp_path / "none"))
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,58 @@
+"""One Spark session a process, and what tests need to start it."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+MASTER = "TALLYMARK_TEST_MASTER"
+"""The environment variable that puts the tests on another master."""
+
+LOCAL = "local[2,4]"
+"""Two tasks at once, each tried four times."""
+
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
+"""Two executors in processes of their own."""
+
+PANDAS_WARNING = "ignore:PySpark does not yet fully support pandas >= 3:FutureWarning"
+"""PySpark looks at pandas where it is installed, also for work that does not touch it."""
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    require_java()
+    session = start_session(os.environ.get(MASTER, LOCAL))
+    yield session
+    session.stop()
+
+
+def require_java() -> None:
+    """Skip the test without one; CI always has one."""
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        assert not os.environ.get("CI"), "CI runs these tests: give it a Java"
+        pytest.skip("no Java: put one on PATH or set JAVA_HOME")
+
+
+def start_session(master: str, **conf: str) -> SparkSession:
+    """A session without a web interface, on the loopback interface, whose tasks run this very Python."""
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.master(master).appName("tallymark-tests")
+    for key, value in {**_CONF, **conf}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")  # tasks fail here on purpose, each with pages of stack
+    return session
+
+
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.driver.memory": "1g",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+}

@@ -1,0 +1,97 @@
+"""What lies on a local disk, found by walking it, and what should lie there, read off the timeline by a few own lines.
+
+Nothing here goes through the library: not its listing, its log reader or its snapshot.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+_KEPT = re.compile(
+    r"(?:.+/)?\.hoodie_partition_metadata"
+    r"|\.hoodie/hoodie\.properties"
+    r"|\.hoodie/\d{17}\.(?:inflight|(?:replace)?commit(?:\.requested|\.inflight)?)"
+    r"|\.hoodie/\.tallymark/(?:log/\d{20}|body/[0-9a-f]{32})"
+)
+"""What a table at rest consists of besides data files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A file as it lies on disk; equal if neither its bytes nor its time of change are different."""
+
+    digest: str
+    modified_ns: int
+
+
+def files(path: Path) -> set[str]:
+    """Every file below a directory, hidden ones too, as relative paths."""
+    return {(Path(folder) / name).relative_to(path).as_posix() for folder, _, names in os.walk(path) for name in names}
+
+
+def tree(path: Path) -> dict[str, Stored | None]:
+    """Every file and directory with what tells whether it was touched; None for a directory."""
+    folders = {Path(folder).relative_to(path).as_posix(): None for folder, _, _ in os.walk(path)}
+    return {**folders, **{name: stored(path / name) for name in files(path)}}
+
+
+def stored(file: Path) -> Stored:
+    return Stored(sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns)
+
+
+def data_files(path: Path) -> set[str]:
+    """Every Parquet file, wherever it lies."""
+    return {name for name in files(path) if name.endswith(".parquet")}
+
+
+def exactly_the_committed_files(path: Path) -> set[str]:
+    """Assert that a table is at rest: its disk holds the committed data files and no others, and no bookkeeping of
+    any writer. Returns the data files."""
+    committed = committed_by_the_timeline(path)
+    assert committed == committed_by_the_log(path)
+    assert data_files(path) == committed
+    assert {name for name in files(path) - committed if not _KEPT.fullmatch(name)} == set()
+    return committed
+
+
+def committed_by_the_timeline(path: Path) -> set[str]:
+    """As a reader of the Hudi format finds it: completed commits, minus the file groups that were replaced."""
+    live: dict[tuple[str, str], str] = {}
+    for _, action in sorted(_completed(path)):
+        for partition, ids in action.get("partitionToReplaceFileIds", {}).items():
+            for file_id in ids:
+                del live[partition, file_id]
+        for partition, stats in action["partitionToWriteStats"].items():
+            live.update({(partition, stat["fileId"]): stat["path"] for stat in stats})
+    return set(live.values())
+
+
+def _completed(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    for file in (path / ".hoodie").iterdir():
+        if file.suffix in (".commit", ".replacecommit"):
+            yield file.stem, json.loads(file.read_bytes())
+
+
+def committed_by_the_log(path: Path) -> set[str]:
+    live: set[str] = set()
+    decided: set[str] = set()
+    for file in sorted((path / ".hoodie/.tallymark/log").iterdir()):
+        entry = msgpack.unpackb(file.read_bytes())
+        if "body" in entry:
+            entry = msgpack.unpackb((path / entry["body"]).read_bytes())
+        if entry["instant"] not in decided and entry["kind"] == "commit":
+            live -= {_joined(*removed[:2]) for removed in entry["removed"]}
+            live |= {_joined(*added[:2]) for added in entry["added"]}
+        decided.add(entry["instant"])
+    return live
+
+
+def _joined(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name

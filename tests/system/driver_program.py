@@ -1,0 +1,53 @@
+"""A driver of its own, which is killed at a chosen point of a dynamic overwrite.
+
+Run as ``python -m tests.system.driver_program <master> <table> <mode> <point>``.
+"""
+
+import os
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tallymark.backends import open_backend
+from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.engine.writes import table as table_module
+from tests.support.spark import start_session
+from tests.system import faults
+from tests.system.jobs import wide_rows, write
+
+Point = Literal["while tasks write", "before the entry", "after the entry"]
+
+
+class DeadlyLog:
+    """A backend on which this process dies just before, or just after, it puts an entry of the commit log."""
+
+    def __init__(self, url: str, point: Point) -> None:
+        self._inner = open_backend(url)
+        self._point = point
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        is_entry = path.startswith(LOG_FOLDER)
+        if is_entry and self._point == "before the entry":
+            os.kill(os.getpid(), signal.SIGKILL)
+        await self._inner.put_new(path, data)
+        if is_entry and self._point == "after the entry":
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: Point) -> None:
+    rows = wide_rows(start_session(master), version=1, partitions=2)
+    if point == "while tasks write":
+        rows = faults.with_fault(rows, partial(faults.kill_driver, table, os.getpid()))
+    table_module.open_backend = lambda url: DeadlyLog(url, point)  # type: ignore[attr-defined]
+    write(rows, table, mode=mode)
+
+
+if __name__ == "__main__":
+    _, chosen_master, chosen_table, chosen_mode, chosen_point = sys.argv
+    assert chosen_point in get_args(Point)
+    run(chosen_master, Path(chosen_table), chosen_mode, chosen_point)  # type: ignore[arg-type]

@@ -1,0 +1,113 @@
+"""What goes wrong inside Spark's tasks, upstream of the writer.
+
+These functions run on executors, which cannot import the tests: they are shipped by value.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext, cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+WAIT_S = 120.0
+"""How long a task waits for what a test makes happen: far beyond what any loaded machine needs."""
+
+T = TypeVar("T")
+Fault = Callable[[], None]
+
+
+def with_fault(df: DataFrame, fault: Fault, *, task: int = 0, after_batches: int = 3) -> DataFrame:
+    """The same rows; in the given task, once a few batches are on their way, the fault happens."""
+    return df.mapInArrow(partial(_faulty, fault, task, after_batches), df.schema)
+
+
+def _faulty(fault: Fault, task: int, after_batches: int, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    assert context is not None
+    for number, batch in enumerate(batches):
+        if number == after_batches and context.partitionId() == task:
+            fault()
+        yield batch
+
+
+def once(flag: Path, fault: Fault) -> None:
+    """Let it happen in the first attempt only; the flag tells that it did."""
+    if not flag.exists():
+        flag.touch()
+        fault()
+
+
+def boom() -> None:
+    raise RuntimeError("boom")
+
+
+def boom_when_written(table: Path) -> None:
+    """Raise once this job has written something."""
+    await_writers(table)
+    boom()
+
+
+def kill_writers(table: Path) -> None:
+    """SIGKILL every process that holds a data file of the table half written, and this one."""
+    for pid in await_writers(table):
+        os.kill(pid, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def kill_driver(table: Path, pid: int) -> None:
+    """SIGKILL the driver while a data file is half written."""
+    await_writers(table)
+    os.kill(pid, signal.SIGKILL)
+
+
+def meet(mine: Path, theirs: Path) -> None:
+    """Go on only when the other has come here too."""
+    mine.touch()
+    await_that(theirs.exists)
+
+
+def fail_when(flag: Path) -> None:
+    """Raise once the flag is there."""
+    await_that(flag.exists)
+    boom()
+
+
+def running_tasks(spark: SparkSession) -> int:
+    """Tasks that executors are busy with, those of failed jobs included; asked by the test, not by a task."""
+    executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
+    return sum(executor.numRunningTasks() for executor in executors)
+
+
+def await_writers(table: Path) -> set[int]:
+    return await_that(lambda: writers(table))
+
+
+def writers(table: Path) -> set[int]:
+    """The processes that have a staged data file of the table open."""
+    found = set()
+    for link in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            if str(link.readlink()).startswith(f"{table}/.hoodie/.temp/"):
+                found.add(int(link.parts[2]))
+        except OSError:
+            continue  # closed meanwhile
+    return found
+
+
+def await_that(true: Callable[[], T]) -> T:
+    never = threading.Event()
+    for _ in range(round(WAIT_S / 0.02)):
+        if value := true():
+            return value
+        never.wait(0.02)
+    raise TimeoutError(f"not within {WAIT_S} s")
+
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
