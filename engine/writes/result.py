@@ -30,7 +30,7 @@ class WriteResult:
     puts: int
     """Puts that the markers cost, repeats included."""
     seconds: float
-    """From the beginning of the job to its visibility to all readers of the table format."""
+    """From the moment that tasks could begin to the visibility to all readers of the table format."""
     pending: str | None = None
     """What could not be finished after the commit, which stands; the next write or ``clean`` does it."""
 

@@ -1,56 +1,33 @@
 """A table, seen from outside: open it, write to it, ask what it holds, put it in order."""
 
-import logging
 import re
-import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import get_args
 
-import anyio
 import pyarrow as pa
-from anyio.abc import TaskGroup
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.open import open_backend
-from tallymark.engine.background import background_tasks
 from tallymark.engine.clock import Clock, SystemClock
-from tallymark.engine.errors import InvalidRequest, TallymarkError, UnsupportedTable
-from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.server import MarkerServer
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.instant import instant_time
-from tallymark.engine.timeline.lease import Lease, beat_path
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
-from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
-from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import end_instant, help_others, open_reservations
+from tallymark.engine.writes.help import end_instant, open_reservations
+from tallymark.engine.writes.open_job import JobOptions, open_job
 from tallymark.engine.writes.prepare import prepare_table, read_properties
-from tallymark.engine.writes.rollback import Ended, roll_back
+from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
-from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteBase, WriteJob
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JobSettings:
-    """How one write goes about it."""
-
-    markers: MarkerSettings
-    tasks: TaskSettings
-    service: ServiceSettings
+from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteJob
 
 
 class Table:
@@ -95,17 +72,16 @@ class Table:
             schema=schema,
             created=instant_time(self._clock.now()),
         )
-        settings = JobSettings(
-            markers=markers or MarkerSettings(), tasks=tasks or TaskSettings(), service=service or ServiceSettings()
+        options = JobOptions(
+            mode=mode,
+            partition_overwrite=partition_overwrite,
+            markers=markers or MarkerSettings(),
+            tasks=tasks or TaskSettings(),
+            service=service or ServiceSettings(),
         )
         handle = self._handle()
-        properties = await prepare_table(handle, wanted)
-        async with background_tasks() as background:
-            job = await self._begin(handle, properties, mode, partition_overwrite, settings, background)
-            try:
-                yield job
-            finally:
-                await _end(job, handle.commit_settings.end_timeout_s)
+        async with open_job(handle, await prepare_table(handle, wanted), options) as job:
+            yield job
 
     async def snapshot(self) -> Snapshot:
         """What the table holds now. Raises UnsupportedTable where there is none."""
@@ -156,52 +132,6 @@ class Table:
             raise UnsupportedTable(f"{self.url} holds no table yet; the first write creates it")
         return properties
 
-    async def _begin(
-        self,
-        handle: TableHandle,
-        properties: TableProperties,
-        mode: Mode,
-        partition_overwrite: PartitionOverwrite,
-        settings: JobSettings,
-        background: TaskGroup,
-    ) -> WriteJob:
-        reservation = await reserve(handle, operation=mode, marker_kind=settings.markers.kind)
-        base = WriteBase.of(handle.log.history)
-        lease = Lease(self._backend, reservation.instant, handle.log, handle.lease_settings)
-        try:
-            await lease.beat()
-            background.start_soon(lease.keep)
-            await self._backend.open_staging(staging_folder(reservation.instant))
-            await help_others(handle, properties, own=beat_path(reservation.instant))
-            engine = await background.start(_run_engine, self._backend, settings.markers)
-            directory = engine.directory(reservation.instant, check_open=lease.check_open)
-            address = await _serve(engine, reservation, settings, background)
-        except BaseException:
-            await _undo_begin(handle, properties, reservation, lease)
-            raise
-        ticket = WriteTicket(
-            url=self.url,
-            instant=reservation.instant,
-            base=base.position,
-            schema=properties.schema,
-            partition_by=properties.partition_by,
-            staging=staging_folder(reservation.instant),
-            marker_kind=settings.markers.kind,
-            service=address,
-            settings=settings.tasks,
-        )
-        return WriteJob(
-            handle,
-            properties,
-            reservation,
-            base,
-            mode=mode,
-            partition_overwrite=partition_overwrite,
-            directory=directory,
-            lease=lease,
-            ticket=ticket,
-        )
-
 
 def open_table(
     url: str,
@@ -221,49 +151,6 @@ def open_table(
         lease=lease or LeaseSettings(),
         clock=clock or SystemClock(),
     )
-
-
-async def _run_engine(
-    backend: Backend, settings: MarkerSettings, *, task_status: anyio.abc.TaskStatus[MarkerEngine]
-) -> None:
-    async with open_marker_engine(backend, settings) as engine:
-        task_status.started(engine)
-        await anyio.sleep_forever()
-
-
-async def _serve(
-    engine: MarkerEngine, reservation: Reservation, settings: JobSettings, background: TaskGroup
-) -> ServiceAddress | None:
-    """Let tasks of other processes ask for markers; where they put their own there is nothing to serve."""
-    if settings.markers.kind == "direct":
-        return None
-
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        await engine.directory(instant).create(*paths, io=io)
-
-    server = MarkerServer(secrets.token_bytes(32), settings.service, create)
-    await background.start(server.run)
-    return server.address(reservation.instant)
-
-
-async def _end(job: WriteJob, timeout_s: float) -> None:
-    """Whatever happened to the block, the job ends; what cannot be done now is left for the next writer."""
-    with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
-        try:
-            await job.end()
-        except TallymarkError as error:
-            logger.warning("instant.unfinished instant=%s error=%s: the next write ends it", job.instant, error)
-    if scope.cancelled_caught:
-        logger.warning("instant.unfinished instant=%s: no answer for %s s", job.instant, timeout_s)
-
-
-async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
-    with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
-        try:
-            await lease.give_up()
-            await roll_back(handle, properties, reservation)
-        except TallymarkError as error:
-            logger.warning("instant.unfinished instant=%s error=%s", reservation.instant, error)
 
 
 def _check_modes(mode: str, partition_overwrite: str) -> None:

@@ -1,0 +1,134 @@
+"""A write job's life: begun with its lease, its marker engine and its service, and ended whatever happens."""
+
+import logging
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup, TaskStatus
+
+from tallymark.backends.contract import Backend
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import TallymarkError
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.settings import MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.timeline.lease import Lease, beat_path
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.writes.begin import reserve
+from tallymark.engine.writes.finish import staging_folder
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.help import help_others
+from tallymark.engine.writes.rollback import roll_back
+from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteBase, WriteJob
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """What one write is to do, and how it goes about it."""
+
+    mode: Mode
+    partition_overwrite: PartitionOverwrite
+    markers: MarkerSettings
+    tasks: TaskSettings
+    service: ServiceSettings
+
+
+@asynccontextmanager
+async def open_job(handle: TableHandle, properties: TableProperties, options: JobOptions) -> AsyncIterator[WriteJob]:
+    """A job for the block, after what dead writers left has been put in order."""
+    async with background_tasks() as background:
+        job = await _begin(handle, properties, options, background)
+        try:
+            yield job
+        finally:
+            await _end(job, handle.commit_settings.end_timeout_s)
+
+
+async def _begin(
+    handle: TableHandle, properties: TableProperties, options: JobOptions, background: TaskGroup
+) -> WriteJob:
+    backend = handle.backend
+    reservation = await reserve(handle, operation=options.mode, marker_kind=options.markers.kind)
+    base = WriteBase.of(handle.log.history)
+    lease = Lease(backend, reservation.instant, handle.log, handle.lease_settings)
+    try:
+        await lease.beat()
+        background.start_soon(lease.keep)
+        await backend.open_staging(staging_folder(reservation.instant))
+        await help_others(handle, properties, own=beat_path(reservation.instant))
+        engine = await background.start(_run_engine, backend, options.markers)
+        directory = engine.directory(reservation.instant, check_open=lease.check_open)
+        address = await _serve(engine, reservation, options, background)
+    except BaseException:
+        await _undo_begin(handle, properties, reservation, lease)
+        raise
+    return WriteJob(
+        handle,
+        properties,
+        reservation,
+        base,
+        mode=options.mode,
+        partition_overwrite=options.partition_overwrite,
+        directory=directory,
+        lease=lease,
+        ticket=WriteTicket(
+            url=backend.url,
+            instant=reservation.instant,
+            base=base.position,
+            schema=properties.schema,
+            partition_by=properties.partition_by,
+            staging=staging_folder(reservation.instant),
+            marker_kind=options.markers.kind,
+            service=address,
+            settings=options.tasks,
+        ),
+    )
+
+
+async def _run_engine(backend: Backend, settings: MarkerSettings, *, task_status: TaskStatus[MarkerEngine]) -> None:
+    async with open_marker_engine(backend, settings) as engine:
+        task_status.started(engine)
+        await anyio.sleep_forever()
+
+
+async def _serve(
+    engine: MarkerEngine, reservation: Reservation, options: JobOptions, background: TaskGroup
+) -> ServiceAddress | None:
+    """Let tasks of other processes ask for markers; where they put their own there is nothing to serve."""
+    if options.markers.kind == "direct":
+        return None
+
+    async def create(instant: str, paths: Sequence[str], io: str) -> None:
+        await engine.directory(instant).create(*paths, io=io)
+
+    server = MarkerServer(secrets.token_bytes(32), options.service, create)
+    await background.start(server.run)
+    return server.address(reservation.instant)
+
+
+async def _end(job: WriteJob, timeout_s: float) -> None:
+    """Whatever happened to the block, the job ends; what cannot be done now is left for the next writer."""
+    with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
+        try:
+            await job.end()
+        except TallymarkError as error:
+            logger.warning("instant.unfinished instant=%s error=%s: the next write ends it", job.instant, error)
+    if scope.cancelled_caught:
+        logger.warning("instant.unfinished instant=%s: no answer for %s s", job.instant, timeout_s)
+
+
+async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
+    with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
+        try:
+            await lease.give_up()
+            await roll_back(handle, properties, reservation)
+        except TallymarkError as error:
+            logger.warning("instant.unfinished instant=%s error=%s", reservation.instant, error)
