@@ -1,7 +1,7 @@
 """Log entries for tests: made in a line, told apart by their instants."""
 
 from tallymark.engine.settings import CommitSettings
-from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
+from tallymark.engine.timeline.entry import DataFile, LogEntry, Operation, Scope
 from tallymark.engine.timeline.log import CommitLog
 
 ALL = Scope(is_all=True)
@@ -21,7 +21,7 @@ def partitions(*paths: str) -> Scope:
 
 def commit(number: int, *, nonce: str | None = None, **fields) -> LogEntry:
     """The commit of instant ``number``: an append unless it has a scope."""
-    operation = "append" if fields.get("scope") is None else "overwrite"
+    operation: Operation = "append" if fields.get("scope") is None else "overwrite"
     base = fields.pop("base", 0)
     return LogEntry(
         kind="commit", instant=instant(number), nonce=nonce or f"n{number}", base=base, operation=operation, **fields

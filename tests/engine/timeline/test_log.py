@@ -70,11 +70,15 @@ async def test_one_log_may_be_read_and_written_at_once():
     storage = MemoryBackend()
     await win(storage, *(commit(number) for number in range(1, 10)))
     mine = log(storage)
+
+    async def write(number: int) -> None:
+        await mine.win(commit(number), check=anything)
+
     async with anyio.create_task_group() as tasks:
         for _ in range(5):
             tasks.start_soon(mine.refresh)
         for number in range(20, 25):
-            tasks.start_soon(lambda number=number: mine.win(commit(number), check=anything))
+            tasks.start_soon(write, number)
     assert [mine.history.entry(position) for position in range(1, 15)] == [
         entry for _, entry in (await log(storage).refresh()).after(0)
     ]
@@ -187,12 +191,13 @@ async def test_a_refusal_after_an_unclear_put_is_unknown(verb):
 
 @on_virtual_time
 async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
-    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", path(1), nth=1))
+    inner = MemoryBackend()
+    storage = FaultyBackend(inner, lost_request("put_new", path(1), nth=1))
     mine = log(storage)
 
     def overtake(history) -> None:
         if len(storage.paths("put_new")) == 1:
-            storage.inner._create(path(1), encode_entry(commit(5)))
+            inner._create(path(1), encode_entry(commit(5)))
             storage.add(refused("put_new", path(2)))
 
     with pytest.raises(NotPermitted):
@@ -201,10 +206,11 @@ async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
 
 @on_virtual_time
 async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either():
-    storage = FaultyBackend(MemoryBackend())
+    inner = MemoryBackend()
+    storage = FaultyBackend(inner)
 
     def overtake(_) -> None:
-        storage.inner._create(path(1), encode_entry(commit(5)))
+        inner._create(path(1), encode_entry(commit(5)))
         storage.add(lost_request("get"))
 
     with pytest.raises(Unavailable, match="nothing was written"):
@@ -250,12 +256,13 @@ async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_me
 
 @on_virtual_time
 async def test_the_body_of_an_entry_that_lost_is_deleted():
-    storage = FaultyBackend(MemoryBackend())
+    inner = MemoryBackend()
+    storage = FaultyBackend(inner)
 
     def overtake(history) -> None:
         if history.head:
             raise ConflictError("no", partition=None, winner=instant(5))
-        storage.inner._create(path(1), encode_entry(commit(5)))
+        inner._create(path(1), encode_entry(commit(5)))
 
     with pytest.raises(ConflictError):
         await log(storage).win(_large(1), check=overtake)

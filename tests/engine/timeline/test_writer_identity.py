@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,14 @@ linux = pytest.mark.skipif(HERE.boot_id is None, reason="only Linux tells which 
 def child():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     yield process
+    assert process.stdin is not None
     process.stdin.close()
     process.kill()
     process.wait()
+
+
+def changed(field: str, value: str | None) -> Any:
+    return {field: value}
 
 
 def identity(pid: int) -> WriterIdentity:
@@ -58,13 +64,13 @@ def test_a_process_id_that_is_used_again_is_another_process(child):
 def test_of_another_machine_boot_or_container_nothing_is_known(field):
     gone = replace(HERE, pid=2**22 + 1, started="1")
     assert gone.is_gone(seen_from=HERE)
-    assert not replace(gone, **{field: "another"}).is_gone(seen_from=HERE)
+    assert not replace(gone, **changed(field, "another")).is_gone(seen_from=HERE)
 
 
 @pytest.mark.parametrize("field", ["boot_id", "pid_namespace", "started"])
 def test_where_a_fact_is_missing_nothing_is_known(field):
-    gone = replace(HERE, pid=2**22 + 1, **{field: None})
-    assert not gone.is_gone(seen_from=replace(HERE, **{field: None}))
+    gone = replace(HERE, pid=2**22 + 1, **changed(field, None))
+    assert not gone.is_gone(seen_from=replace(HERE, **changed(field, None)))
 
 
 @linux

@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Any
 
 import anyio
 import pyarrow as pa
@@ -15,18 +16,21 @@ import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.clock import Clock
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerKind, MarkerSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.seal import check_unsealed
 from tallymark.engine.writes import Table, WriteJob, open_table
+from tests.support.faulty import FaultyBackend, Verb, lost_request
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
+TWO_MONTHS = {1: 3, 2: 2}
 FAMILIES = (True, False)
 """Of stores: with staging, and without."""
 
@@ -81,14 +85,14 @@ def table(backend: Backend, **settings) -> Table:
 
 def flights(months: Mapping[int, int] | None = None) -> pa.Table:
     """That many flights in each month."""
-    months = {1: 3, 2: 2} if months is None else months
+    months = TWO_MONTHS if months is None else months
     rows = [
         {"flight": 1000 * month + number, "month": month} for month, count in months.items() for number in range(count)
     ]
     return pa.Table.from_pylist(rows, schema=FLIGHTS)
 
 
-def begin(where: Table | Backend, mode: str = "append", **named):
+def begin(where: Table | Backend, mode: Any = "append", **named):
     """``Table.write`` of flights by month; with direct markers, unless told otherwise."""
     target = where if isinstance(where, Table) else table(where)
     named.setdefault("markers", MarkerSettings(kind="direct"))
@@ -129,16 +133,12 @@ async def write_rows(
     job: WriteJob, backend: Backend, months: Mapping[int, int] | None = None, *, task: int = 0, attempt: int = 0
 ) -> TaskReport:
     """One attempt of one task, on this loop: mark a file for each month, then publish each."""
-    rows = flights(months)
     paths = {
-        f"month={month}/{name_of(job, task=task, attempt=attempt)}": month
-        for month in sorted(set(rows["month"].to_pylist()))
+        f"month={month}/{name_of(job, task=task, attempt=attempt)}": flights({month: count})
+        for month, count in (months or TWO_MONTHS).items()
     }
     await mark(job, backend, paths)
-    files = [
-        publish(job.ticket, backend, path, rows.filter(pa.compute.equal(rows["month"], month)))
-        for path, month in paths.items()
-    ]
+    files = [publish(job.ticket, backend, path, rows) for path, rows in paths.items()]
     return TaskReport(instant=job.instant, task=task, attempt=attempt, files=tuple(files))
 
 
@@ -148,12 +148,34 @@ async def write_in_thread(job: WriteJob, backend: Backend, rows: pa.Table, **nam
     return await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows.to_batches(), backend=backend, **named))
 
 
-async def committed(backend: Backend, mode: str = "append", months: Mapping[int, int] | None = None, **named):
+async def committed(
+    backend: Backend,
+    mode: str = "append",
+    months: Mapping[int, int] | None = None,
+    *,
+    clock: Clock | None = None,
+    **named,
+):
     """A whole write in one go; returns its result."""
-    async with begin(backend, mode, **named) as job:
+    async with begin(table(backend, clock=clock), mode, **named) as job:
         report = await write_rows(job, backend, months)
         return await job.commit([report])
 
 
 def impatient(decision_timeout_s: float = 120.0, **named) -> CommitSettings:
     return CommitSettings(decision_timeout_s=decision_timeout_s, **named)
+
+
+def die(storage: FaultyBackend) -> None:
+    """Nothing of this process reaches storage any more."""
+    verbs: tuple[Verb, ...] = ("get", "put", "put_new", "list", "delete", "close_staging")
+    storage.add(*map(lost_request, verbs))
+
+
+async def abandon(store: Store, kind: MarkerKind = "batched", mode: str = "append") -> str:
+    """A writer that is gone with its files published and nothing committed; returns its instant."""
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, mode, markers=MarkerSettings(kind=kind)) as job:
+        await write_rows(job, storage)
+        die(storage)
+    return str(job.instant)

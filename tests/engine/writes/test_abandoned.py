@@ -1,6 +1,7 @@
 """Writers that others take for dead: when, what becomes of them, what their tasks can still do (R2, R6, R9, R12)."""
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest
@@ -15,8 +16,10 @@ from tests.engine.writes.scene import (
     FAMILIES,
     LEASE,
     Store,
+    abandon,
     begin,
     committed,
+    die,
     flights,
     mark,
     name_of,
@@ -40,18 +43,8 @@ families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
-def die(storage: FaultyBackend) -> None:
-    """Nothing of this process reaches storage any more."""
-    storage.add(*(lost_request(verb) for verb in ("get", "put", "put_new", "list", "delete", "close_staging")))
-
-
-async def abandon(store: Store, kind: str = "batched", mode: str = "append") -> str:
-    """A writer that is gone with its files published and nothing committed; returns its instant."""
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, mode, markers=MarkerSettings(kind=kind)) as job:
-        await write_rows(job, storage)
-        die(storage)
-    return job.instant
+def changed(field: str) -> Any:
+    return {field: "another"}
 
 
 def reservation(store: Store, instant: str) -> Reservation:
@@ -106,7 +99,7 @@ async def test_a_writer_of_this_machine_whose_process_is_gone_is_rolled_back_at_
 async def test_of_a_writer_elsewhere_only_its_lease_tells(field):
     store = Store(has_staging=True)
     left = await abandon(store)
-    await reserve_as(store, left, replace(WriterIdentity.here(), started="1", **{field: "another"}))
+    await reserve_as(store, left, replace(WriterIdentity.here(), started="1", **changed(field)))
     await committed(store.backend)
     assert left not in decisions(store.objects)
     store.clock.pass_lease()

@@ -6,7 +6,7 @@ import trio
 import trio.testing
 
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tests.engine.writes.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend
 from tests.support.loops import on_both_loops, on_virtual_time
@@ -46,7 +46,7 @@ class CancellingBackend(DyingBackend):
         file.publish()  # blocks: nothing can be cancelled there
 
 
-async def overwrite(backend: CancellingBackend, kind: str) -> bool:
+async def overwrite(backend: CancellingBackend, kind: MarkerKind) -> bool:
     """A write that meets a loser, within the scope; whether its job had begun."""
     has_begun = False
     with backend.scope:
@@ -59,7 +59,7 @@ async def overwrite(backend: CancellingBackend, kind: str) -> bool:
     return has_begun
 
 
-def run(store: Store, kind: str, *, at: int | None, lands: bool) -> tuple[CancellingBackend, bool]:
+def run(store: Store, kind: MarkerKind, *, at: int | None, lands: bool) -> tuple[CancellingBackend, bool]:
     async def main() -> tuple[CancellingBackend, bool]:
         backend = CancellingBackend(store.backend, at=at, lands=lands)
         with trio.fail_after(1e6):

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from tallymark.backends import Backend
-from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tests.engine.writes.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.table_invariants import (
@@ -54,7 +54,7 @@ async def clean(backend: Backend, markers: MarkerSettings) -> None:
     await table(backend).clean()
 
 
-def run_to_death(store: Store, writer: Writer, kind: str, *, at: int | None) -> DyingBackend:
+def run_to_death(store: Store, writer: Writer, kind: MarkerKind, *, at: int | None) -> DyingBackend:
     """Run the writer in a process of its own, until it ends, or has made its ``at``-th call to storage."""
     backend = DyingBackend(store.backend, at=at)
 

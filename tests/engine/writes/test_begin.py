@@ -1,0 +1,136 @@
+"""How a write gets its instant (R1)."""
+
+from datetime import timedelta
+
+import pytest
+
+from tallymark.backends.errors import NotFound
+from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.lease import beat_path
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tests.engine.writes.scene import FAMILIES, Store, WallClock, begin, committed, table, write_rows
+from tests.support.faulty import FaultyBackend, lost_answer
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+
+
+@pytest.mark.parametrize("kind", ["batched", "direct"])
+@on_both_loops
+async def test_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(kind):
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
+        await job.commit([])
+    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    start = calls.index(("put", beat_path(job.instant)))
+    assert calls[start : start + 4] == [
+        ("put", beat_path(job.instant)),
+        ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
+        ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
+        ("get", ".hoodie/.tallymark/log/00000000000000000001"),
+    ]
+
+
+@families
+@on_both_loops
+async def test_a_clock_behind_the_log_does_not_matter(has_staging):
+    store = Store(has_staging=has_staging)
+    clock = WallClock()
+    target = table(store.backend, clock=clock)
+    instants = []
+    for step in (timedelta(0), timedelta(days=-400), timedelta(0), timedelta(milliseconds=1)):
+        clock.moment += step
+        async with begin(target) as job:
+            await job.commit([await write_rows(job, store.backend)])
+            instants.append(job.instant)
+    assert instants == sorted(set(instants))
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_an_instant_that_the_log_has_is_given_back_at_once():
+    store = Store(has_staging=True)
+    clock = WallClock()
+    await committed(store.backend)  # by the real clock, which is ahead
+    async with begin(table(store.backend, clock=clock)) as job:
+        held = {
+            path for path in store.objects if path.startswith((OPEN_FOLDER, ".hoodie/.temp", ".hoodie/.tallymark/beat"))
+        }
+        assert all(job.instant in path for path in held)
+        await job.commit([])
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_after_a_lost_answer_ones_own_reservation_is_known_again():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{OPEN_FOLDER}/*"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("unclear: no job")
+    store.clock.pass_lease()
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one():
+    """The reservation was taken when it was put, and gone when it was read."""
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    clock = WallClock()
+
+    class Vanishing(FaultyBackend):
+        async def get(self, path: str) -> bytes:
+            if path.startswith(OPEN_FOLDER) and not self.paths("list").count(OPEN_FOLDER):
+                await self.inner.delete([path])
+            return await super().get(path)
+
+    async with begin(table(store.backend, clock=clock)) as first:
+        storage = Vanishing(store.backend)
+        second = table(storage, clock=WallClock(parse_instant(first.instant)))
+        async with begin(second) as job:
+            assert job.instant > first.instant
+            await job.commit([])
+        assert decisions(store.objects)[job.instant]["kind"] == "commit"
+
+
+@families
+@on_virtual_time
+async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("no job")
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(caplog):
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+    storage.add(lost_answer("close_staging"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("no job")
+    assert "instant.unfinished" in caplog.text
+    store.clock.pass_lease()
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_staging_is_open_for_the_job_and_for_nobody_after_it():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        store.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
+    with pytest.raises(NotFound):
+        store.backend.new_file("x.parquet", staging=job.ticket.staging)
