@@ -8,6 +8,7 @@ import io
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import count
 from typing import Any
 
 import anyio
@@ -79,15 +80,28 @@ class Store:
         return {path: modified for path, (_, modified) in self.backend._objects.items()}
 
 
-def table(backend: Backend, **settings) -> Table:
-    return open_table("memory:", backend=backend, **settings)
+class TickingClock:
+    """A millisecond later each time it is asked: by chance no two writers have one instant."""
+
+    def __init__(self) -> None:
+        self._moments = (datetime(2026, 11, 21, 3, tzinfo=UTC) + timedelta(milliseconds=tick) for tick in count())
+
+    def now(self) -> datetime:
+        return next(self._moments)
+
+
+_ticking = TickingClock()
+
+
+def table(backend: Backend, *, clock: Clock | None = None, **settings) -> Table:
+    return open_table("memory:", backend=backend, clock=clock or _ticking, **settings)
 
 
 def flights(months: Mapping[int, int] | None = None) -> pa.Table:
     """That many flights in each month."""
     months = TWO_MONTHS if months is None else months
     rows = [
-        {"flight": 1000 * month + number, "month": month} for month, count in months.items() for number in range(count)
+        {"flight": 1000 * month + number, "month": month} for month, flown in months.items() for number in range(flown)
     ]
     return pa.Table.from_pylist(rows, schema=FLIGHTS)
 
@@ -134,8 +148,8 @@ async def write_rows(
 ) -> TaskReport:
     """One attempt of one task, on this loop: mark a file for each month, then publish each."""
     paths = {
-        f"month={month}/{name_of(job, task=task, attempt=attempt)}": flights({month: count})
-        for month, count in (months or TWO_MONTHS).items()
+        f"month={month}/{name_of(job, task=task, attempt=attempt)}": flights({month: flown})
+        for month, flown in (months or TWO_MONTHS).items()
     }
     await mark(job, backend, paths)
     files = [publish(job.ticket, backend, path, rows) for path, rows in paths.items()]
