@@ -60,7 +60,7 @@ def _fields(inner: st.SearchStrategy[pa.DataType]) -> "st.SearchStrategy[pa.Fiel
     )
 
 
-data_types = st.recursive(st.sampled_from(PLAIN), _nest, max_leaves=4)
+data_types: st.SearchStrategy[pa.DataType] = st.recursive(st.sampled_from(PLAIN), _nest, max_leaves=4)
 schemas = st.builds(
     lambda fields, notes: pa.schema(fields, metadata=notes),
     st.lists(_fields(data_types), min_size=1, max_size=4, unique_by=lambda field: field.name.lower()),

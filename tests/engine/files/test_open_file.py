@@ -131,7 +131,7 @@ class OnFullDisk(LocalBackend):
     """Its data files go to a device that takes no byte."""
 
     def new_file(self, path, *, staging):
-        file = super().new_file(path, staging=staging)
+        file: Any = super().new_file(path, staging=staging)
         file.sink.close()
         file._file = open("/dev/full", "wb", buffering=0)  # noqa: PTH123, SIM115
         return file

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 import anyio
 import trio
-from anyio.abc import TaskGroup
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists
@@ -40,7 +39,13 @@ class RecordedServer(FaultyBackend):
     """One server's way to storage: records what it sends, and can lose a put that lands when it is given up."""
 
     def __init__(
-        self, inner: Backend, *script: Fault, history: History, strays: Mapping[int, float], crowd: TaskGroup, name: str
+        self,
+        inner: Backend,
+        *script: Fault,
+        history: History,
+        strays: Mapping[int, float],
+        crowd: trio.Nursery,
+        name: str,
     ) -> None:
         """``strays``: of the segments sent, counted from 1, those that never answer and land so much later."""
         super().__init__(inner, *script)

@@ -136,7 +136,7 @@ def test_a_version_that_was_altered_on_the_way_spoils_the_proof() -> None:
 def test_a_handshake_with_any_altered_byte_gives_no_session_to_who_receives_it(which: int, data: st.DataObject) -> None:
     a, b = client(), server()
     message: bytes | None = a.hello()
-    receivers = [b, a, b, a]
+    receivers: list[ServerHandshake | ClientHandshake] = [b, a, b, a]
     for number, receiver in enumerate(receivers):
         assert message
         if number == which:

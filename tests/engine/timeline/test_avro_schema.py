@@ -1,4 +1,5 @@
 import json
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -9,7 +10,7 @@ from tallymark.engine.timeline.avro_schema import NESTING_MAX, avro_schema
 from tests.support import arrow_types
 
 
-def written(*fields: object) -> list[dict[str, object]]:
+def written(*fields: Any) -> list[dict[str, object]]:
     columns: list[dict[str, object]] = json.loads(avro_schema(pa.schema(fields), name="t"))["fields"]
     return columns
 
@@ -21,7 +22,7 @@ def refusal(type_: pa.DataType) -> str:
 
 
 def nested(level_count: int) -> pa.DataType:
-    type_ = pa.int32()
+    type_: pa.DataType = pa.int32()
     for _ in range(level_count):
         type_ = pa.struct([("a", type_)])
     return type_

@@ -16,7 +16,7 @@ from tests.support.hudi_table import HandMadeTable
 T1, T2, T3 = "20261101000000000", "20261102000000001", "20261103235959999"
 ALL = Scope(is_all=True)
 FLAT = pa.schema([("id", pa.int64())])
-DATED = pa.schema([("id", pa.int64()), ("dt", pa.string())])
+DATED = pa.schema({"id": pa.int64(), "dt": pa.string()})
 
 
 def row(id_: int, dt: str | None) -> dict[str, object]:
@@ -136,7 +136,7 @@ def test_a_null_partition_is_read(tmp_path: Path) -> None:
 def test_nested_partitions_are_read_and_filtered(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("year", pa.int32()), ("month", pa.int32())])
     table = HandMadeTable(tmp_path, schema, "year", "month")
-    rows = [{"id": at, "year": 2013, "month": at} for at in (1, 2, 3)]
+    rows: list[dict[str, object]] = [{"id": at, "year": 2013, "month": at} for at in (1, 2, 3)]
     table.append(T1, *(table.data_file(T1, f"year=2013/month={one['month']}", [one]) for one in rows))
     assert table.rows() == rows
     assert table.rows(("month", "=", "2")) == [rows[1]]
