@@ -16,7 +16,8 @@ from tests.support.hudi_table import HandMadeTable
 T1, T2, T3 = "20261101000000000", "20261102000000001", "20261103235959999"
 ALL = Scope(is_all=True)
 FLAT = pa.schema([("id", pa.int64())])
-DATED = pa.schema({"id": pa.int64(), "dt": pa.string()})
+DATED_COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
+DATED = pa.schema(DATED_COLUMNS)
 
 
 def row(id_: int, dt: str | None) -> dict[str, object]:

@@ -10,7 +10,8 @@ from tallymark.engine.timeline.projection import ProjectedFile, completed_path, 
 from tallymark.engine.timeline.properties import TableProperties
 
 T = "20261102030405678"
-SCHEMA = pa.schema({"id": pa.int64(), "dt": pa.string()})
+COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
+SCHEMA = pa.schema(COLUMNS)
 PROPERTIES = TableProperties(name="t", partition_by=("dt",), schema=SCHEMA, created="20261101000000000")
 A = DataFile("dt=a", f"f1-0_0-0-0_{T}.parquet", rows=2, bytes=900)
 B = DataFile("dt=b", f"f2-0_0-0-0_{T}.parquet", rows=1, bytes=800)
