@@ -65,7 +65,7 @@ class Table:
             InvalidRequest: mode, schema or partition columns are not what the table takes. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
-        _check_modes(mode, partition_overwrite)
+        _check_words(mode, partition_overwrite, partition_by)
         wanted = TableProperties(
             name=_table_name(self.url),
             partition_by=tuple(partition_by),
@@ -153,11 +153,13 @@ def open_table(
     )
 
 
-def _check_modes(mode: str, partition_overwrite: str) -> None:
+def _check_words(mode: str, partition_overwrite: str, partition_by: Sequence[str]) -> None:
     if mode not in get_args(Mode):
         raise InvalidRequest(f"mode={mode!r}: say 'append' or 'overwrite'; there is no default")
     if partition_overwrite not in get_args(PartitionOverwrite):
         raise InvalidRequest(f"partition_overwrite={partition_overwrite!r}: say 'static' or 'dynamic'")
+    if isinstance(partition_by, str):
+        raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
 
 
 def _table_name(url: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from tests.support.spark import has_java
+from tests.support.spark import require_java
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -44,8 +44,8 @@ def test_process_pool_commits_the_rows_of_its_input(tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(not has_java(), reason="no Java: put one on PATH or set JAVA_HOME")
 def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
+    require_java()
     printed = run("pyspark_job.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
     assert "wrote 4000 rows in 24 files" in printed
     assert "replaced 2 files of 1 partition at position 2" in printed

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.packaging.distribution import ROOT
-from tests.support.spark import has_java
+from tests.support.spark import require_java
 
 EXAMPLES = ROOT / "examples"
 
@@ -35,7 +35,7 @@ def test_wheel_runs_the_process_pool_example_and_its_command_reads_the_table(ins
 
 
 @pytest.mark.spark
-@pytest.mark.skipif(not has_java(), reason="no Java: put one on PATH or set JAVA_HOME")
 def test_wheel_runs_the_pyspark_example(installed, tmp_path):
+    require_java()
     printed = installed.run(EXAMPLES / "pyspark_job.py", tmp_path / "table", cwd=tmp_path, SPARK_LOCAL_IP="127.0.0.1")
     assert "replaced 2 files of 1 partition at position 2" in printed
