@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.classic import dataframe as classic
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
@@ -42,10 +43,7 @@ def write(
         ConflictError: another write of the same partitions committed first.
         JobFailed: Spark gave up on a task; the message is the task's own last word.
     """
-    if not isinstance(df, DataFrame):
-        raise InvalidRequest(f"df is {type(df).__name__}; give a pyspark.sql.DataFrame")
-    if url.lower().startswith("memory:"):
-        raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
+    _check(df, url, partition_by)
     session = df.sparkSession
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
@@ -62,6 +60,22 @@ def write(
         with shown_progress(session, job, wanted=progress):
             reports = run_tasks(df, job.ticket)
         return portal.call(job.commit, reports)
+
+
+def _check(df: DataFrame, url: str, partition_by: Sequence[str]) -> None:
+    """What only the glue can know to be wrong; all else the table checks."""
+    if not isinstance(df, DataFrame):
+        raise InvalidRequest(f"df is {type(df).__name__}; give a pyspark.sql.DataFrame")
+    if not isinstance(df, classic.DataFrame):
+        raise InvalidRequest(
+            "df belongs to Spark Connect, whose tasks cannot reach this process; use a classic session"
+        )
+    if df.isStreaming:
+        raise InvalidRequest("df is a stream; write its batches from foreachBatch")
+    if isinstance(partition_by, str):
+        raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
+    if url.lower().startswith("memory:"):
+        raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
 
 
 def _session_default(session: SparkSession) -> PartitionOverwrite:

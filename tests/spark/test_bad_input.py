@@ -57,6 +57,11 @@ CALLS: dict[str, tuple[str, dict[str, object], str]] = {
     "unknown markers": (ROWS, {"markers": "paper"}, "kind='paper'"),
     "missing partition column": (ROWS, {"partition_by": ["day"]}, "partition column 'day' is not in the schema"),
     "doubled partition column": (ROWS, {"partition_by": ["part", "part"]}, "'part' is named twice"),
+    "partition columns as one string": (
+        ROWS,
+        {"partition_by": "part"},
+        r"partition_by='part' is one string; give a list: \['part'\]",
+    ),
     "nested partition column": (
         "id long, at struct<day: string>",
         {"partition_by": ["at"]},
@@ -98,6 +103,16 @@ def test_a_column_that_stands_twice_is_refused(spark: SparkSession, tmp_path: Pa
 
 def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
     untouched(tmp_path, lambda: refused([1], tmp_path / "new", InvalidRequest, "df is list"))  # type: ignore[arg-type]
+
+
+def test_a_dataframe_of_spark_connect_is_refused(tmp_path: Path) -> None:
+    df = object.__new__(DataFrame)  # neither classic nor connected: the package of the latter is not needed
+    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "df belongs to Spark Connect"))
+
+
+def test_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.readStream.format("rate").load()
+    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "df is a stream.*foreachBatch"))
 
 
 OTHER_TABLES: dict[str, tuple[str, dict[str, object], str]] = {
