@@ -76,6 +76,18 @@ def test_four_readers_see_the_same_values_of_every_type(every_type: DataFrame, t
     assert assert_readers_agree(every_type.sparkSession, tmp_path / "t", every_type) == 2
 
 
+def test_spark_may_deliver_large_strings(every_type: DataFrame, tmp_path: Path) -> None:
+    spark = every_type.sparkSession
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        tallymark.write(every_type, str(tmp_path / "t"), mode="append", partition_by=["text"])
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    back = tallymark.read(spark, str(tmp_path / "t"))
+    assert back.schema == every_type.schema
+    assert sorted(back.collect(), key=repr) == sorted(every_type.collect(), key=repr)
+
+
 def test_char_and_varchar_come_back_as_what_they_were(spark: SparkSession, tmp_path: Path) -> None:
     schema = t.StructType()
     schema.add("code", t.StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(3)"})

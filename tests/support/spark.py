@@ -48,7 +48,12 @@ def start_session(master: str, **conf: str) -> SparkSession:
     return session
 
 
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Compile quickly rather than well: 40 % of a short session's CPU."""
+
 _CONF = {
+    "spark.driver.extraJavaOptions": _QUICK_START,
+    "spark.executor.extraJavaOptions": _QUICK_START,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",

@@ -58,6 +58,7 @@ def exactly_the_committed_files(path: Path) -> set[str]:
     assert committed == committed_by_the_log(path)
     assert data_files(path) == committed
     assert {name for name in files(path) - committed if not _KEPT.fullmatch(name)} == set()
+    assert not (path / ".hoodie/.temp").exists()
     return committed
 
 

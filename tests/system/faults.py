@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -94,7 +95,7 @@ def writers(table: Path) -> set[int]:
     found = set()
     for link in Path("/proc").glob("[0-9]*/fd/*"):
         try:
-            if str(link.readlink()).startswith(f"{table}/.hoodie/.temp/"):
+            if fnmatchcase(str(link.readlink()), f"{table}/.hoodie/.temp/*/staged/*.tmp"):  # not the driver's own
                 found.add(int(link.parts[2]))
         except OSError:
             continue  # closed meanwhile
