@@ -166,7 +166,7 @@ async def test_labels_of_time_zones_and_inner_nullability_may_differ():
     [
         ({"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
         ({"mode": None}, "mode=None"),
-        ({"partition_by": "month"}, r"partition_by='month' is one string; give a list: \['month'\]"),
+        ({"partition_by": "month"}, "partition_by='month' is one string; give a list: ['month']"),
         ({"partition_overwrite": "Dynamic"}, "partition_overwrite='Dynamic': say 'static' or 'dynamic'"),
         ({"partition_by": ["year"]}, "'year'"),
         ({"partition_by": ["month", "month"]}, "'month' is named twice"),
