@@ -15,6 +15,7 @@ from typing import Self
 import pyarrow as pa
 
 from tallymark.backends import Backend, open_backend
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.conform import conform
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.marker_source import MarkerSource, marker_source
@@ -52,7 +53,7 @@ def write_task(
         Unavailable: storage did not answer.
             After any error nothing of this attempt counts; the job removes what it had published. Try anew.
     """
-    backend = backend if backend is not None else open_backend(ticket.url)
+    backend = backend if backend is not None else _shared_backend(ticket.url)
     with (
         marker_source(ticket, backend) as markers,
         TaskWriter(ticket, backend, markers, task=task, attempt=attempt, stage=stage) as writer,
@@ -60,6 +61,15 @@ def write_task(
         for batch in batches:
             writer.write(batch)
         return writer.finish()
+
+
+def _shared_backend(url: str) -> Backend:
+    if url.startswith("memory:"):
+        raise InvalidRequest(
+            f"the job's storage, {url!r}, lives in the memory of the process that opened it: give write_task that very "
+            "backend there, or write to storage that processes share"
+        )
+    return open_backend(url)
 
 
 class TaskWriter:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tallymark.backends.errors import Unavailable
 from tallymark.engine.errors import InvalidRequest, Sealed, ServiceUnavailable
 from tallymark.engine.files.file_name import instant_of
-from tallymark.engine.files.task_writer import TaskWriter
+from tallymark.engine.files.task_writer import TaskWriter, write_task
 from tests.engine.files.scene import (
     FLIGHTS,
     INSTANT,
@@ -341,3 +341,8 @@ def test_a_row_group_holds_what_was_gathered_over_many_batches():
     storage = memory(has_staging=False)
     report = write(ticket(FLIGHTS, "month"), [flights(range(10), months=2) for _ in range(30)], storage)
     assert [footer(storage, file.path).num_row_groups for file in report.files] == [1, 1]
+
+
+def test_a_task_that_cannot_share_the_memory_of_its_job_says_so_instead_of_losing_rows():
+    with pytest.raises(InvalidRequest, match="'memory:', lives in the memory of the process that opened it"):
+        write_task(ticket(), [flights(range(3))], task=0)
