@@ -9,9 +9,14 @@ from tallymark.engine.writes.prepare import read_properties
 from tallymark.engine.writes.project import project
 from tests.engine.writes.scene import Store, begin, committed, flights, mark, name_of, publish, table, write_rows
 from tests.support.dying import DyingBackend, ProcessDied
-from tests.support.faulty import FaultyBackend, lost_answer, slow
+from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
-from tests.table_invariants import projection_follows_the_log, projection_is_a_prefix_of_the_log, table_is_at_rest
+from tests.table_invariants import (
+    data_files,
+    projection_follows_the_log,
+    projection_is_a_prefix_of_the_log,
+    table_is_at_rest,
+)
 
 
 async def unprojected(count: int = 3) -> Store:
@@ -116,6 +121,22 @@ async def test_files_are_deleted_only_once_their_replacement_is_visible():
     deleted = [index for index, (verb, path) in enumerate(calls) if verb == "delete" and path.endswith(".parquet")]
     assert deleted
     assert projected < min(deleted)
+
+
+@on_virtual_time
+async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay():
+    """Else readers of the Hudi format would find a hole."""
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    old = data_files(store.objects)
+    storage = FaultyBackend(store.backend, refused("put_new", "*.replacecommit"))
+    result = await committed(storage, "overwrite")
+    assert result.pending is not None
+    assert old <= data_files(store.objects)
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    assert not old & data_files(store.objects)
+    table_is_at_rest(store.objects)
 
 
 @on_virtual_time

@@ -10,6 +10,7 @@ from tallymark.engine.errors import CommitUnknown, InvalidRequest, Sealed
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import MarkerSettings, TaskSettings
 from tallymark.engine.timeline.entry import DataFile
+from tests.backends.local_peek import LocalPeek
 from tests.engine.writes.scene import (
     FAMILIES,
     Store,
@@ -70,6 +71,26 @@ async def test_real_tasks_in_threads_are_committed_to_the_row(has_staging, kind)
     assert snapshot.rows == 12
     assert snapshot.bytes == result.bytes
     assert {file.path for file in snapshot.files} == committed_files(store.objects)
+
+
+@kinds
+@on_both_loops
+async def test_on_a_local_disk_too(tmp_path, kind):
+    """Two writes are committed, one is not, and nothing but files and directories of the table is left."""
+    peek = LocalPeek(tmp_path / "table")
+    markers = MarkerSettings(kind=kind)
+    for mode, months in (("append", {1: 4, 2: 2}), ("overwrite", {1: 1})):
+        async with begin(peek.backend, mode, partition_overwrite="dynamic", markers=markers) as job:
+            report = await write_in_thread(job, peek.backend, flights(months))
+            await write_in_thread(job, peek.backend, flights(months), attempt=1)
+            await job.commit([report])
+        table_is_at_rest(peek.objects())
+    async with begin(peek.backend, markers=markers) as job:
+        await write_in_thread(job, peek.backend, flights())
+    only_committed_files_exist(peek.objects())
+    no_bookkeeping_is_left(peek.objects())
+    assert peek.directories() == []
+    assert (await table(peek.backend).snapshot()).rows == 3
 
 
 @families
