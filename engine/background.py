@@ -24,8 +24,8 @@ async def background_tasks() -> AsyncIterator[TaskGroup]:
             finally:
                 tasks.cancel_scope.cancel()
     except BaseExceptionGroup as failed:
-        if own is None and len(failed.exceptions) == 1:
-            raise failed.exceptions[0] from None
+        if len(failed.exceptions) == 1:
+            raise failed.exceptions[0] from own
         raise
     if own is not None:
         raise own

@@ -190,6 +190,21 @@ async def test_it_learns_so_at_its_next_beat_and_the_block_ends(has_staging):
 
 
 @on_virtual_time
+async def test_an_error_that_follows_from_it_does_not_hide_it():
+    """The engine that runs the tasks fails in its own way when they are refused."""
+    store = Store(has_staging=False)
+    with pytest.raises(RolledBack) as caught:  # noqa: PT012
+        async with begin(store.backend):
+            store.clock.pass_lease()
+            await table(store.backend).rollback()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                raise ZeroDivisionError("the tasks failed")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@on_virtual_time
 async def test_while_beats_are_missed_every_ack_asks_the_log_first():
     store = Store(has_staging=False)
     storage = FaultyBackend(store.backend)
