@@ -2,8 +2,6 @@
 
 import multiprocessing
 import os
-import tempfile
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from tests.backends.local_peek import LocalPeek
 from tests.backends.peek import STAGING, listed
 from tests.backends.race import race
 from tests.support.loops import on_both_loops
+from tests.support.rights import locked_folder
 
 
 @pytest.fixture
@@ -116,28 +115,12 @@ async def test_a_directory_where_an_object_should_be_is_never_overwritten(peek):
     assert peek.objects() == {"a/b": b"1"}
 
 
-@contextmanager
-def as_somebody_without_rights():
-    """Root may write anywhere, so as root the block is run as nobody."""
-    is_root = os.geteuid() == 0
-    if is_root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if is_root:
-            os.seteuid(0)
-
-
 @on_both_loops
 async def test_a_read_only_directory_is_not_permitted():
-    with tempfile.TemporaryDirectory() as name:  # pytest's own lies below a directory that only its owner may enter
-        root = Path(name)
-        root.chmod(0o555)
-        with as_somebody_without_rights(), pytest.raises(NotPermitted, match="check rights"):
+    with locked_folder() as root:
+        with pytest.raises(NotPermitted, match="check rights"):
             await LocalBackend(root).put_new("a", b"")
         assert list(root.iterdir()) == []
-        root.chmod(0o755)
 
 
 @on_both_loops

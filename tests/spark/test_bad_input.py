@@ -1,6 +1,5 @@
 """Calls that cannot be: each one clear error, and storage as it was."""
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +11,7 @@ import tallymark
 from tallymark import InvalidRequest, TallymarkError
 from tallymark.backends.errors import InvalidPath, NotPermitted
 from tallymark.engine.errors import UnsupportedTable
+from tests.support.rights import locked_folder
 from tests.support.storage import data_files, exactly_the_committed_files, tree
 
 pytestmark = pytest.mark.spark
@@ -212,10 +212,10 @@ def test_storage_that_cannot_be_written_is_refused(spark: SparkSession, tmp_path
     untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "check rights and path"))
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="rights do not bind root")
-def test_a_folder_without_the_right_to_write_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "locked").mkdir(mode=0o500)
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "locked/t", NotPermitted, "Permission denied"))
+def test_a_folder_without_the_right_to_write_is_refused(spark: SparkSession) -> None:
+    df = good(spark)
+    with locked_folder() as folder:
+        untouched(folder, lambda: refused(df, folder / "t", NotPermitted, "Permission denied"))
 
 
 def test_reading_where_no_table_is_says_so(spark: SparkSession, tmp_path: Path) -> None:
