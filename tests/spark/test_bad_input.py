@@ -212,6 +212,7 @@ def test_storage_that_cannot_be_written_is_refused(spark: SparkSession, tmp_path
     untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "check rights and path"))
 
 
+@pytest.mark.usefixtures("table")  # a first write imports what nobody may not even read
 def test_a_folder_without_the_right_to_write_is_refused(spark: SparkSession) -> None:
     df = good(spark)
     with locked_folder() as folder:
