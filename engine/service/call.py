@@ -7,7 +7,7 @@ import select
 import socket
 import time
 
-from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ClientHandshake, Session
 from tallymark.engine.service.frame import FrameReader, encode_frame
@@ -46,6 +46,7 @@ class Call:
         Raises:
             OSError: the connection is gone.
             InvalidRequest: the service refuses to go on, or what came is not from it.
+            Stopped: the job has ended, and its service with it.
             ServiceUnavailable: the service ended the connection and gave a reason.
         """
         poll = select.poll()
@@ -82,7 +83,8 @@ class Call:
     def _answer(self, frame: bytes) -> Answer:
         answer = decode_answer(self._session.verify(frame))
         if isinstance(answer, Refusal) and answer.id == WHOLE_CONNECTION:
-            raise answer.error if isinstance(answer.error, InvalidRequest) else ServiceUnavailable(str(answer.error))
+            is_final = isinstance(answer.error, InvalidRequest | Stopped)
+            raise answer.error if is_final else ServiceUnavailable(str(answer.error))
         return answer
 
 

@@ -8,13 +8,14 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
+from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.auth import NONCE_BYTES, ServerHandshake, Session
 from tallymark.engine.service.frame import FrameReader, encode_frame
 from tallymark.engine.service.tcp import tune
@@ -37,6 +38,9 @@ GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream,
 
 _READ_BYTES = 65536
 
+_FAREWELL_S = 1.0
+"""For the last word to a peer: it fits any socket's buffer, unless that peer has not read for long."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -56,12 +60,21 @@ class Connection:
     """Serves one peer. Keeps a task for each request in flight, and none beyond ``serve``."""
 
     def __init__(
-        self, stream: SocketStream, *, secret: bytes, settings: ServiceSettings, create: Create, counts: ServiceCounts
+        self,
+        stream: SocketStream,
+        *,
+        secret: bytes,
+        settings: ServiceSettings,
+        create: Create,
+        counts: ServiceCounts,
+        farewell: Stopped | None = None,
     ) -> None:
+        """``farewell`` is what the peer is told when ``serve`` is cancelled."""
         self._stream = stream
         self._settings = settings
         self._create = create
         self._counts = counts
+        self._farewell = farewell
         self._handshake = ServerHandshake(
             secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
         )
@@ -70,6 +83,7 @@ class Connection:
         self._frames: deque[bytes] = deque()
         self._slots = anyio.Semaphore(settings.inflight_count)
         self._sending = anyio.Lock()
+        self._is_mid_frame = False
 
     async def serve(self) -> None:
         """Returns when the peer is gone or was sent away; the stream is closed then. Does not raise for any peer."""
@@ -102,15 +116,19 @@ class Connection:
     async def _serve_requests(self, session: Session) -> None:
         self._reader.raise_limit(self._settings.frame_bytes, setting="ServiceSettings.frame_bytes")
         self._read_bytes = _READ_BYTES
-        async with anyio.create_task_group() as tasks:
-            try:
-                await self._read_requests(session, tasks)
-            except InvalidRequest as error:
-                _log.warning("connection.closed instant=%s reason=%s", self._handshake.instant, error)
-                await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks)
-            except GONE as error:
-                _log.debug("connection.lost instant=%s reason=%r", self._handshake.instant, error)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    await self._read_requests(session, tasks)
+                except InvalidRequest as error:
+                    _log.warning("connection.closed instant=%s reason=%s", self._handshake.instant, error)
+                    await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks)
+                except GONE as error:
+                    _log.debug("connection.lost instant=%s reason=%r", self._handshake.instant, error)
+                tasks.cancel_scope.cancel()
+        except anyio.get_cancelled_exc_class():
+            await self._say_farewell(session)
+            raise
 
     async def _read_requests(self, session: Session, tasks: TaskGroup) -> None:
         """While the limit of requests is in flight nothing is read, and the peer's sends come to a halt."""
@@ -146,10 +164,20 @@ class Connection:
         try:
             with anyio.fail_after(self._settings.send_timeout_s):
                 async with self._sending:
+                    self._is_mid_frame = True
                     await self._stream.send(encode_frame(session.protect(encode_answer(answer))))
+                    self._is_mid_frame = False
         except (*GONE, TimeoutError) as error:
             _log.info("connection.lost instant=%s reason=%r", self._handshake.instant, error)
             tasks.cancel_scope.cancel()
+
+    async def _say_farewell(self, session: Session) -> None:
+        """Without it a task would take the end of its job for a lost connection, and go on asking."""
+        if self._farewell is None or self._is_mid_frame:  # half a frame cannot be finished any more
+            return
+        frame = encode_frame(session.protect(encode_answer(Refusal(WHOLE_CONNECTION, self._farewell))))
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL_S), suppress(*GONE):
+            await self._stream.send(frame)
 
     async def _next_frame(self) -> bytes:
         while not self._frames:

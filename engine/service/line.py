@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable
+from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import Call, dial
 from tallymark.engine.service.conversation import Ask, Conversation
@@ -39,6 +39,8 @@ class Line:
         self._jitter = jitter
         self._conversation = Conversation(jitter)
         self._call: Call | None = None
+        self._farewell: Stopped | None = None
+        """What the service has said at the end of the job. Nobody is there any more."""
         self._lock = threading.Lock()
         self._inbox: list[Ask] = []
         self._stop = threading.Event()
@@ -100,12 +102,17 @@ class Line:
     def _serve(self) -> None:
         failures = 0
         while self._await_asks():
+            if self._farewell is not None:
+                self._conversation.fail_all(self._farewell)
+                continue
             try:
                 self._call = self._dial()
                 failures = 0
                 self._talk(self._call)
             except InvalidRequest as error:
                 self._conversation.fail_all(error)
+            except Stopped as farewell:
+                self._farewell = farewell
             except (OSError, ServiceUnavailable) as problem:
                 _log.info("line.lost address=%s:%d reason=%r", self._address.host, self._address.port, problem)
                 self._conversation.lost(str(problem))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup, TaskStatus
 
-from tallymark.engine.errors import Closed, InvalidRequest
+from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.connection import Connection, Create, ServiceCounts
@@ -40,8 +40,13 @@ class ServiceStatistics:
 class MarkerServer:
     """Answers tasks while ``run`` runs. A task can only name markers of the job whose key it holds."""
 
-    def __init__(self, secret: bytes, settings: ServiceSettings, create: Create) -> None:
+    def __init__(
+        self, secret: bytes, settings: ServiceSettings, create: Create, *, farewell: Stopped | None = None
+    ) -> None:
         """``secret``: at least 32 random bytes that stay in this process.
+
+        ``farewell`` is what every client is told when ``run`` ends, if that is the end of the jobs, too: without it
+        clients go on dialling, as after a restart, until their patience ends.
 
         Raises:
             InvalidRequest: the secret is too short, or the settings name no host that tasks could connect to.
@@ -55,6 +60,7 @@ class MarkerServer:
         self._secret = secret
         self._settings = settings
         self._create = create
+        self._farewell = farewell
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
 
@@ -127,7 +133,12 @@ class MarkerServer:
     async def _serve(self, stream: SocketStream) -> None:
         try:
             await Connection(
-                stream, secret=self._secret, settings=self._settings, create=self._create, counts=self._counts
+                stream,
+                secret=self._secret,
+                settings=self._settings,
+                create=self._create,
+                counts=self._counts,
+                farewell=self._farewell,
             ).serve()
         except Exception:  # a fault of ours in one connection is not to end the others
             _log.exception("connection.failed")

@@ -11,7 +11,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from tallymark.backends.contract import Backend
 from tallymark.engine.background import background_tasks
-from tallymark.engine.errors import TallymarkError
+from tallymark.engine.errors import Sealed, TallymarkError
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
@@ -109,7 +109,8 @@ async def _serve(
     async def create(instant: str, paths: Sequence[str], io: str) -> None:
         await engine.directory(instant).create(*paths, io=io)
 
-    server = MarkerServer(secrets.token_bytes(32), options.service, create)
+    farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
+    server = MarkerServer(secrets.token_bytes(32), options.service, create, farewell=farewell)
     await background.start(server.run)
     return server.address(reservation.instant)
 

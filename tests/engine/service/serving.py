@@ -10,6 +10,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
+from tallymark.engine.errors import Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import dial
 from tallymark.engine.service.server import MarkerServer
@@ -41,12 +42,12 @@ class Ledger:
 
 @asynccontextmanager
 async def serving(
-    create: Callable[[str, Sequence[str], str], Awaitable[None]], **settings: Any
+    create: Callable[[str, Sequence[str], str], Awaitable[None]], *, farewell: Stopped | None = None, **settings: Any
 ) -> AsyncIterator[MarkerServer]:
     """A server that runs until the block ends, or the test's patience."""
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            server = MarkerServer(SECRET, ServiceSettings(**settings), create)
+            server = MarkerServer(SECRET, ServiceSettings(**settings), create, farewell=farewell)
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()

@@ -245,6 +245,20 @@ async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
 
 
 @on_both_loops
+async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create, farewell=Sealed("the job has ended")) as server:
+        client = MarkerClient(server.address(INSTANT), INSTANT, wait_s=1000)
+        asks = [client.ask(["hold"]), client.ask(["hold"])]
+        await until(lambda: ledger.begun == ["hold", "hold"])
+    for ask in [*asks, client.ask(["late"])]:
+        error = await settled(ask)
+        assert isinstance(error, Sealed)
+        assert str(error) == "the job has ended"
+    client.close()
+
+
+@on_both_loops
 async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
