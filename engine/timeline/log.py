@@ -4,6 +4,7 @@ Owns: who wins a number, and never telling an unclear outcome as a clear one. Do
 conflict (``conflict``), nor what follows from an entry.
 """
 
+import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +19,9 @@ from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, Ta
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import FLOOR
+
+_COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
 
 LOG_FOLDER = ".hoodie/.tallymark/log"
 BODY_FOLDER = ".hoodie/.tallymark/body"
@@ -36,11 +40,18 @@ class CommitLog:
         self._backend = backend
         self._settings = settings
         self._reading = anyio.Lock()
+        self._is_known_whole = False
         self.history = History()
 
     async def refresh(self) -> History:
-        """Read to the end: every entry that was won before the call began is in the history on return."""
+        """Read to the end: every entry that was won before the call began is in the history on return.
+
+        Raises:
+            CorruptObject: an entry cannot be read, or is gone.
+        """
         async with self._reading:
+            if not self._is_known_whole:
+                await self._read_listed()
             window = 1
             while await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
@@ -100,6 +111,30 @@ class CommitLog:
         if self.history.head == number - 1:  # else it has been read meanwhile
             self.history.apply(attempt.entry)
         return number
+
+    async def _read_listed(self) -> None:
+        """The first reading goes by a listing of the log: an entry that is gone is never taken for the log's end.
+
+        An empty log beside a Hudi timeline with commits has been lost: a copy of the table has left it behind.
+        """
+        listed = [entry.path async for entry in self._backend.list(LOG_FOLDER)]
+        newest = max((int(path.rpartition("/")[2]) for path in listed), default=0)
+        while self.history.head < newest:
+            if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
+                missing = _entry_path(self.history.head + 1)
+                raise CorruptObject(f"{missing} is gone, and later entries are there; restore it from a copy")
+        if newest == 0 and (projected := await self._projected_instant()) is not None:
+            await self._read_window(1)  # somebody may have won the first entry meanwhile, and projected it
+            if self.history.head == 0:
+                raise CorruptObject(
+                    f"{LOG_FOLDER} is empty, and {projected} is there; restore .hoodie/.tallymark from a copy"
+                )
+        self._is_known_whole = True
+
+    async def _projected_instant(self) -> str | None:
+        """A completed instant of the Hudi timeline other than the floor."""
+        found = [entry.path async for entry in self._backend.list(".hoodie")]
+        return next((path for path in found if _COMPLETED.fullmatch(path) and FLOOR not in path), None)
 
     async def _read_window(self, size: int) -> bool:
         """Read up to ``size`` entries beyond the head; False once the end is reached."""

@@ -7,6 +7,7 @@ from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, RolledBack
 from tallymark.engine.timeline.entry import encode_entry
+from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD
 from tests.engine.timeline.entries import commit, data_file, instant, log, rollback, win
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
@@ -303,12 +304,37 @@ async def test_a_corrupt_entry_stops_every_reader_and_writer():
     assert await stored(storage) == [path(1), path(2)]
 
 
-@on_virtual_time
-async def test_an_entry_beyond_a_gap_is_not_read():
-    """A listing could show it: readers ask number by number, and stop at the first that is missing."""
+@pytest.mark.parametrize("gone", [1, 2, READ_AHEAD, READ_AHEAD + 5])
+@on_both_loops
+async def test_an_entry_that_is_gone_is_not_taken_for_the_end(gone):
     storage = MemoryBackend()
-    await win(storage, commit(1))
-    await storage.put(path(3), encode_entry(commit(3)))
+    await win(storage, *(commit(number) for number in range(1, READ_AHEAD + 10)))
+    await storage.delete([path(gone)])
+    with pytest.raises(CorruptObject, match=f"{gone:020d} is gone, and later entries are there; restore it"):
+        await log(storage).refresh()
+
+
+@on_both_loops
+async def test_a_log_that_a_copy_of_the_table_has_left_behind_is_not_taken_for_a_new_one():
+    storage = MemoryBackend()
+    await storage.put(f".hoodie/{FLOOR}.commit", b"{}")
+    assert (await log(storage).refresh()).head == 0
+    await storage.put(f".hoodie/{instant(1)}.commit", b"{}")
+    with pytest.raises(CorruptObject, match=f"log is empty, and .hoodie/{instant(1)}.commit is there; restore"):
+        await log(storage).refresh()
+
+
+@on_both_loops
+async def test_a_first_entry_that_is_won_and_projected_while_the_log_is_listed_is_read():
+    class Raced(MemoryBackend):
+        async def list(self, directory):
+            if directory == ".hoodie":
+                await self.put(path(1), encode_entry(commit(1)))
+                await self.put(f".hoodie/{instant(1)}.commit", b"{}")
+            async for entry in super().list(directory):
+                yield entry
+
+    storage = Raced()
     assert (await log(storage).refresh()).head == 1
 
 

@@ -31,7 +31,7 @@ async def test_beat_and_type_come_before_the_reservation_and_that_before_the_log
         ("put", beat_path(job.instant)),
         ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
         ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
-        ("get", ".hoodie/.tallymark/log/00000000000000000001"),
+        ("list", ".hoodie/.tallymark/log"),
     ]
 
 
