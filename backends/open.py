@@ -11,7 +11,7 @@ from tallymark.backends.errors import InvalidPath
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def open_backend(url: str) -> Backend:
+def open_backend(url: str | os.PathLike[str]) -> Backend:
     """The storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
@@ -20,13 +20,19 @@ def open_backend(url: str) -> Backend:
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
     """
+    if isinstance(url, os.PathLike):
+        return _open_path(os.fspath(url))
+    if not isinstance(url, str):
+        raise InvalidPath(f"the URL is {url!r}; give a text such as '/data/flights', or a path")
     match = _SCHEME.match(url)
     if match is None:
         return _open_path(url)
     scheme = match[1].lower()
     if scheme not in _OPENERS:
         known = ", ".join(f"{name}:" for name in sorted(_OPENERS))
-        raise InvalidPath(f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths such as './{url}'")
+        raise InvalidPath(
+            f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
+        )
     return _OPENERS[scheme](url, url[match.end() :])
 
 
@@ -35,6 +41,8 @@ def _open_path(path: str) -> Backend:
 
     if not path:
         raise InvalidPath("the URL is empty; give a directory, such as '/data/flights'")
+    if path == "~" or path.startswith("~/"):
+        raise InvalidPath(f"{path!r}: '~' is not expanded, neither here nor by Spark; write the directory out")
     if "\0" in path:
         raise InvalidPath(f"{path!r} has a NUL character; no directory can be named so")
     return LocalBackend(path)

@@ -1,5 +1,6 @@
 """Read a table as a native Spark scan of exactly its snapshot's files."""
 
+import os
 import re
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +17,7 @@ _OUTPUT = 1
 """Where a LogicalRelation keeps its attributes."""
 
 
-def read(spark: SparkSession, url: str) -> DataFrame:
+def read(spark: SparkSession, url: str | os.PathLike[str]) -> DataFrame:
     """The table at a URL, as of now: the committed files and no others, in the schema that was written.
 
     No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are

@@ -1,5 +1,6 @@
 """Write a DataFrame: one pass over it, one commit in the user's own Python."""
 
+import os
 from collections.abc import Sequence
 
 from anyio.from_thread import start_blocking_portal
@@ -19,7 +20,7 @@ from tallymark.spark_glue.stage import run_tasks
 
 def write(
     df: DataFrame,
-    url: str,
+    url: str | os.PathLike[str],
     *,
     mode: Mode,
     partition_by: Sequence[str] = (),
@@ -32,18 +33,23 @@ def write(
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
 
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
-    partitions that the DataFrame has rows for. Left out, ``partition_overwrite`` is what the session's
-    ``spark.sql.sources.partitionOverwriteMode`` says. ``markers="direct"`` lets tasks do without the driver's service.
-    ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
+    partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
+    ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
+    ``markers="direct"`` lets tasks do without the driver's service. ``progress`` shows a line on stderr while tasks
+    run; left out, only on a terminal.
 
-    If anything fails, nothing of the write is left: neither visible rows nor files.
+    If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
+    end, the next write sees to that.
 
     Raises:
-        InvalidRequest: the call, the schema or a row is not what the table takes.
+        InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table).
         ConflictError: another write of the same partitions committed first.
+        RolledBack: another writer took this one for dead.
         JobFailed: Spark gave up on a task; the message is the task's own last word.
+        CommitUnknown: storage fell silent while the commit was being decided; the error names the instant.
+        BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
     """
-    _check(df, url, partition_by)
+    _check(df, url)
     session = df.sparkSession
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
@@ -62,19 +68,17 @@ def write(
         return portal.call(job.commit, reports)
 
 
-def _check(df: DataFrame, url: str, partition_by: Sequence[str]) -> None:
+def _check(df: DataFrame, url: object) -> None:
     """What only the glue can know to be wrong; all else the table checks."""
     if not isinstance(df, DataFrame):
-        raise InvalidRequest(f"df is {type(df).__name__}; give a pyspark.sql.DataFrame")
+        raise InvalidRequest(f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame")
     if not isinstance(df, classic.DataFrame):
         raise InvalidRequest(
             "df belongs to Spark Connect, whose tasks cannot reach this process; use a classic session"
         )
     if df.isStreaming:
         raise InvalidRequest("df is a stream; write its batches from foreachBatch")
-    if isinstance(partition_by, str):
-        raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
-    if url.lower().startswith("memory:"):
+    if isinstance(url, str) and url.lower().startswith("memory:"):
         raise InvalidRequest(f"{url!r} lives in the driver, where executors cannot write; give storage that they share")
 
 

@@ -9,9 +9,10 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Self
 
+import anyio
 import pyarrow as pa
 
 from tallymark.backends import Backend, open_backend
@@ -30,21 +31,22 @@ from tallymark.engine.timeline.entry import DataFile
 
 def write_task(
     ticket: WriteTicket,
-    batches: Iterable[pa.RecordBatch],
+    batches: Iterable[pa.RecordBatch] | pa.Table,
     *,
     task: int,
     attempt: int = 0,
     stage: int = 0,
     backend: Backend | None = None,
 ) -> TaskReport:
-    """Write the batches as files of the ticket's job. Blocking; in any process and any thread.
+    """Write the batches as files of the ticket's job. Blocking; in any process, and any thread but an event loop's.
 
     The files exist when this returns, and count when the job commits this report. Memory is bounded by the settings'
     ``buffer_bytes``, one batch and one row group being encoded, and what the open files' sinks hold: nothing worth
     counting on stores with staging, the bytes of each open file where a store takes only whole objects.
 
-    ``task``, ``stage`` and ``attempt`` stand in the files' names; they need not be unique. ``backend`` is needed only
-    where the ticket's URL does not say all.
+    ``batches`` may be a table or a reader, too. ``task`` tells the job which reports are of one task; with ``stage``
+    and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``backend`` is needed
+    only where the ticket's URL does not say all.
 
     Raises:
         InvalidRequest: the rows do not fit the ticket's schema, or a partition value fits no path.
@@ -53,6 +55,8 @@ def write_task(
         Unavailable: storage did not answer.
             After any error nothing of this attempt counts; the job removes what it had published. Try anew.
     """
+    _check_caller(task=task, stage=stage, attempt=attempt)
+    batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     backend = backend if backend is not None else _shared_backend(ticket.url)
     with (
         marker_source(ticket, backend) as markers,
@@ -61,6 +65,18 @@ def write_task(
         for batch in batches:
             writer.write(batch)
         return writer.finish()
+
+
+def _check_caller(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int) or number < 0:
+            raise InvalidRequest(f"{name}={number!r}: give a whole number, 0 or more")
+    with suppress(RuntimeError):  # no loop runs in this thread, as it should be
+        anyio.get_current_task()
+        raise InvalidRequest(
+            "write_task blocks, and this thread runs an event loop, perhaps the one that serves the job's markers; "
+            "call it in another: await anyio.to_thread.run_sync(...), asyncio.to_thread(...), or an executor"
+        )
 
 
 def _shared_backend(url: str) -> Backend:

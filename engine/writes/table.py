@@ -1,5 +1,6 @@
 """A table, seen from outside: open it, write to it, ask what it holds, put it in order."""
 
+import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -58,14 +59,17 @@ class Table:
         """A write job for the block; what is not committed when the block ends is rolled back.
 
         ``mode="overwrite"`` replaces the whole table, or with ``partition_overwrite="dynamic"`` those partitions that
-        the input has rows for. The table is created if nothing is at the URL; an existing one keeps its partitioning
-        where ``partition_by`` is left out. What earlier writers died over is put in order first.
+        the input has rows for; a table without partitions is replaced whole either way, as in Spark. The table is
+        created if nothing is at the URL; an existing one keeps its partitioning where ``partition_by`` is left out.
+        What earlier writers died over is put in order first.
 
         Raises:
             InvalidRequest: mode, schema or partition columns are not what the table takes. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
         _check_words(mode, partition_overwrite, partition_by)
+        if not isinstance(schema, pa.Schema):
+            raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         wanted = TableProperties(
             name=_table_name(self.url),
             partition_by=tuple(partition_by),
@@ -134,7 +138,7 @@ class Table:
 
 
 def open_table(
-    url: str,
+    url: str | os.PathLike[str],
     *,
     backend: Backend | None = None,
     commit: CommitSettings | None = None,
@@ -160,6 +164,8 @@ def _check_words(mode: str, partition_overwrite: str, partition_by: Sequence[str
         raise InvalidRequest(f"partition_overwrite={partition_overwrite!r}: say 'static' or 'dynamic'")
     if isinstance(partition_by, str):
         raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
+    if not isinstance(partition_by, Sequence) or not all(isinstance(column, str) for column in partition_by):
+        raise InvalidRequest(f"partition_by={partition_by!r}: give a list of column names, such as ['month', 'day']")
 
 
 def _table_name(url: str) -> str:

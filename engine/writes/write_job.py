@@ -219,6 +219,8 @@ class WriteJob:
 
 def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
     winners: dict[int, TaskReport] = {}
+    if isinstance(reports, TaskReport):
+        raise InvalidRequest("commit takes all reports of the job at once; give a list of them")
     for report in reports:
         if report.instant != instant:
             raise InvalidRequest(

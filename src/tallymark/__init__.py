@@ -15,12 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tallymark.backends import Backend as Backend
+    from tallymark.backends import BackendError as BackendError
+    from tallymark.backends import InvalidPath as InvalidPath
+    from tallymark.backends import NotPermitted as NotPermitted
+    from tallymark.backends import Unavailable as Unavailable
     from tallymark.backends import open_backend as open_backend
     from tallymark.engine.errors import CommitUnknown as CommitUnknown
     from tallymark.engine.errors import ConflictError as ConflictError
+    from tallymark.engine.errors import CorruptObject as CorruptObject
     from tallymark.engine.errors import InvalidRequest as InvalidRequest
     from tallymark.engine.errors import JobFailed as JobFailed
+    from tallymark.engine.errors import MissingExtra as MissingExtra
+    from tallymark.engine.errors import RolledBack as RolledBack
+    from tallymark.engine.errors import Sealed as Sealed
+    from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
     from tallymark.engine.errors import TallymarkError as TallymarkError
+    from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
     from tallymark.engine.files.report import TaskReport as TaskReport
     from tallymark.engine.files.task_writer import write_task as write_task
     from tallymark.engine.files.ticket import WriteTicket as WriteTicket
@@ -43,8 +53,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tallymark.backends": ("Backend", "open_backend"),
-    "tallymark.engine.errors": ("CommitUnknown", "ConflictError", "InvalidRequest", "JobFailed", "TallymarkError"),
+    "tallymark.backends": ("Backend", "BackendError", "InvalidPath", "NotPermitted", "Unavailable", "open_backend"),
+    "tallymark.engine.errors": (
+        "CommitUnknown",
+        "ConflictError",
+        "CorruptObject",
+        "InvalidRequest",
+        "JobFailed",
+        "MissingExtra",
+        "RolledBack",
+        "Sealed",
+        "ServiceUnavailable",
+        "TallymarkError",
+        "UnsupportedTable",
+    ),
     "tallymark.engine.files.report": ("TaskReport",),
     "tallymark.engine.files.task_writer": ("write_task",),
     "tallymark.engine.files.ticket": ("WriteTicket",),

@@ -52,6 +52,16 @@ def test_the_url_of_a_directory_of_any_name_opens_that_directory(name, tmp_path)
     assert repr(open_backend(url)) == f"<LocalBackend {root}>"
 
 
+def test_a_path_object_is_a_directory_whatever_it_is_named(tmp_path):
+    assert repr(open_backend(tmp_path / "file:a")) == f"<LocalBackend {tmp_path / 'file:a'}>"
+
+
+@pytest.mark.parametrize(("url", "rule"), [("~", "not expanded"), ("~/t", "not expanded"), (None, "None"), (5, "5")])
+def test_what_would_open_another_place_than_meant_is_refused(url, rule):
+    with pytest.raises(InvalidPath, match=rule):
+        open_backend(url)
+
+
 @pytest.mark.parametrize("url", ["memory:", "memory:/", "memory://", "MEMORY:"])
 def test_memory_is_a_new_store_each_time(url):
     first, second = open_backend(url), open_backend(url)

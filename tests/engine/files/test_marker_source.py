@@ -5,6 +5,7 @@ import anyio
 import pytest
 
 from tallymark.backends.errors import NotPermitted
+from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import FlushFailed, InvalidRequest, Sealed
 from tallymark.engine.files.marker_source import marker_source
 from tallymark.engine.files.task_writer import write_task
@@ -13,6 +14,7 @@ from tallymark.engine.service.client import MarkerClient
 from tallymark.engine.timeline.seal import seal_path
 from tests.engine.files.scene import FLIGHTS, INSTANT, flights, local, memory, stored, ticket
 from tests.support.faulty import FaultyBackend, refused
+from tests.support.loops import on_both_loops
 
 MARKERS = f".hoodie/.temp/{INSTANT}/"
 
@@ -98,3 +100,16 @@ def test_a_task_that_raises_leaves_only_marked_files():
     files = set(stored(storage)) - markers_in(storage)
     assert files
     assert files <= marked
+
+
+@on_both_loops
+async def test_a_task_on_an_event_loop_is_refused_at_once_and_told_where_to_go():
+    with pytest.raises(InvalidRequest, match=r"this thread runs an event loop.*to_thread"):
+        write_task(ticket(FLIGHTS), [flights(range(3))], task=0, backend=MemoryBackend())
+
+
+@pytest.mark.parametrize(("name", "value"), [("task", -1), ("attempt", -1), ("stage", None)])
+def test_a_number_that_no_file_name_takes_is_refused(name, value):
+    numbers = {"task": 0, name: value}
+    with pytest.raises(InvalidRequest, match=f"{name}={value}: give a whole number"):
+        write_task(ticket(FLIGHTS), [flights(range(3))], **numbers)
