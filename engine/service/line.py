@@ -22,6 +22,10 @@ DIAL_TIMEOUT_S = 5.0
 PAUSE_S_MIN, PAUSE_S_MAX = 0.05, 2.0
 """Between two attempts, doubled from one to the next and spread by half of it either way."""
 
+REFUSED_S_MAX = 10.0
+"""The service listens before anybody knows its address. If its machine says for so long that nobody does, it has ended;
+meanwhile whatever forwards connections to it may be busy with itself."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -101,13 +105,14 @@ class Line:
 
     def _serve(self) -> None:
         failures = 0
+        refused_since: float | None = None
         while self._await_asks():
             if self._farewell is not None:
                 self._conversation.fail_all(self._farewell)
                 continue
             try:
                 self._call = self._dial()
-                failures = 0
+                failures, refused_since = 0, None
                 self._talk(self._call)
             except InvalidRequest as error:
                 self._conversation.fail_all(error)
@@ -116,10 +121,26 @@ class Line:
             except (OSError, ServiceUnavailable) as problem:
                 _log.info("line.lost address=%s:%d reason=%r", self._address.host, self._address.port, problem)
                 self._conversation.lost(str(problem))
+                refused_since = self._refused_since(problem, refused_since)
                 self._pause(failures)
                 failures += 1
             finally:
                 self._hang_up_call()
+
+    def _refused_since(self, problem: Exception, since: float | None) -> float | None:
+        """When the machine began to say that nobody listens; after long enough, who waits is told."""
+        if not isinstance(problem, ConnectionRefusedError):
+            return None
+        now = time.monotonic()
+        if since is None or now - since < REFUSED_S_MAX:
+            return now if since is None else since
+        self._conversation.fail_all(
+            ServiceUnavailable(
+                f"nobody listens at {self._address.host}:{self._address.port} for {REFUSED_S_MAX:g} s: the driver, or "
+                "the job of this ticket, has ended; if not, check ServiceSettings.advertised_host and port"
+            )
+        )
+        return since
 
     def _await_asks(self) -> bool:
         """Return True as soon as somebody waits for an answer, False when the line is to end."""

@@ -187,6 +187,15 @@ def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_ch
         assert words in str(caught.value)
 
 
+def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tallymark.engine.service.line.REFUSED_S_MAX", 0.2)
+    address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
+    with MarkerClient(address, INSTANT, wait_s=1000) as client:
+        error = client.ask(["a"]).exception(PATIENCE_S)
+    assert isinstance(error, ServiceUnavailable)
+    assert "the job of this ticket, has ended" in str(error)
+
+
 def test_attempts_to_connect_grow_rarer() -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
         listener.setblocking(False)
