@@ -102,7 +102,12 @@ def test_a_column_that_stands_twice_is_refused(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
-    untouched(tmp_path, lambda: refused([1], tmp_path / "new", InvalidRequest, "df is list"))  # type: ignore[arg-type]
+    untouched(
+        tmp_path,
+        lambda: refused(
+            [1], tmp_path / "new", InvalidRequest, r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"
+        ),
+    )  # type: ignore[arg-type]
 
 
 def test_a_dataframe_of_spark_connect_is_refused(tmp_path: Path) -> None:
