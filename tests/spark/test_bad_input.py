@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -102,12 +103,9 @@ def test_a_column_that_stands_twice_is_refused(spark: SparkSession, tmp_path: Pa
 
 
 def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
-    untouched(
-        tmp_path,
-        lambda: refused(
-            [1], tmp_path / "new", InvalidRequest, r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"
-        ),
-    )  # type: ignore[arg-type]
+    foreign: Any = [1]
+    says = r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"
+    untouched(tmp_path, lambda: refused(foreign, tmp_path / "new", InvalidRequest, says))
 
 
 def test_a_dataframe_of_spark_connect_is_refused(tmp_path: Path) -> None:
