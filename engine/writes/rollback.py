@@ -9,7 +9,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import CorruptObject, RolledBack
 from tallymark.engine.files.file_name import instant_of
 from tallymark.engine.markers.loading import load_markers
-from tallymark.engine.markers.segment import TYPE_FILE, marker_folder
+from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
 from tallymark.engine.timeline.entry import EntryKind, LogEntry
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
@@ -65,7 +65,9 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     folder = marker_folder(reservation.instant)
     try:
         loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
-        await handle.backend.get(f"{folder}/{TYPE_FILE}")  # there from the beginning: without it markers are missing
+        # There from the beginning: without it, or if nothing is in it, markers are missing.
+        if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
+            raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
         return frozenset(name.path for name in loaded.names)
     except (CorruptObject, NotFound) as error:
         logger.warning("markers.unreadable instant=%s error=%s: listing the table", reservation.instant, error)

@@ -110,7 +110,7 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(has_staging
 
 @families
 @kinds
-@pytest.mark.parametrize("damage", ["no type", "no folder", "unreadable segment"])
+@pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
 @on_virtual_time
 async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(has_staging, kind, damage, caplog):
     store = Store(has_staging=has_staging)
@@ -120,6 +120,8 @@ async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(has
     folder = marker_folder(left)
     if damage == "no type":
         await store.backend.delete([f"{folder}/MARKERS.type"])
+    elif damage == "empty type":
+        await store.backend.put(f"{folder}/MARKERS.type", b"")
     elif damage == "no folder":
         await store.backend.delete([path for path in store.objects if path.startswith(folder)])
     else:
