@@ -21,6 +21,13 @@ PANDAS_WARNING = "ignore:PySpark does not yet fully support pandas >= 3:FutureWa
 """PySpark looks at pandas where it is installed, also for work that does not touch it."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For the conftest of a folder whose tests use Spark."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.filterwarnings(PANDAS_WARNING))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     require_java()
