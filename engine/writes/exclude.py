@@ -48,6 +48,8 @@ class Excluder:
         if self.backend.has_staging:
             await self.backend.delete(lost)
             return ()
+        if lost:  # before the first of them: a fence that nobody can name any more would stay for ever
+            await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(lost))
         fence = fence_bytes(self.schema)
         fenced: list[str] = []
 
@@ -61,8 +63,6 @@ class Excluder:
             fenced.append(path)
 
         await concurrently(put_fence, lost, limit=self.settings.concurrency)
-        if fenced:
-            await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(sorted(fenced)))
         return tuple(sorted(fenced))
 
     async def _is_fence(self, path: str) -> bool:
@@ -80,5 +80,5 @@ def fence_bytes(schema: pa.Schema) -> bytes:
 
 
 def fence_path(instant: str, nonce: str) -> str:
-    """Where a list of fences waits to be swept. Two who end one instant at once may each have put a part of them."""
+    """Where a list of names that may be fenced waits to be swept. Two who end one instant at once have one each."""
     return f"{FENCE_FOLDER}/{instant}/{nonce}"
