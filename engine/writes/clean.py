@@ -14,7 +14,7 @@ from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import help_others, open_reservations, own_beat
+from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
 from tallymark.engine.writes.rollback import Ended
 
 MARKER_FOLDERS = ".hoodie/.temp"
@@ -53,16 +53,26 @@ async def clean(handle: TableHandle, properties: TableProperties) -> CleanResult
 
 
 async def _drop_late(handle: TableHandle) -> None:
-    """Delete markers and seals whose put landed after their instant had been dropped."""
-    late = {
-        _below(folder, entry.path)
-        for folder in (MARKER_FOLDERS, SEAL_FOLDER)
-        for entry in [entry async for entry in handle.backend.list(folder)]
-    }
-    late -= {reservation.instant for reservation in await open_reservations(handle)}
-    for instant in sorted(late):
-        if handle.log.history.decision(instant) is not None:
-            await drop_bookkeeping(handle, instant)
+    """Delete markers and seals whose put landed after their instant had been dropped.
+
+    An instant that the log does not know may be one that its writer is about to reserve. What lies there for longer
+    than a lease is not waited for: it is dropped as by ``drop_unreserved``.
+    """
+    late: dict[str, float] = {}
+    for folder in (MARKER_FOLDERS, SEAL_FOLDER):
+        async for entry in handle.backend.list(folder):
+            instant = _below(folder, entry.path)
+            late[instant] = max(entry.modified, late.get(instant, entry.modified))
+    for reservation in await open_reservations(handle):
+        late.pop(reservation.instant, None)
+    undecided = {instant for instant in late if handle.log.history.decision(instant) is None}
+    for instant in sorted(late.keys() - undecided):
+        await drop_bookkeeping(handle, instant)
+    if undecided:
+        now = await _now(handle)
+        for instant in sorted(undecided):
+            if now - late[instant] > handle.lease_settings.expiry_s:
+                await drop_unreserved(handle, instant)
 
 
 async def _drop_bodies(handle: TableHandle) -> None:
@@ -78,12 +88,17 @@ async def _old(handle: TableHandle, folder: str) -> list[Entry]:
     found = [entry async for entry in handle.backend.list(folder)]
     if not found:
         return []
+    now = await _now(handle)
+    return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
+
+
+async def _now(handle: TableHandle) -> float:
+    """The store's time."""
     own = await own_beat(handle)
     try:
-        now = max([entry.modified async for entry in handle.backend.list(BEAT_FOLDER) if entry.path == own])
+        return max([entry.modified async for entry in handle.backend.list(BEAT_FOLDER) if entry.path == own])
     finally:
         await handle.backend.delete([own])
-    return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
 
 
 def _below(folder: str, path: str) -> str:

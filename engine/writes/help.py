@@ -100,22 +100,26 @@ async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
 
 
 async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
-    """A writer that died before it had an instant has left a beat, and no data.
+    """A writer that died before it had an instant has left a beat, and no data."""
+    for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
+        if name.startswith(_PROBE):
+            await handle.backend.delete([beat_path(name)])
+        else:
+            await drop_unreserved(handle, name)
+
+
+async def drop_unreserved(handle: TableHandle, instant: str) -> None:
+    """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
 
     Its instant is taken first: should it live after all, it finds it taken and goes on with another one.
     """
-    expiry_s = handle.lease_settings.expiry_s
-    for name in [name for name, age in ages.items() if age > expiry_s and name not in reserved]:
-        if name.startswith(_PROBE):
-            await handle.backend.delete([beat_path(name)])
-            continue
-        reservation = Reservation(
-            instant=name,
-            nonce=new_nonce(),
-            writer=WriterIdentity.here(),
-            marker_kind="batched",
-            operation="clean",
-            expiry_s=expiry_s,
-        )
-        if await is_taken(handle, reservation):
-            await drop_bookkeeping(handle, name)
+    reservation = Reservation(
+        instant=instant,
+        nonce=new_nonce(),
+        writer=WriterIdentity.here(),
+        marker_kind="batched",
+        operation="clean",
+        expiry_s=handle.lease_settings.expiry_s,
+    )
+    if await is_taken(handle, reservation):
+        await drop_bookkeeping(handle, instant)

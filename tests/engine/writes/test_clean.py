@@ -124,6 +124,20 @@ async def test_markers_and_seals_that_landed_after_their_instants_end_are_droppe
 
 
 @on_virtual_time
+async def test_what_landed_under_an_instant_that_never_was_is_dropped_after_a_lease_and_not_before():
+    """Within a lease it may be a writer's that is about to reserve the instant."""
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    late = ".hoodie/.temp/20261121000000569/MARKERS.type"
+    await store.backend.put(late, b"DIRECT")
+    await table(store.backend).clean()
+    assert late in store.objects
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
 async def test_markers_of_open_instants_stay():
     store = Store(has_staging=False)
     async with begin(store.backend) as job:
