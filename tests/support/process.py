@@ -1,16 +1,24 @@
 """Programs that tests run, and the processes that those leave behind."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).parents[2]
 """Where the tests can be imported from."""
 
 BOUND_S = 240.0
 """Longer than any program here takes on a loaded machine."""
+
+POLL_S = 0.01
+
+T = TypeVar("T")
 
 
 def start_program(module: str, *arguments: str, **environment: str) -> "subprocess.Popen[bytes]":
@@ -28,22 +36,57 @@ def start_program(module: str, *arguments: str, **environment: str) -> "subproce
 
 def await_descendants(session: int) -> None:
     """Return when every process of the session is gone."""
-    never = threading.Event()
-    for _ in range(round(BOUND_S / 0.1)):
-        if not _members(session):
-            return
-        never.wait(0.1)
-    raise TimeoutError(f"of session {session} still live {_members(session)}")
+    await_that(lambda: not members(session), f"every process of session {session} is gone")
 
 
-def _members(session: int) -> list[int]:
-    """Field 6 of /proc/<pid>/stat; a zombie process counts as gone."""
+def end_session(session: int) -> None:
+    """On return no process of the session lives."""
+
+    def killed() -> bool:
+        left = members(session)
+        send(signal.SIGKILL, left)
+        return not left
+
+    await_that(killed, f"every process of session {session} is dead")
+
+
+def members(session: int) -> list[int]:
+    """The living processes of a session; a zombie process counts as gone."""
     found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text(errors="replace").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[3]) == session and fields[0] not in "ZX":
-            found.append(int(stat.parent.name))
+    for process in Path("/proc").glob("[0-9]*"):
+        state, _, _, theirs = _stat(int(process.name))
+        if theirs == str(session) and state not in "ZX":
+            found.append(int(process.name))
     return found
+
+
+def await_stopped(pid: int) -> None:
+    """Return when the process stands still under SIGSTOP."""
+    await_that(lambda: _stat(pid)[0] == "T", f"process {pid} is stopped")
+
+
+def send(number: signal.Signals, pids: Iterable[int]) -> None:
+    """To all of these that are still there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def await_that(true: Callable[[], T], what: str, *, poll_s: float = POLL_S) -> T:
+    """Return what the condition returns once that is true; asked again and again, within BOUND_S."""
+    never = threading.Event()
+    for _ in range(round(BOUND_S / poll_s)):
+        if value := true():
+            return value
+        never.wait(poll_s)
+    raise TimeoutError(f"not within {BOUND_S} s: {what}")
+
+
+def _stat(pid: int) -> tuple[str, str, str, str]:
+    """State, parent, group and session: fields 3 to 6 of /proc/<pid>/stat; "X" of a process that is gone."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return ("X", "", "", "")
+    state, parent, group, session = text.rpartition(")")[2].split()[:4]
+    return (state, parent, group, session)

@@ -36,6 +36,11 @@ def files(path: Path) -> set[str]:
     return {(Path(folder) / name).relative_to(path).as_posix() for folder, _, names in os.walk(path) for name in names}
 
 
+def objects(path: Path) -> dict[str, bytes]:
+    """Every file below a directory with its bytes: storage as ``tests.table_invariants`` judges it."""
+    return {name: (path / name).read_bytes() for name in files(path)}
+
+
 def tree(path: Path) -> dict[str, Stored | None]:
     """Every file and directory with what tells whether it was touched; None for a directory."""
     folders = {Path(folder).relative_to(path).as_posix(): None for folder, _, _ in os.walk(path)}

@@ -1,0 +1,132 @@
+"""A driver that is not Spark's: it forks a pool of worker processes, writes with them, and commits on an event loop."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+
+from tallymark.backends.local import LocalBackend
+from tallymark.engine.clock import Clock, SystemClock
+from tallymark.engine.errors import TallymarkError
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.settings import LeaseSettings, TaskSettings
+from tallymark.engine.writes import WriteJob, open_table
+from tests.system.pool_worker import SCHEMA, TaskPlan, Worker
+from tests.system.rigged import Fault, RiggedBackend
+
+WriteMode = Literal["append", "whole overwrite", "dynamic overwrite"]
+End = Literal["committed", "left", "cancelled"]
+Loop = Literal["trio", "asyncio"]
+
+EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, marker_wait_s=1.0)
+"""Rows are encoded as they come, and a file is published when the next part begins. A marker is not waited for long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """One write job: what its tasks do, how it ends, and what goes wrong."""
+
+    table: str
+    mode: WriteMode = "append"
+    tasks: tuple[TaskPlan, ...]
+    end: End = "committed"
+    fault: Fault | None = None
+    lease: LeaseSettings = field(default_factory=LeaseSettings)
+    loop: Loop = "trio"
+    now: datetime | None = None
+    """A clock that stands still at this moment, in place of the machine's."""
+    waits: Literal["never", "to begin", "to end"] = "never"
+    """Before it begins, or once its tasks have reported, it says Waiting until it is told something."""
+
+    @property
+    def rows(self) -> list[tuple[int, str, str]]:
+        """Those of the attempts that it commits."""
+        return [row for task in self.tasks if task.is_winner for row in task.rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class JobBegun:
+    instant: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnded:
+    outcome: str
+    """What ``WritePlan.end`` says, or the class of the error that left the block."""
+    beats: tuple[float, ...]
+    """When each beat was begun, on the machine's monotonic clock."""
+
+
+class FrozenClock:
+    def __init__(self, moment: datetime) -> None:
+        self._moment = moment
+
+    def now(self) -> datetime:
+        return self._moment
+
+
+def drive(line: Connection, plan: WritePlan) -> None:
+    """The program."""
+    workers: list[Worker] = []
+    for task in plan.tasks:
+        workers.append(Worker(task, line, workers))
+    anyio.run(partial(_drive, line, plan, workers), backend=plan.loop)
+
+
+async def _drive(line: Connection, plan: WritePlan, workers: list[Worker]) -> None:
+    backend = RiggedBackend(LocalBackend(plan.table.removeprefix("file://")), plan.fault)
+    if plan.waits == "to begin":
+        await _wait(line)
+    outcome: str = plan.end
+    try:
+        await _write(line, plan, workers, backend)
+    except TallymarkError as error:
+        outcome = type(error).__name__
+    line.send(JobEnded(outcome, tuple(backend.beats)))
+
+
+async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backend: RiggedBackend) -> None:
+    clock: Clock = SystemClock() if plan.now is None else FrozenClock(plan.now)
+    table = open_table(plan.table, backend=backend, lease=plan.lease, clock=clock)
+    with anyio.CancelScope() as scope:
+        async with table.write(
+            schema=SCHEMA,
+            mode="append" if plan.mode == "append" else "overwrite",
+            partition_overwrite="dynamic" if plan.mode == "dynamic overwrite" else "static",
+            partition_by=["part"],
+            tasks=EAGER,
+        ) as job:
+            line.send(JobBegun(job.instant))
+            reports = await _reports(job, workers)
+            if plan.waits == "to end":
+                await _wait(line)
+            if plan.end == "committed":
+                await job.commit(reports)
+            elif plan.end == "cancelled":
+                scope.cancel()
+                await anyio.sleep_forever()
+
+
+async def _reports(job: WriteJob, workers: list[Worker]) -> list[TaskReport]:
+    for worker in workers:
+        worker.begin(job.ticket)
+    reports = [await _in_thread(worker.report) for worker in workers if worker.plan.is_awaited]
+    winners = {(worker.plan.task, worker.plan.attempt) for worker in workers if worker.plan.is_winner}
+    return [report for report in reports if (report.task, report.attempt) in winners]
+
+
+async def _wait(line: Connection) -> None:
+    line.send(Waiting())
+    await _in_thread(line.recv)
+
+
+_in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)

@@ -1,0 +1,125 @@
+"""A process of a driver's pool: it writes one attempt of one task, and may stop itself in the middle."""
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from typing import Literal
+
+import pyarrow as pa
+
+from tallymark.engine.errors import TallymarkError
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.task_writer import write_task
+from tallymark.engine.files.ticket import WriteTicket
+
+COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "part": pa.string(), "payload": pa.string()}
+SCHEMA = pa.schema(COLUMNS)
+
+Row = tuple[int, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlan:
+    """What one attempt writes, and where it stops itself (SIGSTOP), to go on when it is told to."""
+
+    task: int = 0
+    attempt: int = 0
+    first_id: int
+    parts: tuple[str, ...] = ("a", "b")
+    row_count: int = 8
+    """In each part."""
+    width: int = 20
+    """Letters of a payload. No two are alike, so that a file is about as large."""
+    stops: Literal["never", "in mid file", "between files"] = "never"
+    """In the middle of the first part's file, or when that is whole and the next has not been asked for."""
+    is_awaited: bool = True
+    """The driver waits for its report."""
+    is_winner: bool = True
+    """The driver commits its report."""
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for number in range(len(self.parts)) for row in self._rows(number)]
+
+    def batches(self, line: Connection) -> Iterator[pa.RecordBatch]:
+        """The rows, part by part, in halves. The writer has encoded a half when it asks for the next."""
+        for number in range(len(self.parts)):
+            rows, half = self._rows(number), self.row_count // 2
+            yield _batch(rows[:half])
+            if number == 0 and self.stops == "in mid file":
+                self._stop(line)
+            yield _batch(rows[half:])
+            if number == 0 and self.stops == "between files":
+                self._stop(line)
+
+    def _rows(self, number: int) -> list[Row]:
+        first = self.first_id + number * self.row_count
+        ids = range(first, first + self.row_count)
+        return [(id_, self.parts[number], f"{id_}".rjust(self.width, ".")) for id_ in ids]
+
+    def _stop(self, line: Connection) -> None:
+        line.send(Stopped(self.task, self.attempt, os.getpid()))
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The attempt is about to stop itself."""
+
+    task: int
+    attempt: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    task: int
+    attempt: int
+    outcome: str
+    """``reported``, or the class of the error that ``write_task`` has raised."""
+
+
+class Worker:
+    """A forked process that waits for a ticket. To be made before this process has any thread or loop."""
+
+    def __init__(self, plan: TaskPlan, line: Connection, earlier: Sequence["Worker"]) -> None:
+        self.plan = plan
+        self._ours, theirs = Pipe()
+        if os.fork() == 0:
+            for worker in (*earlier, self):  # else the end of the driver would not be noticed
+                worker._ours.close()
+            _work(plan, theirs, line)
+        theirs.close()
+
+    def begin(self, ticket: WriteTicket) -> None:
+        self._ours.send(ticket)
+
+    def report(self) -> TaskReport:
+        """Blocking. Raises what the attempt has failed with."""
+        outcome = self._ours.recv()
+        if isinstance(outcome, TallymarkError):
+            raise outcome
+        assert isinstance(outcome, TaskReport)
+        return outcome
+
+
+def _work(plan: TaskPlan, driver: Connection, line: Connection) -> None:
+    with suppress(EOFError, OSError):  # the driver is gone
+        ticket = driver.recv()
+        outcome: TaskReport | TallymarkError
+        try:
+            outcome = write_task(ticket, plan.batches(line), task=plan.task, attempt=plan.attempt)
+        except TallymarkError as error:
+            outcome = error
+        name = "reported" if isinstance(outcome, TaskReport) else type(outcome).__name__
+        line.send(AttemptEnded(plan.task, plan.attempt, name))
+        driver.send(outcome)
+    os._exit(0)
+
+
+def _batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
