@@ -21,6 +21,7 @@ PINS = """
     click==8.5.1
     coverage==7.17.3
     duckdb==2.0.0
+    greenlet==3.5.6
     hatchling==1.33.0
     hudi==0.5.0
     hypothesis==6.170.15
@@ -56,7 +57,17 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests with branch coverage of the engine, those without Spark first; or what is named after ``--``."""
     install(
-        session, "-e", ".[pyspark]", "pytest", "pytest-cov", "pytest-xdist", "hypothesis", "duckdb", "hudi", "hatchling"
+        session,
+        "-e",
+        ".[pyspark]",
+        "pytest",
+        "pytest-cov",
+        "pytest-xdist",
+        "hypothesis",
+        "duckdb",
+        "hudi",
+        "hatchling",
+        "greenlet",
     )
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
@@ -64,6 +75,13 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark")
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark", env=java(session))
+
+
+@nox.session
+def simulate(session: nox.Session) -> None:
+    """Play seeds of whole jobs among crashes, pauses, rivals and bad storage: ``-- --seeds N`` or ``-- --seed S``."""
+    install(session, "-e", ".", "greenlet")
+    session.run("python", "-m", "tests.simulation", *session.posargs)
 
 
 @nox.session

@@ -80,9 +80,72 @@ class Landed(Event):
 
     path: str
     data: bytes
+    by: str = "storage"
+    """Who had sent it."""
 
     def __str__(self) -> str:
-        return f"storage holds {self.path} {self.data!r}"
+        return f"{self.by} puts {self.path} {_shown(self.data)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed(Event):
+    """An object that was there is gone."""
+
+    path: str
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.by} deletes {self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Began(Event):
+    """A task has begun a data file, whose first byte may be sent any time."""
+
+    path: str
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.by} begins {self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told(Event):
+    """A writer learnt how its write ended."""
+
+    writer: str
+    instant: str | None
+    outcome: str
+    """``committed``, or the class of the error."""
+    message: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.writer} is told of {self.instant}: {self.outcome} {self.message}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read(Event):
+    """A reader saw the table as of a position that it was given."""
+
+    reader: str
+    head_before: int
+    """Entries of the log when it began."""
+    position: int
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.reader} reads {len(self.files)} files at position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Befell(Event):
+    """Something happened to a process."""
+
+    process: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.process}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,3 +178,7 @@ class History:
 
     def __repr__(self) -> str:
         return "\n".join(f"{event.at:9.4f}  {event}" for event in self.events) or "nothing happened"
+
+
+def _shown(data: bytes) -> str:
+    return f"{data!r}" if len(data) <= 80 else f"({len(data)} bytes)"

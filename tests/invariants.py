@@ -17,7 +17,7 @@ _NUMBER_END = 2**31
 
 def markers_in(storage: Mapping[str, bytes]) -> set[Marker]:
     """The markers that a reader of the Hudi format finds: every line of every MARKERS<n>, and every direct marker."""
-    return {marker for path, data in storage.items() for marker in _markers_of(path, data)}
+    return {marker for path, data in storage.items() for marker in markers_of(path, data)}
 
 
 def every_ack_is_durable(history: History, storage: Mapping[str, bytes]) -> None:
@@ -27,7 +27,7 @@ def every_ack_is_durable(history: History, storage: Mapping[str, bytes]) -> None
     durable: set[Marker] = set()
     for event in history.events:
         if isinstance(event, Landed):
-            durable |= set(_markers_of(event.path, event.data))
+            durable |= set(markers_of(event.path, event.data))
         if isinstance(event, Acked):
             names = {(asked[event.request].instant, name) for name in asked[event.request].names}
             _hold(not names - durable, f"acked before it was durable: {names - durable} ({event})", history)
@@ -104,7 +104,7 @@ def every_marker_invariant(history: History, storage: Mapping[str, bytes]) -> No
     no_ack_after_the_end(history)
 
 
-def _markers_of(path: str, data: bytes) -> Iterable[Marker]:
+def markers_of(path: str, data: bytes) -> Iterable[Marker]:
     below = _BELOW_MARKERS.fullmatch(path)
     if below and _number_of(path) is not None:
         return [(below[1], line) for line in data.decode("utf-8").split("\n")[:-1]]

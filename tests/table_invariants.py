@@ -14,7 +14,7 @@ Storage = Mapping[str, bytes]
 
 FLOOR = "19700101000000000"
 
-_LOG = ".hoodie/.tallymark/log/"
+LOG = ".hoodie/.tallymark/log/"
 _FENCES = ".hoodie/.tallymark/fence/"
 _BOOKKEEPING = tuple(
     f".hoodie/{folder}/" for folder in (".temp", ".tallymark/open", ".tallymark/beat", ".tallymark/seal")
@@ -24,7 +24,7 @@ _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 
 def log_entries(storage: Storage) -> list[dict[str, Any]]:
     """The entries of the commit log in order, bodies included. Numbers without a gap from 1 on."""
-    found = {int(path.removeprefix(_LOG)): data for path, data in storage.items() if path.startswith(_LOG)}
+    found = {int(path.removeprefix(LOG)): data for path, data in storage.items() if path.startswith(LOG)}
     assert sorted(found) == list(range(1, len(found) + 1)), f"the log has a gap: {sorted(found)}"
     entries = [msgpack.unpackb(found[number]) for number in sorted(found)]
     return [msgpack.unpackb(storage[entry["body"]]) if "body" in entry else entry for entry in entries]
@@ -46,8 +46,8 @@ def committed_files(storage: Storage) -> set[str]:
     """The files that the log says the table holds."""
     files: set[str] = set()
     for entry in commits(storage):
-        files -= {_path(file) for file in entry["removed"]}
-        files |= {_path(file) for file in entry["added"]}
+        files -= {file_path(file) for file in entry["removed"]}
+        files |= {file_path(file) for file in entry["added"]}
     return files
 
 
@@ -74,7 +74,7 @@ def every_committed_file_exists(storage: Storage) -> None:
     """Each is there, as large and with as many rows as its entry says."""
     missing = committed_files(storage) - set(storage)
     assert not missing, f"committed and gone: {sorted(missing)}"
-    facts = {_path(file): file for entry in commits(storage) for file in entry["added"]}
+    facts = {file_path(file): file for entry in commits(storage) for file in entry["added"]}
     for path in committed_files(storage):
         _, _, rows, size, *_ = facts[path]
         assert len(storage[path]) == size, f"{path} has {len(storage[path])} bytes, its entry says {size}"
@@ -104,7 +104,7 @@ def projection_follows_the_log(storage: Storage) -> None:
     assert states == {instant: _whole(action) for instant, action in wanted.items()}
     for entry in commits(storage):
         projected = json.loads(storage[f".hoodie/{entry['instant']}.{wanted[entry['instant']]}"])
-        assert _added_by(projected) == sorted((_path(file), file[2], file[3]) for file in entry["added"])
+        assert _added_by(projected) == sorted((file_path(file), file[2], file[3]) for file in entry["added"])
         assert _removed_by(projected) == sorted((file[0], file[1].partition("_")[0]) for file in entry["removed"])
 
 
@@ -118,13 +118,36 @@ def one_decision_an_instant(storage: Storage) -> None:
     """No entry is void, and no two instants share a file."""
     instants = [entry["instant"] for entry in log_entries(storage)]
     assert len(instants) == len(set(instants)), f"decided twice: {instants}"
-    added = [_path(file) for entry in commits(storage) for file in entry["added"]]
+    added = [file_path(file) for entry in commits(storage) for file in entry["added"]]
     assert len(added) == len(set(added)), "a file was added twice"
     ids = [file[1].partition("_")[0] for entry in commits(storage) for file in entry["added"]]
     assert len(ids) == len(set(ids)), "a file id was used twice"
     for entry in commits(storage):
         for file in entry["added"]:
             assert file[1].endswith(f"_{entry['instant']}.parquet"), f"{file[1]} is not of {entry['instant']}"
+
+
+def timeline_instant(path: str) -> str | None:
+    """The instant of a completed action of the Hudi timeline; None for every other object."""
+    found = _INSTANT_FILE.fullmatch(path)
+    return found[1] if found and found[2] in ("commit", "replacecommit") else None
+
+
+def hudi_files(storage: Storage) -> frozenset[str]:
+    """What a reader of the Hudi format takes for the table, as hudi-rs finds it: of the files that lie in partitions,
+    those whose instant is completed, or older than the whole timeline; without the file groups that were replaced."""
+    completed = {instant: path for path in storage if (instant := timeline_instant(path))}
+    oldest = min(completed, default=None)
+    replaced: set[tuple[str, str]] = set()
+    for path in completed.values():
+        if path.endswith(".replacecommit"):
+            replaced |= set(_pairs(json.loads(storage[path])["partitionToReplaceFileIds"]))
+    return frozenset(
+        path
+        for path in data_files(storage)
+        if (instant := path[:-8].rpartition("_")[2]) in completed or (oldest is not None and instant < oldest)
+        if (path.rpartition("/")[0], path.rpartition("/")[2].partition("_")[0]) not in replaced
+    )
 
 
 def table_is_at_rest(storage: Storage) -> None:
@@ -136,7 +159,7 @@ def table_is_at_rest(storage: Storage) -> None:
     one_decision_an_instant(storage)
 
 
-def _path(file: list[Any]) -> str:
+def file_path(file: list[Any]) -> str:
     return f"{file[0]}/{file[1]}" if file[0] else str(file[1])
 
 

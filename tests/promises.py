@@ -1,0 +1,192 @@
+"""The five promises, as functions over what happened and what is stored. They judge tests of every size alike.
+
+A history is needed for what must hold at each moment; bare objects are enough for what must hold in the end. Neither is
+read through the library. ``table_invariants`` and ``invariants`` hold what these are made of.
+"""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgpack
+import pyarrow.parquet as pq
+
+from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Read, Refused, Removed, Told
+from tests.invariants import Marker, markers_of
+from tests.table_invariants import (
+    LOG,
+    Storage,
+    decisions,
+    every_committed_file_exists,
+    file_path,
+    hudi_files,
+    no_bookkeeping_is_left,
+    one_decision_an_instant,
+    only_committed_files_exist,
+    projection_follows_the_log,
+    projection_is_a_prefix_of_the_log,
+    timeline_instant,
+)
+
+UNCLEAR = ("CommitUnknown",)
+"""What a writer is told who may have committed or not."""
+
+
+class Replay:
+    """Storage, and what the log says, as they were at one event of a history after the other."""
+
+    def __init__(self, history: History) -> None:
+        self.storage: dict[str, bytes] = {}
+        self.decided: dict[str, str] = {}
+        """Instant to the kind of its first entry."""
+        self.live: set[str] = set()
+        """The files that the log says the table holds."""
+        self.states: list[frozenset[str]] = [frozenset()]
+        """The same at every position so far."""
+        self.empty: set[str] = set()
+        """Data files without rows: fences."""
+        self._history = history
+
+    def events(self) -> Iterator[Event]:
+        """Each event, when its effect is there."""
+        for event in self._history.events:
+            if isinstance(event, Landed):
+                self.storage[event.path] = event.data
+                if event.path.startswith(LOG):
+                    self._decide(event)
+                elif event.path.endswith(".parquet") and not pq.read_metadata(io.BytesIO(event.data)).num_rows:
+                    self.empty.add(event.path)
+            elif isinstance(event, Removed):
+                del self.storage[event.path]
+            yield event
+
+    def _decide(self, event: Landed) -> None:
+        entry = msgpack.unpackb(event.data)
+        entry = msgpack.unpackb(self.storage[entry["body"]]) if "body" in entry else entry
+        if entry["instant"] not in self.decided:
+            self.decided[entry["instant"]] = entry["kind"]
+            if entry["kind"] == "commit":
+                self.live -= {file_path(file) for file in entry["removed"]}
+                self.live |= {file_path(file) for file in entry["added"]}
+        self.states.append(frozenset(self.live))
+
+
+def durable_first(history: History) -> None:
+    """An ack means that the marker is on storage until its instant is decided; no data file is begun without one."""
+    asked = {event.request: event for event in history.of(Asked)}
+    held: Counter[Marker] = Counter()
+    acked: set[Marker] = set()
+    replay = Replay(history)
+    bytes_of: dict[str, bytes] = {}
+    for event in replay.events():
+        if isinstance(event, Landed) and "/.temp/" in event.path:
+            bytes_of[event.path] = event.data
+            held.update(markers_of(event.path, event.data))
+        elif isinstance(event, Removed) and event.path in bytes_of:
+            gone = list(markers_of(event.path, bytes_of.pop(event.path)))
+            held.subtract(gone)
+            lost = [marker for marker in gone if marker in acked and not held[marker]]
+            _hold(all(instant in replay.decided for instant, _ in lost), f"acked and lost: {lost}", event, history)
+        elif isinstance(event, Acked):
+            request = asked[event.request]
+            markers = {(request.instant, name) for name in request.names}
+            missing = {marker for marker in markers if not held[marker]}
+            is_over = request.instant in replay.decided
+            _hold(is_over or not missing, f"acked before it was durable: {missing}", event, history)
+            acked |= markers
+        elif isinstance(event, Began):
+            is_marked = any(name == f"{event.path}.marker.CREATE" for _, name in acked)
+            _hold(is_marked, "begun before its marker was acked", event, history)
+
+
+def all_or_nothing(history: History) -> None:
+    """One put decides. Every reader sees the table as of a position, whole, and never goes back."""
+    replay = Replay(history)
+    for event in replay.events():
+        if isinstance(event, Landed) and timeline_instant(event.path):
+            _told(projection_is_a_prefix_of_the_log, replay.storage, event, history)
+            _sees_whole_commits(replay, event, history)
+        elif isinstance(event, Removed):
+            _hold(not event.path.startswith(LOG), "an entry of the log is gone", event, history)
+        elif isinstance(event, Read):
+            head = len(replay.states) - 1
+            _hold(
+                event.head_before <= event.position <= head,
+                f"not between {event.head_before} and {head}",
+                event,
+                history,
+            )
+            seen = replay.states[event.position]
+            _hold(set(event.files) == seen, f"not what was committed: {set(event.files) ^ seen}", event, history)
+    _told(one_decision_an_instant, replay.storage, None, history)
+
+
+def writers_are_told_the_truth(history: History, storage: Storage) -> None:
+    """Who was told of a commit has committed; who was told of an end has not."""
+    decided = decisions(storage)
+    for event in history.of(Told):
+        entry = decided.get(event.instant or "")
+        kind = None if entry is None else entry["kind"]
+        if event.outcome == "committed":
+            _hold(kind == "commit", f"the log says {kind}", event, history)
+        elif event.outcome not in UNCLEAR:
+            _hold(kind != "commit", "the log says it was committed", event, history)
+
+
+def nothing_left(storage: Storage) -> None:
+    """Every data file belongs to a committed entry, or is a logged fence."""
+    only_committed_files_exist(storage)
+
+
+def at_rest(storage: Storage) -> None:
+    """Nobody writes and nothing is left to do: all that is stored is the table, as every reader knows it."""
+    nothing_left(storage)
+    every_committed_file_exists(storage)
+    no_bookkeeping_is_left(storage)
+    projection_follows_the_log(storage)
+    one_decision_an_instant(storage)
+
+
+def nothing_lost(history: History) -> None:
+    """A committed file goes when a later committed entry has replaced it, for all readers, and not before."""
+    replay = Replay(history)
+    for event in replay.events():
+        if isinstance(event, Removed) and event.path.endswith(".parquet"):
+            _hold(event.path not in replay.live, "a committed file is gone", event, history)
+            _sees_whole_commits(replay, event, history)
+        elif isinstance(event, Landed) and event.path.startswith(LOG):
+            missing = replay.live - replay.storage.keys()
+            _hold(not missing, f"committed, and not there: {missing}", event, history)
+
+
+def bounded(history: History, *, within_s: float, dead: set[str]) -> None:
+    """Every request is answered, once, in time; those of processes that died or were stopped have nobody to hear it."""
+    ends = Counter(event.request for event in history.events if isinstance(event, Acked | Refused | GaveUp))
+    asked = {event.request: event for event in history.of(Asked)}
+    for request, event in asked.items():
+        if event.server not in dead:
+            _hold(ends[request] == 1, f"answered {ends[request]} times", event, history)
+    for end in history.events:
+        if isinstance(end, Acked | Refused | GaveUp) and asked[end.request].server not in dead:
+            waited_s = end.at - asked[end.request].at
+            _hold(waited_s <= within_s, f"answered after {waited_s} s", end, history)
+
+
+def _sees_whole_commits(replay: Replay, event: Event, history: History) -> None:
+    """What a reader of the Hudi format sees is the table as of some position."""
+    seen = hudi_files(replay.storage) - replay.empty
+    _hold(seen in replay.states, f"its readers see a state that never was: {sorted(seen)}", event, history)
+
+
+def _told(check: Any, storage: Mapping[str, bytes], event: Event | None, history: History) -> None:
+    try:
+        check(storage)
+    except AssertionError as error:
+        _hold(False, str(error), event, history)
+
+
+def _hold(holds: bool, otherwise: str, event: Event | None, history: History) -> None:
+    if not holds:
+        where = f"{event.at:.4f} {event}: " if event else ""
+        raise AssertionError(f"{where}{otherwise}\n{history!r}")

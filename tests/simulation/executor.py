@@ -1,0 +1,205 @@
+"""The engine that runs a job's tasks, and one attempt of one of them.
+
+The engine is the least that Spark and its like do: attempts in processes of their own, one of which is the winner of
+its task; reports that reach the driver some time later; losers that nobody stops.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+
+import pyarrow as pa
+import trio
+from anyio.abc import TaskGroup
+
+from tallymark.backends.contract import NewFile
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.background import background_tasks
+from tallymark.engine.files.marker_source import MarkerSource
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.task_writer import TaskWriter
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.timeline.seal import check_unsealed
+from tests.history import Acked, Asked, Began, Refused
+from tests.simulation.blocking import block_on, run_blocking, until_done
+from tests.simulation.line import Line
+from tests.simulation.plan import AttemptPlan, TaskPlan
+from tests.simulation.process import Process
+from tests.simulation.scene import Scene
+from tests.simulation.storage import Port
+
+FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
+ROWS = 2
+"""In each batch."""
+
+REPORT_S = 0.005
+
+
+class TasksFailed(Exception):
+    """No attempt of a task has succeeded, or the engine's patience is over."""
+
+
+class Stage:
+    """The tasks of one job. Lives in the driver; attempts tell it how they ended."""
+
+    def __init__(self, scene: Scene, driver: Process, ticket: WriteTicket, plans: Sequence[TaskPlan]) -> None:
+        self._scene = scene
+        self._driver = driver
+        self._ticket = ticket
+        self._plans = plans
+        self._winners: dict[int, TaskReport] = {}
+        self._failed = [0] * len(plans)
+        self._news = trio.Event()
+
+    async def run(self, patience_s: float) -> list[TaskReport]:
+        """The winners' reports. Raises TasksFailed."""
+        for task, plan in enumerate(self._plans):
+            for number, attempt in enumerate(plan.attempts):
+                self._start(task, number, plan, attempt)
+        with trio.move_on_after(patience_s):
+            while len(self._winners) < len(self._plans):
+                if any(failed >= len(plan.attempts) for failed, plan in zip(self._failed, self._plans, strict=True)):
+                    break
+                self._news = trio.Event()
+                await self._news.wait()
+            else:
+                return list(self._winners.values())
+        raise TasksFailed
+
+    def _start(self, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
+        name = f"{self._driver.name}/task{task}.{number}"
+        process = self._scene.process(name, attempt.host, attempt.mishap)
+        process.on_death.append(partial(self._tell, None, task))
+        self._scene.start(process, self._attempt, process, task, number, plan, attempt)
+
+    async def _attempt(self, process: Process, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
+        await trio.sleep(attempt.start_s)
+        async with background_tasks() as background:
+            source = _Recorded(self._scene, process, self._ticket, background)
+            report = None
+            try:
+                report = await write(source, plan.months, attempt, task=task, number=number)
+            except (TallymarkError, InputFailed) as error:
+                self._scene.note(process, f"fails: {error!r}")
+            self._tell(report, task)
+            await source.settled()  # the process of an executor outlives its tasks
+
+    def _tell(self, report: TaskReport | None, task: int) -> None:
+        self._scene.kernel.after(REPORT_S, partial(self._hear, report, task))
+
+    def _hear(self, report: TaskReport | None, task: int) -> None:
+        if report is None:
+            self._failed[task] += 1
+        else:
+            self._winners.setdefault(task, report)
+        self._news.set()
+
+
+class InputFailed(Exception):
+    """The rows that a task was to write could not be had."""
+
+
+async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *, task: int, number: int) -> TaskReport:
+    """What ``write_task`` does, the writer itself being the library's own."""
+    scene = source.scene
+
+    def run() -> TaskReport:
+        with TaskWriter(
+            source.ticket,
+            _Storage(source.port, scene),  # type: ignore[arg-type]
+            source,
+            task=task,
+            attempt=number,
+            monotonic=lambda: scene.kernel.now,
+        ) as writer:
+            for place, month in enumerate(months):
+                if plan.raises and place * 2 >= len(months):
+                    raise InputFailed
+                if plan.row_s:
+                    block_on(trio.sleep(plan.row_s))  # noqa: ASYNC105  # awaited there
+                rows = {"flight": [100 * task + place] * ROWS, "month": [month] * ROWS}
+                writer.write(pa.RecordBatch.from_pydict(rows, schema=FLIGHTS))
+            return writer.finish()
+
+    return await run_blocking(run)
+
+
+def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:
+    if ticket.service is None:
+        return _Direct(ticket, port, background)
+    line = Line(scene.network, process, ticket.service, ticket.instant, wait_s=ticket.settings.marker_wait_s)
+    background.start_soon(line.run)
+    return line
+
+
+class _Direct:
+    """The library's direct markers, on this loop instead of one of their own."""
+
+    def __init__(self, ticket: WriteTicket, port: Port, background: TaskGroup) -> None:
+        self._ticket = ticket
+        self._port = port
+        self._background = background
+
+    def ask(self, paths: Sequence[str]) -> Future[None]:
+        future: Future[None] = Future()
+        self._background.start_soon(self._put, list(paths), future)
+        return future
+
+    async def _put(self, paths: list[str], future: Future[None]) -> None:
+        ticket = self._ticket
+        is_open = partial(check_unsealed, self._port, ticket.instant, base=ticket.base)
+        try:
+            await create_direct(self._port, ticket.instant, paths, is_open)
+        except TallymarkError as error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+
+
+class _Recorded:
+    """The markers of one attempt. Writes down which were asked for, and what the answers were."""
+
+    def __init__(self, scene: Scene, process: Process, ticket: WriteTicket, background: TaskGroup) -> None:
+        self.scene = scene
+        self.ticket = ticket
+        self.port = scene.port(process)
+        self._name = process.name
+        self._source = _source(scene, process, ticket, self.port, background)
+        self._asked: list[Future[None]] = []
+
+    def ask(self, paths: Sequence[str]) -> Future[None]:
+        scene, request = self.scene, self.scene.next_request()
+        names = tuple(f"{path}.marker.CREATE" for path in paths)
+        scene.history.record(
+            Asked(at=scene.kernel.now, request=request, server=self._name, instant=self.ticket.instant, names=names)
+        )
+        future = self._source.ask(paths)
+        future.add_done_callback(partial(self._answered, request))
+        self._asked.append(future)
+        return future
+
+    async def settled(self) -> None:
+        for future in self._asked:
+            await until_done(future, float("inf"))
+
+    def _answered(self, request: int, future: Future[None]) -> None:
+        at, error = self.scene.kernel.now, future.exception()
+        if error is None:
+            self.scene.history.record(Acked(at=at, request=request, answers=()))
+        else:
+            name = type(error).__name__
+            self.scene.history.record(Refused(at=at, request=request, error=name, message=str(error)))
+
+
+class _Storage:
+    """A task's hold on storage: it writes down which data files are begun."""
+
+    def __init__(self, port: Port, scene: Scene) -> None:
+        self._port = port
+        self._scene = scene
+        self.has_staging = port.has_staging
+
+    def new_file(self, path: str, *, staging: str) -> NewFile:
+        self._scene.history.record(Began(at=self._scene.kernel.now, path=path, by=self._port.process.name))
+        return self._port.new_file(path, staging=staging)

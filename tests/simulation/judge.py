@@ -1,0 +1,71 @@
+"""What must hold of a run. The promises themselves are ``tests/promises.py``; here it is said which hold when."""
+
+from tests.history import Told
+from tests.promises import (
+    all_or_nothing,
+    at_rest,
+    bounded,
+    durable_first,
+    nothing_left,
+    nothing_lost,
+    writers_are_told_the_truth,
+)
+from tests.simulation.world import TASKS, Outcome
+from tests.table_invariants import committed_files, data_files, decisions, fences
+
+FAULTS = ("InvalidRequest", "CorruptObject", "UnsupportedTable", "NotAuthenticated")
+"""Errors that nobody in a simulation has earned."""
+
+
+def judge(outcome: Outcome) -> None:
+    """Raises AssertionError with the history of the run, if a promise was broken."""
+    history = outcome.history
+    durable_first(history)
+    all_or_nothing(history)
+    nothing_lost(history)
+    bounded(history, within_s=_patience_s(outcome), dead=outcome.disturbed)
+    writers_are_told_the_truth(history, outcome.swept)
+    for storage, check in (
+        (outcome.after_the_first_write, nothing_left),
+        (outcome.at_rest, at_rest),
+        (outcome.swept, at_rest),
+    ):
+        _with_history(outcome, lambda check=check, storage=storage: check(storage))
+    _with_history(outcome, lambda: no_fence_is_left(outcome))
+    _with_history(outcome, lambda: nobody_fails_without_cause(outcome))
+
+
+def no_fence_is_left(outcome: Outcome) -> None:
+    """A day later the table is its committed files and nothing else."""
+    assert not fences(outcome.swept)
+    assert data_files(outcome.swept) == committed_files(outcome.swept)
+
+
+def nobody_fails_without_cause(outcome: Outcome) -> None:
+    """The rescuer, at peace, commits. Others may lose to rivals, to mishaps or to the weather, but by no fault of ours.
+
+    A writer that beats in time is never taken for dead.
+    """
+    told = {event.writer: event for event in outcome.history.of(Told)}
+    assert "rescuer" in told, "the rescuer did not come to an end"
+    assert told["rescuer"].outcome == "committed", told["rescuer"]
+    for event in told.values():
+        assert event.outcome not in FAULTS, event
+        if event.writer in outcome.undisturbed and not outcome.has_operator:
+            assert event.outcome != "RolledBack", event
+            assert event.outcome in ("committed", "TasksFailed", "ConflictError"), event
+    for instant, entry in decisions(outcome.at_rest).items():
+        assert entry["kind"] in ("commit", "rollback"), instant
+
+
+def _patience_s(outcome: Outcome) -> float:
+    """The service answers within ``marker_wait_s``; direct markers take what four puts and a look at the log take."""
+    is_direct = any(writer.kind == "direct" for writer in outcome.plan.writers)
+    return 500.0 if is_direct else TASKS.marker_wait_s + 10.0
+
+
+def _with_history(outcome: Outcome, check) -> None:
+    try:
+        check()
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{outcome.history!r}") from error

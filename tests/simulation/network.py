@@ -1,0 +1,206 @@
+"""Connections between simulated processes: bytes in order, each after its time, until the connection breaks.
+
+``Listener`` and ``Stream`` have what the service's server asks of anyio's; ``Network.dial`` is the client's side.
+"""
+
+from collections import Counter
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+import trio
+
+from tests.simulation.kernel import Kernel
+from tests.simulation.process import Process
+from tests.simulation.weather import Weather
+
+DEAD_AFTER_S = 30.0
+"""By then the system has noticed that a peer does not answer any more."""
+
+
+class Network:
+    def __init__(self, kernel: Kernel, weather: Weather) -> None:
+        self.kernel = kernel
+        self.weather = weather
+        self.chance = kernel.stream("network")
+        self.mishaps: Counter[str] = Counter()
+        self.frame_count = 0
+        self._listeners: dict[tuple[str, int], Listener] = {}
+        self._cut_until: dict[tuple[str, str], float] = {}
+        self._ports = iter(range(40_000, 60_000))
+
+    def listen(self, process: Process) -> "Listener":
+        address = (process.host, next(self._ports))
+        listener = Listener(self, address, process)
+        self._listeners[address] = listener
+        process.on_death.append(listener.vanish)
+        return listener
+
+    def forget(self, address: tuple[str, int]) -> None:
+        self._listeners.pop(address, None)
+
+    async def dial(self, process: Process, address: tuple[str, int]) -> "Stream":
+        """Raises ConnectionRefusedError; waits for ever where nothing gets through."""
+        await trio.sleep(self.weather.frame_s)
+        if self.is_cut(process.host, address[0]):
+            await trio.sleep_forever()
+        listener = self._listeners.get(address)
+        if listener is None:
+            raise ConnectionRefusedError(f"nobody listens at {address}")
+        near, far = Stream(self, process), Stream(self, listener.process)
+        near.peer, far.peer = far, near
+        listener.arrived(far)
+        return near
+
+    def is_cut(self, one: str, other: str) -> bool:
+        """Whether two hosts cannot reach each other now. Drawn anew whenever the last cut has ended."""
+        weather, pair = self.weather, (min(one, other), max(one, other))
+        if not weather.unreachable:
+            return False
+        now = self.kernel.now
+        until = self._cut_until.get(pair, 0.0)
+        if abs(until) <= now:
+            until = now + weather.unreachable_s * (0.5 + self.chance.random())
+            if self.chance.random() >= weather.unreachable:
+                until = -until
+            else:
+                self.mishaps["hosts cut off"] += 1
+            self._cut_until[pair] = until
+        return until > 0
+
+
+class Listener:
+    def __init__(self, network: Network, address: tuple[str, int], process: Process) -> None:
+        self.address = address
+        self.process = process
+        self._network = network
+        self._waiting: list[Stream] = []
+        self._arrival = trio.Event()
+
+    def arrived(self, stream: "Stream") -> None:
+        self._waiting.append(stream)
+        self._arrival.set()
+
+    async def accept(self) -> "Stream":
+        while not self._waiting:
+            self._arrival = trio.Event()
+            await self._arrival.wait()
+        return self._waiting.pop(0)
+
+    def vanish(self) -> None:
+        self._network.forget(self.address)
+
+    async def aclose(self) -> None:
+        self.vanish()
+        for stream in self._waiting:
+            stream.shut()
+
+
+class Stream:
+    """One end of a connection."""
+
+    peer: "Stream"
+
+    def __init__(self, network: Network, process: Process) -> None:
+        self.process = process
+        self._network = network
+        self._received = bytearray()
+        self._has_ended = False
+        self._is_broken = False
+        self._is_closed = False
+        self._last_arrival = 0.0
+        self.changed = trio.Event()
+        """Set when there is something to receive, or the connection has ended."""
+        process.on_death.append(self._die)
+
+    async def send(self, data: bytes) -> None:
+        await trio.lowlevel.checkpoint()
+        self._refuse_if_gone()
+        network, peer = self._network, self.peer
+        network.frame_count += 1
+        if network.is_cut(self.process.host, peer.process.host):
+            network.kernel.after(DEAD_AFTER_S, self._reset)
+            network.kernel.after(DEAD_AFTER_S, peer._reset)
+            return
+        if network.weather.reset and network.chance.random() < network.weather.reset:
+            network.mishaps["connection reset"] += 1
+            network.kernel.after(network.weather.frame_s, self._reset)
+            network.kernel.after(network.weather.frame_s, peer._reset)
+            if network.chance.random() < 0.5:
+                return  # with the frame, or right after it
+        peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.weather.frame_s)
+        network.kernel.at(peer._last_arrival, lambda: peer._arrived(data))
+
+    async def receive(self, max_bytes: int = 65536) -> bytes:
+        while True:
+            await trio.lowlevel.checkpoint()
+            if self._received:
+                data = bytes(self._received[:max_bytes])
+                del self._received[:max_bytes]
+                return data
+            self._refuse_if_gone()
+            if self._has_ended:
+                raise anyio.EndOfStream
+            await self.changed.wait()
+            self.changed = trio.Event()
+
+    def receive_nowait(self) -> bytes:
+        """What is there; nothing if nothing is. Raises as ``receive``."""
+        if not self._received:
+            self._refuse_if_gone()
+            if self._has_ended:
+                raise anyio.EndOfStream
+        data = bytes(self._received)
+        self._received.clear()
+        return data
+
+    async def aclose(self) -> None:
+        self.shut()
+        await trio.lowlevel.checkpoint()
+
+    def shut(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self.changed.set()
+            self._network.kernel.after(self._network.weather.frame_s, self.peer._ended)
+
+    def extra(self, _: object) -> Any:
+        """The raw socket, to be tuned."""
+        return _Untuned()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def _arrived(self, data: bytes) -> None:
+        self._received += data
+        self.changed.set()
+
+    def _ended(self) -> None:
+        self._has_ended = True
+        self.changed.set()
+
+    def _reset(self) -> None:
+        self._is_broken = True
+        self.changed.set()
+
+    def _die(self) -> None:
+        """The process is gone; its system says so to the peer, unless nothing gets through."""
+        kernel = self._network.kernel
+        cut = self._network.is_cut(self.process.host, self.peer.process.host)
+        kernel.after(DEAD_AFTER_S if cut else self._network.weather.frame_s, self.peer._reset)
+
+    def _refuse_if_gone(self) -> None:
+        if self._is_closed:
+            raise anyio.ClosedResourceError
+        if self._is_broken:
+            raise anyio.BrokenResourceError
+
+
+class _Untuned:
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        pass

@@ -1,0 +1,181 @@
+"""What happens in a run, drawn from its seed: who writes what, what befalls whom, and the weather.
+
+A plan is a value. The same plan under the same seed is the same run, to the byte; a smaller plan of a failing run is a
+smaller failing run (``shrink``).
+"""
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Literal
+
+from tallymark.engine.settings import MarkerKind
+from tests.simulation.weather import Weather
+
+STEPS_MAX = 4000
+"""Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mishap:
+    """Something befalls a process, when its tasks have taken that many steps."""
+
+    what: Literal["killed", "stopped", "cancelled", "clock jumps"]
+    at_step: int
+    for_s: float = 0.0
+    """How long it is stopped, or how far its clock jumps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptPlan:
+    """One attempt of one task."""
+
+    host: str
+    start_s: float
+    """After its job has begun; a later one is a speculative twin."""
+    row_s: float
+    """Between two batches of its input."""
+    mishap: Mishap | None = None
+    raises: bool = False
+    """Its input fails half way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPlan:
+    months: tuple[int, ...]
+    """The partitions of its batches, one after the other."""
+    attempts: tuple[AttemptPlan, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterPlan:
+    host: str
+    start_s: float
+    clock_s: float
+    """How far its clock is off."""
+    mode: Literal["append", "overwrite"]
+    dynamic: bool
+    kind: MarkerKind
+    tasks: tuple[TaskPlan, ...]
+    mishap: Mishap | None = None
+    raises: bool = False
+    """Its block raises before it commits."""
+    patience_s: float = math.inf
+    """After that the engine gives up on tasks, and the job is rolled back. Tasks go on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VisitorPlan:
+    """Somebody who comes by and does one thing with the table, again and again."""
+
+    host: str
+    what: Literal["read", "clean", "roll back the dead", "roll back one"]
+    at_s: tuple[float, ...]
+    mishap: Mishap | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    seed: int
+    has_staging: bool
+    weather: Weather
+    writers: tuple[WriterPlan, ...]
+    visitors: tuple[VisitorPlan, ...]
+    rescuer_host: str
+    """Who puts the table in order at the end."""
+
+
+def draw(seed: int) -> Plan:
+    chance = random.Random(f"{seed}/plan")
+    troubles = chance.choice((0, 1, 1, 2, 2, 3, 5))
+    """How many kinds of trouble a run has at most: few at a time find more than all at once."""
+    kinds = set(chance.sample(("storage", "network", "killed", "stopped", "cancelled", "tasks", "clock"), troubles))
+    writers = tuple(_writer(chance, kinds) for _ in range(chance.choice((1, 1, 2, 2, 3))))
+    visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 1, 2))))
+    return Plan(
+        seed=seed,
+        has_staging=chance.random() < 0.4,
+        weather=_weather(chance, kinds),
+        writers=writers,
+        visitors=visitors,
+        rescuer_host=_host(chance),
+    )
+
+
+def _weather(chance: random.Random, kinds: set[str]) -> Weather:
+    weather: dict[str, float] = {}
+    if "storage" in kinds:
+        for name in chance.sample(("lost_request", "lost_answer", "late", "throttled", "tail"), chance.choice((1, 2))):
+            weather[name] = chance.choice((0.01, 0.03, 0.1))
+        weather |= {"tail_s": chance.choice((1, 20, 100)), "late_s": chance.choice((1, 20, 300))}
+    if "network" in kinds:
+        weather["reset"] = chance.choice((0.0, 0.02, 0.1))
+        weather |= {"unreachable": chance.choice((0.0, 0.3, 0.7)), "unreachable_s": chance.choice((1, 30, 200))}
+    return Weather(
+        put_s=chance.choice((0.002, 0.02, 0.2)),
+        spread=chance.choice((0.0, 0.5, 1.0)),
+        page_size=chance.choice((2, 7, 1000)),
+        **weather,
+    )
+
+
+def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
+    return WriterPlan(
+        host=_host(chance),
+        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0)),
+        clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
+        mode=chance.choice(("append", "overwrite")),
+        dynamic=chance.random() < 0.5,
+        kind=chance.choice(("batched", "batched", "direct")),
+        tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 1, 2)))),
+        mishap=_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
+        raises=chance.random() < 0.1,
+        patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
+    )
+
+
+def _task(chance: random.Random, kinds: set[str]) -> TaskPlan:
+    count = chance.choice((2, 2, 3)) if "tasks" in kinds else 1
+    return TaskPlan(
+        months=tuple(chance.choice((1, 2, 3)) for _ in range(chance.choice((1, 2, 3)))),
+        attempts=tuple(_attempt(chance, kinds, number) for number in range(count)),
+    )
+
+
+def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan:
+    return AttemptPlan(
+        host=_host(chance),
+        start_s=number * chance.choice((0.0, 0.05, 1.0)),
+        row_s=chance.choice((0.0, 0.01, 0.3)) * (1 if "tasks" not in kinds else chance.choice((0.1, 1, 10, 500))),
+        mishap=_mishap(chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150),
+        raises="tasks" in kinds and chance.random() < 0.3,
+    )
+
+
+def _visitor(chance: random.Random, kinds: set[str]) -> VisitorPlan:
+    return VisitorPlan(
+        host=_host(chance),
+        what=chance.choice(("read", "read", "clean", "roll back the dead", "roll back one")),
+        at_s=tuple(sorted(chance.choice((0.1, 1.0, 10.0, 150.0, 300.0)) * chance.random() for _ in range(3))),
+        mishap=_mishap(chance, kinds, probability=0.3, steps=800),
+    )
+
+
+def _mishap(chance: random.Random, kinds: set[str], *, probability: float, steps: int) -> Mishap | None:
+    possible = sorted(kinds & {"killed", "stopped", "cancelled", "clock"})
+    if not possible or chance.random() >= probability:
+        return None
+    at_step = round(math.exp(chance.random() * math.log(steps)))
+    match chance.choice(possible):
+        case "killed":
+            return Mishap(what="killed", at_step=at_step)
+        case "stopped":
+            return Mishap(what="stopped", at_step=at_step, for_s=chance.choice((1.0, 30.0, 70.0, 130.0, 400.0)))
+        case "cancelled":
+            return Mishap(what="cancelled", at_step=at_step)
+        case _:
+            return Mishap(what="clock jumps", at_step=at_step, for_s=chance.choice((-3600.0, -0.001, 7.0)))
+
+
+def _host(chance: random.Random) -> str:
+    return chance.choice(("alpha", "alpha", "beta", "gamma"))

@@ -1,0 +1,105 @@
+"""The one world of a run: its storage, its network, its processes, and what is written down about them."""
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from typing import Any
+
+import trio
+
+from tests.history import Befell, History
+from tests.simulation.kernel import Kernel
+from tests.simulation.network import Network
+from tests.simulation.plan import Mishap, Plan
+from tests.simulation.process import Process
+from tests.simulation.storage import Objects, Port
+from tests.simulation.weather import Weather
+
+START = datetime(2026, 11, 21, tzinfo=UTC)
+
+
+class Clock:
+    """A process's wall clock: off by some seconds, and set anew now and then."""
+
+    def __init__(self, kernel: Kernel, off_s: float) -> None:
+        self._kernel = kernel
+        self.off_s = off_s
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=self._kernel.now + self.off_s)
+
+
+class Scene:
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.kernel = Kernel(plan.seed)
+        self.history = History()
+        self.objects = Objects(self.kernel, self.history, has_staging=plan.has_staging)
+        self.weather = plan.weather
+        self.network = Network(self.kernel, plan.weather)
+        self.processes: dict[str, Process] = {}
+        self.mishaps: Counter[str] = Counter()
+        self.ports: list[Port] = []
+        self._clocks: dict[Process, Clock] = {}
+        self._requests = count(1)
+        self.nursery: trio.Nursery
+
+    def process(self, name: str, host: str, mishap: Mishap | None = None, *, clock_s: float = 0.0) -> Process:
+        process = Process(name, host=host, pid=1000 + len(self.processes))
+        self.processes[name] = process
+        self._clocks[process] = Clock(self.kernel, clock_s)
+        if mishap is not None:
+            process.at_step(mishap.at_step, partial(self._befall, process, mishap))
+        return process
+
+    def start(self, process: Process, main: Callable[..., Any], *arguments: object) -> None:
+        process.start(self.nursery, main, *arguments)
+
+    def port(self, process: Process, weather: Weather | None = None) -> Port:
+        port = Port(self.kernel, self.objects, process, weather or self.weather)
+        self.ports.append(port)
+        return port
+
+    def clock(self, process: Process) -> Clock:
+        return self._clocks[process]
+
+    def next_request(self) -> int:
+        return next(self._requests)
+
+    def note(self, process: Process, what: str) -> None:
+        self.history.record(Befell(at=self.kernel.now, process=process.name, what=what))
+
+    def find(self, pid: int) -> Process | None:
+        return next((process for process in self.processes.values() if process.pid == pid), None)
+
+    def close(self) -> None:
+        """All has been judged: whatever still runs, sleeps, hangs or is dead comes to its end."""
+        self.nursery.cancel_scope.cancel()
+        for process in self.processes.values():
+            process.close()
+        for port in self.ports:
+            port.close()
+
+    def _befall(self, process: Process, mishap: Mishap) -> None:
+        if process.is_dead:
+            return
+        self.mishaps[mishap.what] += 1
+        self.note(process, f"is {mishap.what}" if mishap.what != "clock jumps" else "'s clock jumps")
+        match mishap.what:
+            case "killed":
+                process.kill()
+            case "stopped":
+                process.stop()
+                self.kernel.after(mishap.for_s, partial(self._continue, process))
+            case "cancelled":
+                process.was_disturbed = True
+                self.kernel.soon(process.scope.cancel)
+            case "clock jumps":
+                self._clocks[process].off_s += mishap.for_s
+
+    def _continue(self, process: Process) -> None:
+        if process.is_stopped:
+            self.note(process, "goes on")
+            process.go_on()

@@ -1,0 +1,213 @@
+"""Storage of either family, as the world keeps it, and the way that one process has to it.
+
+``Objects`` is the store: whole objects, changed at one moment each. ``Port`` is a ``Backend``: every call travels there
+and back in the weather, and cannot be called back once it was sent.
+"""
+
+import io
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from itertools import count
+from typing import Any, BinaryIO
+
+import outcome
+import trio
+
+from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
+from tests.history import History, Landed, Removed
+from tests.simulation.blocking import block_on
+from tests.simulation.kernel import Kernel
+from tests.simulation.process import Process, ProcessDied
+from tests.simulation.weather import Weather, fate
+
+EPOCH = 1_000_000.0
+"""The store's clock when a run begins."""
+
+
+class Objects:
+    """All that is stored. Nothing here waits."""
+
+    def __init__(self, kernel: Kernel, history: History, *, has_staging: bool) -> None:
+        self.has_staging = has_staging
+        self.data: dict[str, bytes] = {}
+        self.mishaps: Counter[str] = Counter()
+        self.requests: Counter[str] = Counter()
+        self._modified: dict[str, float] = {}
+        self._staging: dict[str, object] = {}
+        self._kernel = kernel
+        self._history = history
+
+    def get(self, path: str) -> bytes:
+        try:
+            return self.data[path]
+        except KeyError:
+            raise NotFound(f"{path} does not exist") from None
+
+    def put(self, path: str, data: bytes, by: str) -> None:
+        self.data[path] = data
+        self._modified[path] = EPOCH + self._kernel.now
+        self._history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
+
+    def put_new(self, path: str, data: bytes, by: str) -> None:
+        if path in self.data:
+            raise AlreadyExists(f"{path} exists")
+        self.put(path, data, by)
+
+    def page(self, directory: str, after: str, size: int) -> list[Entry]:
+        prefix = f"{directory}/" if directory else ""
+        found = sorted(path for path in self.data if path > after and path.startswith(prefix))[:size]
+        return [Entry(path, len(self.data[path]), self._modified[path]) for path in found]
+
+    def delete(self, paths: Sequence[str], by: str) -> None:
+        for path in paths:
+            if path in self.data:
+                del self.data[path], self._modified[path]
+                self._history.record(Removed(at=self._kernel.now, path=path, by=by))
+
+    def open_staging(self, directory: str) -> None:
+        self._staging.setdefault(directory, object())
+
+    def close_staging(self, directory: str) -> None:
+        self._staging.pop(directory, None)
+
+    def opening(self, directory: str) -> object:
+        if not self.has_staging:
+            return None
+        try:
+            return self._staging[directory]
+        except KeyError:
+            raise NotFound(f"staging directory {directory} does not exist, or was closed") from None
+
+    def publish(self, path: str, data: bytes, staging: str, opening: object, by: str) -> None:
+        if self.opening(staging) is not opening:
+            raise NotFound(f"{path}: staging directory {staging} was closed and opened again")
+        self.put_new(path, data, by)
+
+
+class Port:
+    """One process's way to storage."""
+
+    url = "memory:"
+
+    def __init__(self, kernel: Kernel, objects: Objects, process: Process, weather: Weather) -> None:
+        self.objects = objects
+        self.process = process
+        self.weather = weather
+        self.has_staging = objects.has_staging
+        self.mishap_count = 0
+        self._kernel = kernel
+        self._chance = kernel.stream(f"port of {process.name}")
+        self._waiting: dict[int, trio.lowlevel.Task] = {}
+        """By the number of the call: a task that gave one up may wait for the next when the answer comes."""
+        self._calls = count()
+        self._is_closed = False
+
+    async def get(self, path: str) -> bytes:
+        check_path(path)
+        data: bytes = await self._call("get", lambda: self.objects.get(path))
+        return data
+
+    async def put(self, path: str, data: bytes) -> None:
+        check_path(path)
+        await self._call("put", lambda: self.objects.put(path, data, self.process.name))
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        check_path(path)
+        await self._call("put", lambda: self.objects.put_new(path, data, self.process.name))
+
+    async def list(self, directory: str) -> AsyncIterator[Entry]:
+        after = ""
+        while True:
+            page = await self._page(directory, after)
+            for entry in page:
+                yield entry
+            if len(page) < self.weather.page_size:
+                return
+            after = page[-1].path
+
+    async def _page(self, directory: str, after: str) -> Sequence[Entry]:
+        size = self.weather.page_size
+        page: Sequence[Entry] = await self._call("list", lambda: self.objects.page(directory, after, size))
+        return page
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        paths = [check_path(path) for path in paths]
+        if paths:
+            await self._call("delete", lambda: self.objects.delete(paths, self.process.name))
+
+    async def open_staging(self, directory: str) -> None:
+        if self.has_staging:
+            await self._call("staging", lambda: self.objects.open_staging(directory))
+
+    async def close_staging(self, directory: str) -> None:
+        if self.has_staging:
+            await self._call("staging", lambda: self.objects.close_staging(directory))
+
+    def new_file(self, path: str, *, staging: str) -> NewFile:
+        return _DataFile(self, check_path(path), staging, self.objects.opening(staging))
+
+    def close(self) -> None:
+        """The run is over: nobody hears anything from storage any more but ProcessDied."""
+        self._is_closed = True
+        for call in list(self._waiting):
+            self._answer(call, outcome.Error(ProcessDied()))
+
+    async def _call(self, verb: str, act: Callable[[], Any]) -> Any:
+        """Send ``act`` to storage, and return what it answers there. Whoever stops waiting does not stop the act."""
+        if self._is_closed:
+            raise ProcessDied
+        call = next(self._calls)
+        self._waiting[call] = trio.lowlevel.current_task()
+        drawn = fate(self.weather, self._chance)
+        self.objects.requests[verb] += 1
+        if drawn.name:
+            self.mishap_count += 1
+            self.objects.mishaps[drawn.name] += 1
+        if drawn.lands_after_s is not None:
+            is_told, back_s = drawn.is_told, drawn.answered_after_s
+            self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s if is_told else None))
+        if not drawn.is_told:
+            lost = outcome.Error(Unavailable(drawn.name))
+            self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
+        return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
+
+    def _land(self, call: int, act: Callable[[], Any], back_s: float | None) -> None:
+        try:
+            answer: outcome.Outcome[Any] = outcome.Value(act())
+        except BackendError as error:
+            answer = outcome.Error(error)
+        if back_s is not None:
+            self._kernel.after(back_s, lambda: self._answer(call, answer))
+
+    def _answer(self, call: int, answer: outcome.Outcome[Any]) -> None:
+        task = self._waiting.pop(call, None)
+        if task is not None:
+            trio.lowlevel.reschedule(task, answer)
+
+    def _given_up(self, call: int) -> trio.lowlevel.Abort:
+        del self._waiting[call]
+        return trio.lowlevel.Abort.SUCCEEDED
+
+
+class _DataFile:
+    """Owned by a blocking task: its one call to storage is ``publish``."""
+
+    def __init__(self, port: Port, path: str, staging: str, opening: object) -> None:
+        self._port = port
+        self._path = path
+        self._staging = staging
+        self._opening = opening
+        self._bytes = io.BytesIO()
+
+    @property
+    def sink(self) -> BinaryIO:
+        return self._bytes
+
+    def publish(self) -> None:
+        data, port = self._bytes.getvalue(), self._port
+        by = port.process.name
+        block_on(port._call("data", lambda: port.objects.publish(self._path, data, self._staging, self._opening, by)))
+
+    def abandon(self) -> None:
+        self._bytes = io.BytesIO()

@@ -1,0 +1,48 @@
+"""What a person reads of a campaign."""
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.simulation.campaign import Finding, Totals, examine
+from tests.simulation.plan import Plan
+from tests.simulation.shrink import shrink
+
+console = Console(highlight=False, soft_wrap=True)
+
+
+def print_finding(finding: Finding) -> None:
+    """The smallest run that breaks the same promise, its history, and how to see it again."""
+    broken = _kind(finding.error)
+    smaller = shrink(finding.plan, lambda plan: _kind(examine(plan) or "") == broken)
+    console.rule(f"seed {finding.plan.seed} breaks a promise")
+    console.print(examine(smaller) or finding.error, markup=False)
+    console.print(f"\nThe smallest plan that was found to break it:\n{_shown(smaller)}", markup=False)
+    console.print(f"\nreplay it: nox -s simulate -- --seed {finding.plan.seed}\n", markup=False)
+
+
+def print_summary(totals: Totals) -> None:
+    table = Table("what happened", "times", title=f"{totals.seeds} seeds, {totals.steps:,} steps")
+    table.columns[1].justify = "right"
+    for name, times in sorted(totals.told.items()):
+        table.add_row(f"a writer is told: {name}", f"{times:,}")
+    for name, times in sorted(totals.occurred.items()):
+        table.add_row(name, f"{times:,}")
+    console.print(table)
+    rate = totals.seeds / totals.real_s if totals.real_s else 0.0
+    console.print(
+        f"{totals.seeds} seeds in {totals.real_s:.0f} s ({rate:.0f} a second), "
+        f"{totals.job_s / 3600:,.1f} hours of simulated write jobs"
+    )
+
+
+def _kind(error: str) -> str:
+    """The first line without what differs from run to run: names, times and numbers."""
+    line = error.partition("\n")[0]
+    return " ".join(word for word in line.split() if word.isalpha())
+
+
+def _shown(plan: Plan) -> str:
+    lines = [f"  seed {plan.seed}, {'staging' if plan.has_staging else 'object store'}, {plan.weather}"]
+    lines += [f"  {writer}" for writer in plan.writers]
+    lines += [f"  {visitor}" for visitor in plan.visitors]
+    return "\n".join(lines)

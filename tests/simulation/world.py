@@ -1,0 +1,211 @@
+"""A run: drivers and their tasks, visitors and readers, and somebody who puts the table in order behind them all."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+
+import trio
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import UnsupportedTable
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.writes import Table, open_table
+from tests.history import History, Read, Told
+from tests.simulation.executor import FLIGHTS, Stage, TasksFailed
+from tests.simulation.plan import AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
+from tests.simulation.process import Process
+from tests.simulation.scene import Scene
+from tests.simulation.seams import simulated_machines
+from tests.simulation.storage import Port
+from tests.simulation.weather import Weather
+from tests.table_invariants import log_entries
+
+LEASE = LeaseSettings()
+COMMIT = CommitSettings()
+TASKS = TaskSettings(row_group_bytes=1, max_file_bytes=1000, buffer_bytes=1 << 20)
+"""Every batch is encoded at once, and a file is full with its second one."""
+
+SETTLED_S = 1000.0
+"""By then everything that was sent has landed, and every task has ended."""
+
+
+@dataclass
+class Outcome:
+    """What a run leaves for its judges."""
+
+    plan: Plan
+    history: History
+    after_the_first_write: dict[str, bytes] = field(default_factory=dict)
+    at_rest: dict[str, bytes] = field(default_factory=dict)
+    swept: dict[str, bytes] = field(default_factory=dict)
+    """Storage right after the rescuer's write; when all is quiet, cleaned; and a day later, cleaned again."""
+    undisturbed: set[str] = field(default_factory=set)
+    """Writers whom nothing has befallen, and whose requests went through."""
+    disturbed: set[str] = field(default_factory=set)
+    """Processes of every kind that something has befallen."""
+    occurred: Counter[str] = field(default_factory=Counter)
+    job_s: float = 0.0
+    steps: int = 0
+
+    @property
+    def has_operator(self) -> bool:
+        """Somebody rolls back what lives, by name."""
+        return any(visitor.what == "roll back one" for visitor in self.plan.visitors)
+
+
+def run(plan: Plan) -> Outcome:
+    """Play the plan to its end. Raises Stuck if somebody waits for ever."""
+    scene = Scene(plan)
+    outcome = Outcome(plan, scene.history)
+    with simulated_machines(scene):
+        scene.kernel.run(partial(_play, scene, outcome))
+    outcome.disturbed = {process.name for process in scene.processes.values() if process.was_disturbed}
+    outcome.steps = scene.kernel.step_count
+    outcome.occurred = scene.objects.mishaps + scene.network.mishaps + scene.mishaps
+    return outcome
+
+
+async def _play(scene: Scene, outcome: Outcome) -> None:
+    async with trio.open_nursery() as scene.nursery:
+        try:
+            await _act(scene, outcome)
+        finally:
+            scene.close()
+
+
+async def _act(scene: Scene, outcome: Outcome) -> None:
+    crowd = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
+    crowd += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
+    for process in crowd:
+        await process.has_ended.wait()
+    outcome.undisturbed = {process.name for process in crowd if _is_undisturbed(scene, process)}
+    await _put_in_order(scene, outcome, crowd)
+
+
+async def _put_in_order(scene: Scene, outcome: Outcome, crowd: Iterable[Process]) -> None:
+    """The first write that may roll back what dead writers left; then peace, and a day later the last sweep."""
+    if any(process.host != scene.plan.rescuer_host for process in crowd):
+        await trio.sleep(LEASE.expiry_s + 1)
+    await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
+    outcome.after_the_first_write = dict(scene.objects.data)
+    await trio.sleep(SETTLED_S)
+    await _alone(scene, "cleaner", partial(_clean, scene))
+    outcome.at_rest = dict(scene.objects.data)
+    await trio.sleep(COMMIT.zombie_after_s)
+    await _alone(scene, "sweeper", partial(_clean, scene))
+    outcome.swept = dict(scene.objects.data)
+
+
+async def _alone(scene: Scene, name: str, act: Callable[[Process], Awaitable[None]]) -> None:
+    process = scene.process(name, scene.plan.rescuer_host)
+    scene.start(process, act, process)
+    await process.has_ended.wait()
+
+
+async def _rescue(scene: Scene, outcome: Outcome, process: Process) -> None:
+    plan = WriterPlan(
+        host=process.host, start_s=0, clock_s=0, mode="append", dynamic=False, kind="direct",
+        tasks=(TaskPlan(months=(1,), attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
+    )  # fmt: skip
+    scene.weather = Weather()
+    await _write(scene, outcome, process, plan)
+
+
+async def _clean(scene: Scene, process: Process) -> None:
+    await _table(scene, process).clean()
+
+
+def _is_undisturbed(scene: Scene, process: Process) -> bool:
+    ports = [port for port in scene.ports if port.process is process]
+    return not process.was_disturbed and not any(port.mishap_count for port in ports)
+
+
+def _writer(scene: Scene, outcome: Outcome, number: int, plan: WriterPlan) -> Process:
+    process = scene.process(f"writer{number}", plan.host, plan.mishap, clock_s=plan.clock_s)
+    scene.start(process, _write, scene, outcome, process, plan)
+    return process
+
+
+async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterPlan) -> None:
+    await trio.sleep(plan.start_s)
+    began = trio.current_time()
+    instant = None
+    told = partial(_told, scene, process)
+    try:
+        async with _table(scene, process).write(
+            schema=FLIGHTS,
+            mode=plan.mode,
+            partition_by=["month"],
+            partition_overwrite="dynamic" if plan.dynamic else "static",
+            markers=MarkerSettings(kind=plan.kind),
+            tasks=TASKS,
+            service=ServiceSettings(host=process.host),
+        ) as job:
+            instant = job.instant
+            scene.note(process, f"has instant {instant}")
+            reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
+            if plan.raises:
+                raise TasksFailed
+            result = await job.commit(reports)
+            told(instant, "committed", f"at position {result.position}")
+    except TasksFailed:
+        told(instant, "TasksFailed")
+    except TallymarkError as error:
+        told(instant, type(error).__name__, str(error))
+    finally:
+        if not process.is_closed:
+            outcome.job_s += trio.current_time() - began
+
+
+def _told(scene: Scene, process: Process, instant: str | None, outcome: str, message: str = "") -> None:
+    scene.history.record(
+        Told(at=scene.kernel.now, writer=process.name, instant=instant, outcome=outcome, message=message)
+    )
+
+
+def _visitor(scene: Scene, number: int, plan: VisitorPlan) -> Process:
+    process = scene.process(f"visitor{number}", plan.host, plan.mishap)
+    scene.start(process, _visit, scene, process, plan)
+    return process
+
+
+async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
+    for moment in plan.at_s:
+        await trio.sleep_until(moment)
+        try:
+            await _VISITS[plan.what](scene, process)
+        except UnsupportedTable:
+            continue  # there is none yet
+        except TallymarkError as error:
+            scene.note(process, f"gives up: {error!r}")
+
+
+async def _read(scene: Scene, process: Process) -> None:
+    head_before = len(log_entries(scene.objects.data))
+    snapshot = await _table(scene, process).snapshot()
+    files = tuple(file.path for file in snapshot.files)
+    scene.history.record(
+        Read(at=scene.kernel.now, reader=process.name, head_before=head_before, position=snapshot.position, files=files)
+    )
+
+
+async def _roll_back_dead(scene: Scene, process: Process) -> None:
+    await _table(scene, process).rollback()
+
+
+async def _roll_back_one(scene: Scene, process: Process) -> None:
+    """As an operator would who thinks to know better: the newest instant that is open, its writer alive or not."""
+    table = _table(scene, process)
+    instants = [reservation.instant for reservation in await table.open_instants()]
+    if instants:
+        scene.note(process, f"rolls back {instants[-1]} by name")
+        await table.rollback(instants[-1])
+
+
+_VISITS = {"read": _read, "clean": _clean, "roll back the dead": _roll_back_dead, "roll back one": _roll_back_one}
+
+
+def _table(scene: Scene, process: Process) -> Table:
+    port: Port = scene.port(process)
+    return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT)
