@@ -75,7 +75,8 @@ class Scene:
         return next((process for process in self.processes.values() if process.pid == pid), None)
 
     def close(self) -> None:
-        """All has been judged: whatever still runs, sleeps, hangs or is dead comes to its end."""
+        """All has been judged: whatever still runs, sleeps, hangs or is dead comes to its end, unrecorded."""
+        self.history = History()
         self.nursery.cancel_scope.cancel()
         for process in self.processes.values():
             process.close()
