@@ -44,13 +44,16 @@ class Scene:
         self.ports: list[Port] = []
         self._clocks: dict[Process, Clock] = {}
         self._requests = count(1)
+        self._is_closed = False
         self.nursery: trio.Nursery
 
     def process(self, name: str, host: str, mishap: Mishap | None = None, *, clock_s: float = 0.0) -> Process:
         process = Process(name, host=host, pid=1000 + len(self.processes))
         self.processes[name] = process
         self._clocks[process] = Clock(self.kernel, clock_s)
-        if mishap is not None:
+        if self._is_closed:
+            process.close()  # a dead driver that comes to its end may begin what it would have begun
+        elif mishap is not None:
             process.at_step(mishap.at_step, partial(self._befall, process, mishap))
         return process
 
@@ -60,6 +63,8 @@ class Scene:
     def port(self, process: Process, weather: Weather | None = None) -> Port:
         port = Port(self.kernel, self.objects, process, weather or self.weather)
         self.ports.append(port)
+        if self._is_closed:
+            port.close()
         return port
 
     def clock(self, process: Process) -> Clock:
@@ -76,6 +81,7 @@ class Scene:
 
     def close(self) -> None:
         """All has been judged: whatever still runs, sleeps, hangs or is dead comes to its end, unrecorded."""
+        self._is_closed = True
         self.history = History()
         self.nursery.cancel_scope.cancel()
         for process in self.processes.values():
