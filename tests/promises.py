@@ -18,13 +18,10 @@ from tests.table_invariants import (
     LOG,
     Storage,
     decisions,
-    every_committed_file_exists,
     file_path,
     hudi_files,
-    no_bookkeeping_is_left,
     one_decision_an_instant,
     only_committed_files_exist,
-    projection_follows_the_log,
     projection_is_a_prefix_of_the_log,
     timeline_instant,
 )
@@ -137,15 +134,6 @@ def writers_are_told_the_truth(history: History, storage: Storage) -> None:
 def nothing_left(storage: Storage) -> None:
     """Every data file belongs to a committed entry, or is a logged fence."""
     only_committed_files_exist(storage)
-
-
-def at_rest(storage: Storage) -> None:
-    """Nobody writes and nothing is left to do: all that is stored is the table, as every reader knows it."""
-    nothing_left(storage)
-    every_committed_file_exists(storage)
-    no_bookkeeping_is_left(storage)
-    projection_follows_the_log(storage)
-    one_decision_an_instant(storage)
 
 
 def nothing_lost(history: History) -> None:

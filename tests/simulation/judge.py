@@ -3,7 +3,6 @@
 from tests.history import Told
 from tests.promises import (
     all_or_nothing,
-    at_rest,
     bounded,
     durable_first,
     nothing_left,
@@ -11,7 +10,7 @@ from tests.promises import (
     writers_are_told_the_truth,
 )
 from tests.simulation.world import TASKS, Outcome
-from tests.table_invariants import committed_files, data_files, decisions, fences
+from tests.table_invariants import committed_files, data_files, decisions, fences, table_is_at_rest
 
 FAULTS = ("InvalidRequest", "CorruptObject", "UnsupportedTable", "NotAuthenticated")
 """Errors that nobody in a simulation has earned."""
@@ -27,8 +26,8 @@ def judge(outcome: Outcome) -> None:
     writers_are_told_the_truth(history, outcome.swept)
     for storage, check in (
         (outcome.after_the_first_write, nothing_left),
-        (outcome.at_rest, at_rest),
-        (outcome.swept, at_rest),
+        (outcome.at_rest, table_is_at_rest),
+        (outcome.swept, table_is_at_rest),
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
