@@ -9,11 +9,14 @@ disk, HDFS) can rename: a data file grows in a staging directory and is renamed 
 without (object stores) cannot: a data file arrives by one put-if-absent. ``Backend.has_staging`` tells which.
 """
 
+import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from tallymark.backends.errors import InvalidPath
+
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 
 PATH_BYTES_MAX = 1024
 """The longest path, in UTF-8 bytes: the shortest limit among the stores (S3 and GCS keys)."""
@@ -139,7 +142,7 @@ def _broken_rule(path: str) -> str | None:
         return "is absolute"
     if any(segment in ("", ".", "..") for segment in path.split("/")):
         return "has an empty, '.' or '..' segment"
-    if any(ord(character) < 0x20 or ord(character) == 0x7F for character in path):
+    if _CONTROL_CHARACTER.search(path):
         return "has a control character"
     try:
         size = len(path.encode("utf-8"))
