@@ -62,6 +62,8 @@ class WriterPlan:
     """Its block raises before it commits."""
     patience_s: float = math.inf
     """After that the engine gives up on tasks, and the job is rolled back. Tasks go on."""
+    commits_again: bool = False
+    """A commit that failed for want of an answer is called again, with the same reports."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,8 @@ class Plan:
     visitors: tuple[VisitorPlan, ...]
     rescuer_host: str
     """Who puts the table in order at the end."""
+    body_bytes: int = 1 << 20
+    """Entries of the log that are larger are put as bodies of their own."""
 
 
 def draw(seed: int) -> Plan:
@@ -99,6 +103,7 @@ def draw(seed: int) -> Plan:
         writers=writers,
         visitors=visitors,
         rescuer_host=_host(chance),
+        body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
 
 
@@ -131,6 +136,7 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
         mishap=_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
+        commits_again=chance.random() < 0.5,
     )
 
 

@@ -6,7 +6,7 @@ from unittest import mock
 
 from tallymark.engine.files import markers_ahead
 from tallymark.engine.service import server
-from tallymark.engine.timeline import writer_identity
+from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.blocking import wait
 from tests.simulation.network import Listener
@@ -37,6 +37,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),
             (markers_ahead, "wait", wait),
+            (log, "BODY_BYTES", scene.plan.body_bytes),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))
         yield

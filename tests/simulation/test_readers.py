@@ -6,6 +6,7 @@ Storage as it was in the middle of runs is laid out on a disk, half-finished job
 import io
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -39,8 +40,8 @@ def lay_out(storage: Mapping[str, bytes], base: Path) -> None:
 
 
 def rows_of(table: pa.Table) -> list[Row]:
-    flights, months = table.column("flight").to_pylist(), table.column("month").cast(pa.int32()).to_pylist()
-    return sorted(zip(flights, months, strict=True))
+    columns: list[Any] = [table.column("flight").to_pylist(), table.column("month").cast(pa.int32()).to_pylist()]
+    return sorted(zip(*columns, strict=True))
 
 
 def modelled_rows(storage: Mapping[str, bytes], files: frozenset[str] | set[str]) -> list[Row]:

@@ -7,10 +7,11 @@ from functools import partial
 
 import trio
 
-from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import UnsupportedTable
+from tallymark.backends.errors import TallymarkError, Unavailable
+from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
+from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
-from tallymark.engine.writes import Table, open_table
+from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
 from tests.history import History, Read, Told
 from tests.simulation.executor import FLIGHTS, Stage, TasksFailed
 from tests.simulation.plan import AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
@@ -147,7 +148,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
-            result = await job.commit(reports)
+            result = await _commit(job, reports, again=plan.commits_again)
             told(instant, "committed", f"at position {result.position}")
     except TasksFailed:
         told(instant, "TasksFailed")
@@ -156,6 +157,15 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     finally:
         if not process.is_closed:
             outcome.job_s += trio.current_time() - began
+
+
+async def _commit(job: WriteJob, reports: list[TaskReport], *, again: bool) -> WriteResult:
+    try:
+        return await job.commit(reports)
+    except (TryAgain, Unavailable, CommitUnknown):
+        if not again:
+            raise
+        return await job.commit(reports)
 
 
 def _told(scene: Scene, process: Process, instant: str | None, outcome: str, message: str = "") -> None:
