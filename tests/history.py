@@ -88,6 +88,22 @@ class Landed(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Strayed(Event):
+    """A request to storage does not go as it should."""
+
+    by: str
+    verb: str
+    path: str
+    what: str
+    for_s: float | None
+    """How long it takes to land; None: it never does."""
+
+    def __str__(self) -> str:
+        lands = "never lands" if self.for_s is None else f"lands after {self.for_s:.3f} s"
+        return f"{self.by}'s {self.verb} of {self.path}: {self.what}, {lands}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Removed(Event):
     """An object that was there is gone."""
 

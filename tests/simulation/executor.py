@@ -70,7 +70,7 @@ class Stage:
     def _start(self, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
         name = f"{self._driver.name}/task{task}.{number}"
         process = self._scene.process(name, attempt.host, attempt.mishap)
-        process.on_death.append(partial(self._tell, None, task))
+        process.on_death.append(partial(self._tell, None, task, process))
         self._scene.start(process, self._attempt, process, task, number, plan, attempt)
 
     async def _attempt(self, process: Process, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
@@ -82,17 +82,26 @@ class Stage:
                 report = await write(source, plan.months, attempt, task=task, number=number)
             except (TallymarkError, InputFailed) as error:
                 self._scene.note(process, f"fails: {error!r}")
-            self._tell(report, task)
+            self._tell(report, task, process)
+            if report is not None:
+                self._scene.note(process, "succeeds")
+                if attempt.dies_after:
+                    self._scene.kernel.soon(partial(self._scene.kill, process))
             await source.settled()  # the process of an executor outlives its tasks
 
-    def _tell(self, report: TaskReport | None, task: int) -> None:
-        self._scene.kernel.after(REPORT_S, partial(self._hear, report, task))
+    def _tell(self, report: TaskReport | None, task: int, process: Process) -> None:
+        self._scene.kernel.after(REPORT_S, partial(self._hear, report, task, process))
 
-    def _hear(self, report: TaskReport | None, task: int) -> None:
+    def _hear(self, report: TaskReport | None, task: int, process: Process) -> None:
         if report is None:
-            self._failed[task] += 1
+            self._failed[task] += task not in self._winners
+        elif task in self._winners:
+            self._scene.note(self._driver, f"hears of a second success of task {task}")
+        elif process.is_dead:
+            self._scene.note(self._driver, f"hears of the success of {process.name}, which is dead")
+            self._winners[task] = report
         else:
-            self._winners.setdefault(task, report)
+            self._winners[task] = report
         self._news.set()
 
 
@@ -113,6 +122,8 @@ async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *
             attempt=number,
             monotonic=lambda: scene.kernel.now,
         ) as writer:
+            if plan.astray is not None:
+                writer.write(pa.RecordBatch.from_pydict({"flight": [99], "month": [plan.astray]}, schema=FLIGHTS))
             for place, month in enumerate(months):
                 if plan.raises and place * 2 >= len(months):
                     raise InputFailed

@@ -10,7 +10,7 @@ from random import Random
 import anyio
 import trio
 
-from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, Stopped
+from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceUnavailable, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ClientHandshake, Session
 from tallymark.engine.service.conversation import Ask, Conversation
@@ -44,6 +44,8 @@ class Line:
         self._chance: Random = network.kernel.stream(f"line of {process.name}")
         self._conversation = Conversation(self._chance.random)
         self._stream: Stream | None = None
+        self._is_talking = False
+        """The handshake of the stream is over: what comes from its other end are answers."""
         self._asked = trio.Event()
         self._farewell: Stopped | None = None
         self._refused_since: float | None = None
@@ -73,11 +75,13 @@ class Line:
             except Stopped as farewell:
                 self._farewell = farewell
             except (*LOST, ServiceUnavailable) as problem:
+                self._count_lost_answer()
                 self._conversation.lost(repr(problem))
                 self._note_refusal(problem)
                 await self._pause(failures)
                 failures += 1
             finally:
+                self._is_talking = False
                 if self._stream is not None:
                     self._stream.shut()
                     self._stream = None
@@ -109,13 +113,17 @@ class Line:
         return stream, handshake.session, reader, handshake.frame_bytes
 
     async def _talk(self, stream: Stream, session: Session, reader: FrameReader, message_bytes: int) -> None:
+        self._is_talking = True
         while True:
             self._expire()
             now = trio.current_time()
             for request in self._conversation.take_requests(now, message_bytes):
                 await stream.send(encode_frame(session.protect(encode_request(request))))
             for frame in reader.feed(stream.receive_nowait()):
-                self._conversation.receive(_answer(session, frame), trio.current_time())
+                answer = _answer(session, frame)
+                if isinstance(answer, Refusal) and isinstance(answer.error, Overloaded):
+                    self._network.mishaps["refused as overloaded"] += 1
+                self._conversation.receive(answer, trio.current_time())
             await self._something_to_do(stream, now)
 
     async def _something_to_do(self, stream: Stream, now: float) -> None:
@@ -126,6 +134,11 @@ class Line:
 
     def _expire(self) -> None:
         self._conversation.expire(trio.current_time(), lambda: ServiceUnavailable(f"no answer within {self._wait_s} s"))
+
+    def _count_lost_answer(self) -> None:
+        stream = self._stream if self._is_talking else None
+        if stream is not None and stream.peer.lost_frame_count and not self._conversation.is_idle:
+            self._network.mishaps["answer lost, asked again"] += 1
 
     def _note_refusal(self, problem: Exception) -> None:
         now = trio.current_time()

@@ -109,6 +109,7 @@ class Stream:
         self._is_broken = False
         self._is_closed = False
         self._last_arrival = 0.0
+        self.lost_frame_count = 0
         self.changed = trio.Event()
         """Set when there is something to receive, or the connection has ended."""
         process.on_death.append(self._die)
@@ -121,12 +122,15 @@ class Stream:
         if network.is_cut(self.process.host, peer.process.host):
             network.kernel.after(DEAD_AFTER_S, self._reset)
             network.kernel.after(DEAD_AFTER_S, peer._reset)
+            network.mishaps["frame into a half-open connection"] += 1
+            self.lost_frame_count += 1
             return
         if network.weather.reset and network.chance.random() < network.weather.reset:
             network.mishaps["connection reset"] += 1
             network.kernel.after(network.weather.frame_s, self._reset)
             network.kernel.after(network.weather.frame_s, peer._reset)
             if network.chance.random() < 0.5:
+                self.lost_frame_count += 1
                 return  # with the frame, or right after it
         peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.weather.frame_s)
         network.kernel.at(peer._last_arrival, lambda: peer._arrived(data))

@@ -38,6 +38,10 @@ class AttemptPlan:
     mishap: Mishap | None = None
     raises: bool = False
     """Its input fails half way."""
+    dies_after: bool = False
+    """Its process is killed right after its success."""
+    astray: int | None = None
+    """A partition that only this attempt writes to: what it reads depends on when it reads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,8 @@ class WriterPlan:
     mishap: Mishap | None = None
     raises: bool = False
     """Its block raises before it commits."""
+    queue_limit: int = 100_000
+    """Of its service; 1 refuses whoever asks while another marker is on its way."""
     patience_s: float = math.inf
     """After that the engine gives up on tasks, and the job is rolled back. Tasks go on."""
     commits_again: bool = False
@@ -136,6 +142,7 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
         mishap=_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
+        queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,
         commits_again=chance.random() < 0.5,
     )
 
@@ -155,6 +162,8 @@ def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan
         row_s=chance.choice((0.0, 0.01, 0.3)) * (1 if "tasks" not in kinds else chance.choice((0.1, 1, 10, 500))),
         mishap=_mishap(chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150),
         raises="tasks" in kinds and chance.random() < 0.3,
+        dies_after="killed" in kinds and chance.random() < 0.2,
+        astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.3 else None,
     )
 
 

@@ -79,6 +79,12 @@ class Scene:
     def find(self, pid: int) -> Process | None:
         return next((process for process in self.processes.values() if process.pid == pid), None)
 
+    def kill(self, process: Process) -> None:
+        if not process.is_dead:
+            self.mishaps["killed"] += 1
+            self.note(process, "is killed")
+            process.kill()
+
     def close(self) -> None:
         """All has been judged: whatever still runs, sleeps, hangs or is dead comes to its end, unrecorded."""
         self._is_closed = True

@@ -70,6 +70,8 @@ def _smaller_writer(writer: WriterPlan) -> Iterator[WriterPlan]:
         yield replace(writer, mishap=None)
     if writer.clock_s:
         yield replace(writer, clock_s=0.0)
+    if writer.queue_limit == 1:
+        yield replace(writer, queue_limit=100_000)
     for place in range(len(writer.tasks)):
         yield replace(writer, tasks=_without(writer.tasks, place))
     for place, task in enumerate(writer.tasks):
@@ -87,6 +89,10 @@ def _smaller_task(task: TaskPlan) -> Iterator[TaskPlan]:
             yield replace(task, attempts=_with(task.attempts, place, replace(attempt, mishap=None)))
         if attempt.raises:
             yield replace(task, attempts=_with(task.attempts, place, replace(attempt, raises=False)))
+        if attempt.dies_after:
+            yield replace(task, attempts=_with(task.attempts, place, replace(attempt, dies_after=False)))
+        if attempt.astray is not None:
+            yield replace(task, attempts=_with(task.attempts, place, replace(attempt, astray=None)))
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:

@@ -7,6 +7,7 @@ and back in the weather, and cannot be called back once it was sent.
 import io
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, BinaryIO
 
@@ -15,7 +16,7 @@ import trio
 
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
-from tests.history import History, Landed, Removed
+from tests.history import History, Landed, Removed, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
@@ -33,10 +34,11 @@ class Objects:
         self.data: dict[str, bytes] = {}
         self.mishaps: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
+        self.removal_count = 0
         self._modified: dict[str, float] = {}
         self._staging: dict[str, object] = {}
+        self.history = history
         self._kernel = kernel
-        self._history = history
 
     def get(self, path: str) -> bytes:
         try:
@@ -47,7 +49,7 @@ class Objects:
     def put(self, path: str, data: bytes, by: str) -> None:
         self.data[path] = data
         self._modified[path] = EPOCH + self._kernel.now
-        self._history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
+        self.history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
 
     def put_new(self, path: str, data: bytes, by: str) -> None:
         if path in self.data:
@@ -63,7 +65,8 @@ class Objects:
         for path in paths:
             if path in self.data:
                 del self.data[path], self._modified[path]
-                self._history.record(Removed(at=self._kernel.now, path=path, by=by))
+                self.removal_count += 1
+                self.history.record(Removed(at=self._kernel.now, path=path, by=by))
 
     def open_staging(self, directory: str) -> None:
         self._staging.setdefault(directory, object())
@@ -97,6 +100,7 @@ class Port:
         self.has_staging = objects.has_staging
         self.mishap_count = 0
         self._kernel = kernel
+        self._history = objects.history
         self._chance = kernel.stream(f"port of {process.name}")
         self._waiting: dict[int, trio.lowlevel.Task] = {}
         """By the number of the call: a task that gave one up may wait for the next when the answer comes."""
@@ -105,44 +109,53 @@ class Port:
 
     async def get(self, path: str) -> bytes:
         check_path(path)
-        data: bytes = await self._call("get", lambda: self.objects.get(path))
+        data: bytes = await self._call("get", path, lambda: self.objects.get(path))
         return data
 
     async def put(self, path: str, data: bytes) -> None:
         check_path(path)
-        await self._call("put", lambda: self.objects.put(path, data, self.process.name))
+        await self._call("put", path, lambda: self.objects.put(path, data, self.process.name))
 
     async def put_new(self, path: str, data: bytes) -> None:
         check_path(path)
-        await self._call("put", lambda: self.objects.put_new(path, data, self.process.name))
+        if "/MARKERS" in path:
+            self._history.record(Sent(at=self._kernel.now, server=self.process.name, path=path, data=data))
+        await self._call("put", path, lambda: self.objects.put_new(path, data, self.process.name))
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         after = ""
+        removals = self.objects.removal_count
         while True:
             page = await self._page(directory, after)
             for entry in page:
                 yield entry
             if len(page) < self.weather.page_size:
                 return
+            if removals != self.objects.removal_count:
+                self.objects.mishaps["listing in pages beside deletes"] += 1
+                removals = self.objects.removal_count
             after = page[-1].path
 
     async def _page(self, directory: str, after: str) -> Sequence[Entry]:
         size = self.weather.page_size
-        page: Sequence[Entry] = await self._call("list", lambda: self.objects.page(directory, after, size))
+        page: Sequence[Entry] = await self._call("list", directory, lambda: self.objects.page(directory, after, size))
         return page
 
     async def delete(self, paths: Sequence[str]) -> None:
+        """As listings, in several requests: it may fail, or its process may die, half way."""
         paths = [check_path(path) for path in paths]
-        if paths:
-            await self._call("delete", lambda: self.objects.delete(paths, self.process.name))
+        size = self.weather.page_size
+        for start in range(0, len(paths), size):
+            some = paths[start : start + size]
+            await self._call("delete", some[0], partial(self.objects.delete, some, self.process.name))
 
     async def open_staging(self, directory: str) -> None:
         if self.has_staging:
-            await self._call("staging", lambda: self.objects.open_staging(directory))
+            await self._call("staging", directory, lambda: self.objects.open_staging(directory))
 
     async def close_staging(self, directory: str) -> None:
         if self.has_staging:
-            await self._call("staging", lambda: self.objects.close_staging(directory))
+            await self._call("staging", directory, lambda: self.objects.close_staging(directory))
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         return _DataFile(self, check_path(path), staging, self.objects.opening(staging))
@@ -153,7 +166,7 @@ class Port:
         for call in list(self._waiting):
             self._answer(call, outcome.Error(ProcessDied()))
 
-    async def _call(self, verb: str, act: Callable[[], Any]) -> Any:
+    async def _call(self, verb: str, path: str, act: Callable[[], Any]) -> Any:
         """Send ``act`` to storage, and return what it answers there. Whoever stops waiting does not stop the act."""
         if self._is_closed:
             raise ProcessDied
@@ -164,6 +177,10 @@ class Port:
         if drawn.name:
             self.mishap_count += 1
             self.objects.mishaps[drawn.name] += 1
+            by, lands_s = self.process.name, drawn.lands_after_s
+            self._history.record(
+                Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=drawn.name, for_s=lands_s)
+            )
         if drawn.lands_after_s is not None:
             is_told, back_s = drawn.is_told, drawn.answered_after_s
             self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s if is_told else None))
@@ -207,7 +224,8 @@ class _DataFile:
     def publish(self) -> None:
         data, port = self._bytes.getvalue(), self._port
         by = port.process.name
-        block_on(port._call("data", lambda: port.objects.publish(self._path, data, self._staging, self._opening, by)))
+        publish = partial(port.objects.publish, self._path, data, self._staging, self._opening, by)
+        block_on(port._call("data", self._path, publish))
 
     def abandon(self) -> None:
         self._bytes = io.BytesIO()

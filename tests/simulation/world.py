@@ -139,7 +139,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             mode=plan.mode,
             partition_by=["month"],
             partition_overwrite="dynamic" if plan.dynamic else "static",
-            markers=MarkerSettings(kind=plan.kind),
+            markers=MarkerSettings(kind=plan.kind, queue_limit=plan.queue_limit),
             tasks=TASKS,
             service=ServiceSettings(host=process.host),
         ) as job:
@@ -148,6 +148,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
+            scene.note(process, "commits")
             result = await _commit(job, reports, again=plan.commits_again)
             told(instant, "committed", f"at position {result.position}")
     except TasksFailed:
