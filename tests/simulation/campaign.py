@@ -2,6 +2,7 @@
 
 import logging
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -74,8 +75,15 @@ def examine(plan: Plan) -> str | None:
     try:
         judge(run(plan))
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return _told(error)
     return None
+
+
+def _told(error: Exception) -> str:
+    """A broken promise tells its history; a fault that no promise foresees, where it came from."""
+    if isinstance(error, AssertionError):
+        return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}\n" + "".join(traceback.format_exception(error))
 
 
 def _play_chunk(seeds: Sequence[int]) -> tuple[Totals, list[Finding]]:
@@ -88,5 +96,5 @@ def _play_chunk(seeds: Sequence[int]) -> tuple[Totals, list[Finding]]:
             totals.add(outcome)
             judge(outcome)
         except Exception as error:  # a broken promise, or a fault that no promise foresees
-            findings.append(Finding(plan, f"{type(error).__name__}: {error}"))
+            findings.append(Finding(plan, _told(error)))
     return totals, findings

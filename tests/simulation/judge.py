@@ -1,5 +1,7 @@
 """What must hold of a run. The promises themselves are ``tests/promises.py``; here it is said which hold when."""
 
+import math
+
 from tests.history import Told
 from tests.promises import (
     all_or_nothing,
@@ -26,7 +28,7 @@ def judge(outcome: Outcome) -> None:
     writers_are_told_the_truth(history, outcome.swept)
     for storage, check in (
         (outcome.after_the_first_write, nothing_left),
-        (outcome.at_rest, table_is_at_rest),
+        (_without_fresh_orphans(outcome), table_is_at_rest),
         (outcome.swept, table_is_at_rest),
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
@@ -53,8 +55,25 @@ def nobody_fails_without_cause(outcome: Outcome) -> None:
         if event.writer in outcome.undisturbed and not outcome.has_operator:
             assert event.outcome != "RolledBack", event
             assert event.outcome in ("committed", "TasksFailed", "ConflictError"), event
+            assert event.outcome != "TasksFailed" or not _tasks_had_to_succeed(outcome, event.writer), event
     for instant, entry in decisions(outcome.at_rest).items():
         assert entry["kind"] in ("commit", "rollback"), instant
+
+
+def _tasks_had_to_succeed(outcome: Outcome, writer: str) -> bool:
+    """Whether each task had an attempt that nothing could keep from its end."""
+    weather, plan = outcome.plan.weather, outcome.plan.writers[int(writer.removeprefix("writer"))]
+    if weather.reset or weather.unreachable or not weather.is_kind_to_storage:
+        return False
+    if plan.raises or plan.patience_s < math.inf:
+        return False
+    return all(any(not (each.raises or each.mishap) for each in task.attempts) for task in plan.tasks)
+
+
+def _without_fresh_orphans(outcome: Outcome) -> dict[str, bytes]:
+    """Storage without the bodies of entries that never came into the log: they are kept for a day."""
+    left = {path for path in outcome.at_rest if path.startswith(".hoodie/.tallymark/body/")} - outcome.swept.keys()
+    return {path: data for path, data in outcome.at_rest.items() if path not in left}
 
 
 def _patience_s(outcome: Outcome) -> float:
