@@ -8,7 +8,7 @@ import msgpack
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,8 @@ class TaskReport:
     files: tuple[DataFile, ...]
     unused: tuple[str, ...] = ()
     """Paths that were marked ahead of need and never written: nothing will appear there."""
+    direct_markers: int = 0
+    """Markers that the task has put itself: all of a job without a service; otherwise those of an outage."""
     marker_wait_s: float = 0.0
     """Seconds that the task stood still for markers."""
     seconds: float = 0.0
@@ -41,6 +43,7 @@ class TaskReport:
                 "attempt": self.attempt,
                 "files": [[file.partition, file.name, file.rows, file.bytes] for file in self.files],
                 "unused": list(self.unused),
+                "direct_markers": self.direct_markers,
                 "marker_wait_s": self.marker_wait_s,
                 "seconds": self.seconds,
             }

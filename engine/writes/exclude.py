@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.concurrently import concurrently
-from tallymark.engine.settings import CommitSettings, MarkerKind
+from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
 
@@ -28,14 +28,14 @@ class Excluder:
     schema: pa.Schema
     settings: CommitSettings
 
-    async def close(self, marker_kind: MarkerKind) -> None:
+    async def close(self) -> None:
         """To be called before the markers are read: what is published until then is marked by then.
 
         On return nothing more can be published out of the staging directory, and a direct marker put from now on is
-        refused by its own author, who looks for the seal.
+        refused by its own author, who looks for the seal. Where there is a service, too, tasks may put some: whoever
+        cannot reach it tells nobody.
         """
-        if marker_kind == "direct":
-            await self.backend.put(seal_path(self.instant), b"")
+        await self.backend.put(seal_path(self.instant), b"")
         await self.backend.close_staging(self.staging)
 
     async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:

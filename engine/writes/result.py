@@ -2,8 +2,9 @@
 
 import html
 from dataclasses import asdict, dataclass
+from typing import Literal
 
-from tallymark.engine.settings import MarkerKind
+MarkerMode = Literal["batched", "direct", "mixed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +23,16 @@ class WriteResult:
     """Files of earlier writes that this one replaced."""
     fences: int
     """Names of lost task attempts that are occupied by empty files for a while; 0 on local disk and HDFS."""
-    marker_mode: MarkerKind
-    """How markers were kept in effect."""
+    marker_mode: MarkerMode
+    """How markers were kept in effect: ``batched`` by the service; ``direct``, an object each, by the tasks; ``mixed``
+    where some tasks could not reach the service, for a while at least."""
     markers: int
+    direct_markers: int
+    """Those of them that tasks have put themselves."""
     marker_objects: int
-    """Objects that held the markers."""
+    """Objects that held the markers at the commit."""
     puts: int
-    """Puts that the markers cost, repeats included."""
+    """Puts that the markers cost, the service's repeats included."""
     seconds: float
     """From the moment that tasks could begin to the visibility to all readers of the table format."""
     pending: str | None = None

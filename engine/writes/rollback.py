@@ -48,7 +48,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
         schema=properties.schema,
         settings=handle.commit_settings,
     )
-    await excluder.close(reservation.marker_kind)
+    await excluder.close()
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
     await drop_bookkeeping(handle, instant)

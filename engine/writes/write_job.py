@@ -12,7 +12,6 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
-from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
 from tallymark.engine.timeline.history import History
@@ -23,6 +22,7 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.project import project
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
@@ -110,33 +110,48 @@ class WriteJob:
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         marked = await self._seal()
-        await self._check_marked(added, marked)
+        self._tell_of_fallback(marked, winners)
+        await self._check_marked(added, marked.paths)
         unused = {path for report in winners for path in report.unused}
-        entry = await self._prepared(added, marked - unused)
+        entry = await self._prepared(added, marked.paths - unused)
         position = await self._handle.log.win(
             entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
         )
         self._is_decided = True
         logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
         pending = await self._project(position)
-        return self._result(entry, position, len(marked), pending)
+        return self._result(entry, position, marked, pending)
 
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
         self._has_ended = True
         self._directory.seal()
         await self._lease.give_up()
-        await self._directory.queue.drained()  # a segment that lands after the others were deleted would stay
+        await self._directory.drained()  # a segment that lands after the others were deleted would stay
         if self._is_decided:
             await finish(self._handle, self._properties, self.instant)
         else:
             await roll_back(self._handle, self._properties, self._reservation)
 
-    async def _seal(self) -> frozenset[str]:
-        """No more acks from now on; returns every path that was marked."""
+    async def _seal(self) -> Marked:
+        """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
         self._directory.seal()
-        await self._excluder().close(self._reservation.marker_kind)
-        return frozenset(name.path for name in await self._directory.names())
+        await self._excluder().close()
+        direct = await directly_marked(self._handle.backend, self.instant)
+        if self._reservation.marker_kind == "direct":
+            return Marked(batched=frozenset(), direct=direct)
+        acked = {name.path for name in await self._directory.names()}
+        return Marked(batched=frozenset(acked - direct), direct=direct)
+
+    def _tell_of_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
+        if self._reservation.marker_kind == "batched" and marked.direct:
+            logger.warning(
+                "markers.fallback instant=%s direct=%d markers=%d tasks=%d: some tasks could not reach the service",
+                self.instant,
+                len(marked.direct),
+                len(marked.paths),
+                sum(report.direct_markers > 0 for report in winners),
+            )
 
     async def _check_marked(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
         stray = next((file.path for file in added if file.path not in marked), None)
@@ -196,9 +211,8 @@ class WriteJob:
             return None
         return Scope(partitions=frozenset(file.partition for file in added)) if self._is_dynamic else Scope(is_all=True)
 
-    def _result(self, entry: LogEntry, position: int, markers: int, pending: str | None) -> WriteResult:
+    def _result(self, entry: LogEntry, position: int, marked: Marked, pending: str | None) -> WriteResult:
         counts = self._directory.counts
-        kind: MarkerKind = self._reservation.marker_kind
         return WriteResult(
             instant=self.instant,
             position=position,
@@ -208,10 +222,11 @@ class WriteJob:
             partitions=len({file.partition for file in entry.added}),
             removed_files=len(entry.removed),
             fences=len(entry.fenced),
-            marker_mode=kind,
-            markers=markers,
-            marker_objects=markers if kind == "direct" else counts.batches_flushed,
-            puts=markers if kind == "direct" else counts.puts,
+            marker_mode=marked.mode(self._reservation.marker_kind),
+            markers=len(marked.paths),
+            direct_markers=len(marked.direct),
+            marker_objects=self._directory.segment_count + len(marked.direct),
+            puts=counts.puts + len(marked.direct),
             seconds=anyio.current_time() - self._begun,
             pending=pending,
         )

@@ -17,6 +17,7 @@ reports = st.builds(
     attempt=counts,
     files=st.lists(st.builds(DataFile, texts, texts, counts, counts)).map(tuple),
     unused=st.lists(texts).map(tuple),
+    direct_markers=counts,
     marker_wait_s=seconds,
     seconds=seconds,
 )
@@ -36,7 +37,7 @@ def test_a_report_counts_the_rows_of_its_files(report):
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"\xc1", b"\x01", msgpack.packb({"format": 2}), msgpack.packb({"format": 1, "files": [], "unused": []})],
+    [b"", b"\xc1", b"\x01", msgpack.packb({"format": 1}), msgpack.packb({"format": 2, "files": [], "unused": []})],
 )
 def test_bytes_of_something_else_are_refused(data):
     with pytest.raises(InvalidRequest, match="no task report of this release"):

@@ -119,12 +119,17 @@ def name_of(job: WriteJob, *, task: int = 0, attempt: int = 0) -> str:
 
 async def mark(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
     """Get the markers as a task of this job would."""
-    ticket = job.ticket
-    if ticket.marker_kind == "direct":
-        is_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
-        await create_direct(backend, ticket.instant, list(paths), is_open)
+    if job.ticket.marker_kind == "direct":
+        await mark_directly(job, backend, paths)
     else:
         await job._directory.create(*paths)
+
+
+async def mark_directly(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
+    """Put the markers as a task of this job would that has no service, or none within reach."""
+    ticket = job.ticket
+    is_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
+    await create_direct(backend, ticket.instant, list(paths), is_open)
 
 
 def parquet(rows: pa.Table) -> bytes:

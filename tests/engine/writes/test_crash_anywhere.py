@@ -10,8 +10,22 @@ import trio
 import trio.testing
 
 from tallymark.backends import Backend
+from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tests.engine.writes.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
+from tallymark.engine.writes import WriteJob
+from tests.engine.writes.scene import (
+    FAMILIES,
+    Store,
+    begin,
+    committed,
+    flights,
+    mark,
+    mark_directly,
+    name_of,
+    publish,
+    table,
+    write_rows,
+)
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.table_invariants import (
     decisions,
@@ -32,6 +46,29 @@ async def overwrite_partitions(backend: Backend, markers: MarkerSettings) -> Non
 
 async def overwrite_all(backend: Backend, markers: MarkerSettings) -> None:
     await _write(backend, markers, "overwrite")
+
+
+async def append_with_fallback(backend: Backend, markers: MarkerSettings) -> None:
+    """Some of its tasks cannot reach the service: a loser that published, one that did not, and a winner."""
+    async with begin(backend, markers=markers) as job:
+        reached = await write_rows(job, backend, {2: 1}, task=2)
+        await _publish_directly(job, backend, task=1, attempt=0)
+        await mark_directly(job, backend, [f"month=9/{name_of(job, task=1, attempt=2)}"])
+        await job.commit([await _publish_directly(job, backend, task=1, attempt=1), reached])
+
+
+async def roll_back_with_fallback(backend: Backend, markers: MarkerSettings) -> None:
+    async with begin(backend, markers=markers) as job:
+        await write_rows(job, backend)
+        await _publish_directly(job, backend, task=1, attempt=0)
+        await mark_directly(job, backend, [f"month=9/{name_of(job, task=1, attempt=2)}"])
+
+
+async def _publish_directly(job: WriteJob, backend: Backend, *, task: int, attempt: int) -> TaskReport:
+    path = f"month=1/{name_of(job, task=task, attempt=attempt)}"
+    await mark_directly(job, backend, [path])
+    file = publish(job.ticket, backend, path, flights({1: 2}))
+    return TaskReport(instant=job.instant, task=task, attempt=attempt, files=(file,), direct_markers=1)
 
 
 async def roll_back(backend: Backend, markers: MarkerSettings) -> None:
@@ -113,6 +150,8 @@ def check_rescued(store: Store) -> None:
         (overwrite_all, "direct"),
         (roll_back, "batched"),
         (roll_back, "direct"),
+        (append_with_fallback, "batched"),
+        (roll_back_with_fallback, "batched"),
     ],
 )
 def test_wherever_a_writer_dies_the_next_write_leaves_exactly_what_was_committed(writer, kind, has_staging):

@@ -1,0 +1,45 @@
+"""What the tasks of an instant have marked: with its service, and directly."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tallymark.backends.contract import Backend
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.markers.name import INFIX, MarkerName
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.settings import MarkerKind
+from tallymark.engine.writes.result import MarkerMode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """Paths of data files."""
+
+    batched: frozenset[str]
+    """Marked by the service and not directly."""
+    direct: frozenset[str]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        return self.batched | self.direct
+
+    def mode(self, kind: MarkerKind) -> MarkerMode:
+        """How markers were kept in effect, by a job that was to keep them as ``kind``."""
+        if self.batched and self.direct:
+            return "mixed"
+        return "direct" if self.direct else kind
+
+
+async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:
+    """Every path whose marker its author has put itself and may go by. To be called after the seal was put.
+
+    One listing is enough, however many pages it has: such a marker was put before the seal, and nobody deletes it.
+    """
+    folder = marker_folder(instant)
+    paths = set()
+    async for entry in backend.list(folder):
+        name = entry.path.removeprefix(f"{folder}/")
+        with suppress(CorruptObject):  # no marker of ours
+            if INFIX in name:
+                paths.add(MarkerName.parse(name).path)
+    return frozenset(paths)
