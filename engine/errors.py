@@ -5,6 +5,7 @@ TallymarkError
 │   ├── FlushFailed             a marker's segment could not be made durable
 │   ├── Overloaded              a limit is reached; retry_after_s says when to come back
 │   ├── ServiceUnavailable      the driver's service did not answer in time
+│   │   └── ServiceOverloaded       it did, and had no room in all that time
 │   └── ConflictError           another write won; read the table again and write again
 ├── Stopped                 stop: this writer, task or engine is over
 │   ├── Closed                  the engine was closed while the request waited
@@ -41,6 +42,10 @@ class Overloaded(TryAgain):
 
 class ServiceUnavailable(TryAgain):
     """The service could not be reached, or did not answer within the bound."""
+
+
+class ServiceOverloaded(ServiceUnavailable):
+    """The service was reached, and answered for all of the bound that it has no room: storage does not keep up."""
 
 
 class ConflictError(TryAgain):

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import InvalidRequest, Overloaded
+from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceOverloaded
 from tallymark.engine.service.wire import Ack, Answer, CreateMarkers, Refusal, split_paths
 
 _OVERLOAD_PAUSE_S_MIN = 0.01
@@ -24,6 +24,8 @@ class Ask:
     deadline: float
     future: Future[None] = field(default_factory=Future)
     unanswered_parts: int = 1
+    was_put_off: bool = False
+    """The last word from the service was that it has no room for now."""
 
     def __post_init__(self) -> None:
         self.future.set_running_or_notify_cancel()  # a marker that is asked for cannot be un-asked
@@ -83,6 +85,7 @@ class Conversation:
                 self._settle_part(part.ask)
             case Refusal(error=Overloaded() as error):
                 self._problem = f"the service is overloaded: {error}"
+                part.ask.was_put_off = True
                 pause_s = max(error.retry_after_s, _OVERLOAD_PAUSE_S_MIN) * (0.5 + self._jitter())
                 self._unsent.append(_Part(part.ask, part.paths, now + pause_s))
             case Refusal(error=error):
@@ -91,13 +94,16 @@ class Conversation:
     def lost(self, problem: str) -> None:
         """The connection is gone: what was sent and not answered is to be sent again."""
         self._problem = problem
+        for ask in self._asks:
+            ask.was_put_off = False
         self._unsent[:0] = [part for part in self._sent.values() if part.ask in self._asks]
         self._sent.clear()
 
     def expire(self, now: float, make_error: Callable[[], TallymarkError]) -> None:
-        """Fail the asks whose deadline has come."""
+        """Fail the asks whose deadline has come; those that were put off to the end as ServiceOverloaded."""
         while self._asks and (ask := next(iter(self._asks))).deadline <= now:
-            self._fail(ask, make_error())
+            error = make_error()
+            self._fail(ask, ServiceOverloaded(str(error)) if ask.was_put_off else error)
 
     def fail_all(self, error: TallymarkError) -> None:
         for ask in list(self._asks):

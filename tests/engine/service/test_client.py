@@ -11,7 +11,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tallymark.engine.errors import Closed, InvalidRequest, NotAuthenticated, Overloaded, Sealed, ServiceUnavailable
+from tallymark.engine.errors import (
+    Closed,
+    InvalidRequest,
+    NotAuthenticated,
+    Overloaded,
+    Sealed,
+    ServiceOverloaded,
+    ServiceUnavailable,
+)
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import MarkerClient, client_for
@@ -130,14 +138,14 @@ async def test_overloaded_is_asked_again_until_there_is_room() -> None:
 
 
 @on_both_loops
-async def test_a_service_that_stays_overloaded_is_unavailable_in_the_end() -> None:
+async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_there() -> None:
     async def create(instant: str, paths: Sequence[str], io: str) -> None:
         raise Overloaded("queue is full", retry_after_s=0.01)
 
     async with serving(create) as server:
         with MarkerClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
             error = await settled(client.ask(["a"]))
-    assert isinstance(error, ServiceUnavailable)
+    assert isinstance(error, ServiceOverloaded)
     assert "queue is full" in str(error)
 
 

@@ -2,7 +2,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded, ServiceUnavailable
+from tallymark.engine.errors import (
+    Closed,
+    FlushFailed,
+    InvalidRequest,
+    Overloaded,
+    ServiceOverloaded,
+    ServiceUnavailable,
+)
 from tallymark.engine.service.conversation import Ask, Conversation
 from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
 
@@ -84,6 +91,19 @@ def test_overloaded_is_asked_again_after_its_pause() -> None:
     assert talk.take_requests(11.9, SIZE) == []
     assert talk.take_requests(12.0, SIZE) == [CreateMarkers(2, ("a",), "CREATE")]
     assert "queue is full" in talk.problem
+
+
+def test_an_ask_that_is_put_off_to_the_end_fails_as_such_unless_the_service_has_gone_since() -> None:
+    for is_lost in (False, True):
+        put_off = ask("a", deadline=20.0)
+        talk = conversation(put_off)
+        talk.take_requests(0.0, SIZE)
+        talk.receive(Refusal(1, Overloaded("full", retry_after_s=100.0)), 10.0)
+        if is_lost:
+            talk.lost("reset")
+        talk.expire(20.0, lambda: ServiceUnavailable("late"))
+        assert isinstance(put_off.future.exception(0), ServiceOverloaded) is not is_lost
+        assert str(put_off.future.exception(0)) == "late"
 
 
 def test_overloaded_without_a_pause_does_not_spin() -> None:
