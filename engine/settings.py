@@ -89,6 +89,19 @@ class TaskSettings:
     """Parquet codec: zstd files are a third smaller than snappy's for a few percent of CPU."""
     marker_wait_s: float = 60.0
     """How long a task waits for a marker's ack, reconnecting as needed, before it fails."""
+    fallback: bool = True
+    """Whether a task that cannot reach the service puts its markers itself, one object each. They obey the same rules
+    and cost a put each. Without it such a task fails after ``marker_wait_s``."""
+    service_wait_s: float = 20.0
+    """How long a task waits for the service before it falls back; half of ``marker_wait_s`` if that is less, so that
+    there is time left for its own put. Three attempts to connect of five seconds each, and a slow store's put."""
+    service_pause_s: float = 30.0
+    """While the service is out of reach, how often a process tries it again. No task waits for that."""
+
+    @property
+    def service_patience_s(self) -> float:
+        """What ``service_wait_s`` comes to."""
+        return min(self.service_wait_s, self.marker_wait_s / 2)
 
     def __post_init__(self) -> None:
         _check_at_least(1, "max_file_bytes", self.max_file_bytes)
@@ -102,6 +115,9 @@ class TaskSettings:
             "is one of zstd, snappy, lz4, gzip, none",
         )
         _check_above_zero("marker_wait_s", self.marker_wait_s)
+        _check(isinstance(self.fallback, bool), "fallback", self.fallback, "is True or False")
+        _check_above_zero("service_wait_s", self.service_wait_s)
+        _check_not_negative("service_pause_s", self.service_pause_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from typing import Self
 
 import anyio
@@ -19,12 +20,13 @@ from tallymark.backends import Backend, open_backend
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.conform import conform
 from tallymark.engine.files.file_name import new_file_name
-from tallymark.engine.files.marker_source import MarkerSource, marker_source
+from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.markers_ahead import MarkersAhead
 from tallymark.engine.files.open_file import OpenFile
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
+from tallymark.engine.files.task_markers import task_markers
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 
@@ -51,7 +53,8 @@ def write_task(
     Raises:
         InvalidRequest: the rows do not fit the ticket's schema, or a partition value fits no path.
         Sealed: the job was committed or rolled back meanwhile.
-        ServiceUnavailable: no marker within ``marker_wait_s``.
+        ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
+        FlushFailed: storage does not take its markers.
         Unavailable: storage did not answer.
             After any error nothing of this attempt counts; the job removes what it had published. Try anew.
     """
@@ -59,12 +62,12 @@ def write_task(
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     backend = backend if backend is not None else _shared_backend(ticket.url)
     with (
-        marker_source(ticket, backend) as markers,
-        TaskWriter(ticket, backend, markers, task=task, attempt=attempt, stage=stage) as writer,
+        task_markers(ticket, backend) as markers,
+        TaskWriter(ticket, backend, markers.source, task=task, attempt=attempt, stage=stage) as writer,
     ):
         for batch in batches:
             writer.write(batch)
-        return writer.finish()
+        return replace(writer.finish(), direct_markers=markers.direct.count)
 
 
 def _check_caller(**numbers: int) -> None:

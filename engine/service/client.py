@@ -13,6 +13,7 @@ from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.conversation import Ask
 from tallymark.engine.service.line import DIAL_TIMEOUT_S, Line
+from tallymark.engine.service.outage import Outage
 
 _CLOSED_CLIENTS_MAX = 64
 _GRACE_S = 2 * DIAL_TIMEOUT_S
@@ -38,6 +39,8 @@ class MarkerClient:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._line: Line | None = None
+        self.outage = Outage()
+        """For those who can do without the service while it is out of reach."""
 
     def ask(self, paths: Sequence[str], io: str = "CREATE") -> Future[None]:
         """Ask for a marker of each data file; returns at once, from any thread.
@@ -46,6 +49,7 @@ class MarkerClient:
         files may be written, and its error is one of
 
             ServiceUnavailable   no answer in time: the message names the address and what to check
+            ServiceOverloaded    the service was there, and had no room for them in all that time
             InvalidRequest       a path is refused
             NotAuthenticated     the key, or the release, is not the driver's
             FlushFailed          storage did not take the markers; ask again

@@ -30,6 +30,9 @@ CASES: list[tuple[type, str, list[object]]] = [
     (TaskSettings, "open_file_count", [0]),
     (TaskSettings, "compression", ["", "brotli", None]),
     (TaskSettings, "marker_wait_s", [0]),
+    (TaskSettings, "fallback", [None, 1, "no"]),
+    (TaskSettings, "service_wait_s", [0, -1, "20"]),
+    (TaskSettings, "service_pause_s", [-1, "30"]),
     (ServiceSettings, "host", ["", None, 5]),
     (ServiceSettings, "port", [-1, 65536, "8080", 1.5]),
     (ServiceSettings, "connection_count", [0]),
@@ -78,4 +81,11 @@ def test_the_edges_of_what_is_allowed():
     assert MarkerSettings(interval_s=0, worker_count=1, queue_limit=1, kind="direct").interval_s == 0
     assert LeaseSettings(beat_interval_s=1, expiry_s=4).expiry_s == 4
     assert ServiceSettings(port=65535, frame_bytes=1024, handshake_bytes=256).port == 65535
+    assert TaskSettings(service_pause_s=0, fallback=False).service_pause_s == 0
     assert CommitSettings(retry_pause_s=0, zombie_after_s=0).zombie_after_s == 0
+
+
+def test_at_least_half_of_the_patience_for_a_marker_is_left_for_the_tasks_own_put():
+    assert TaskSettings().service_patience_s == 20
+    assert TaskSettings(marker_wait_s=5).service_patience_s == 2.5
+    assert TaskSettings(service_wait_s=1).service_patience_s == 1

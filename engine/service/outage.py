@@ -1,0 +1,41 @@
+"""Whether a job's service is out of reach, as far as this process knows. Sync; time is passed in, in seconds."""
+
+import threading
+
+
+class Outage:
+    """Begins when the service was waited for in vain, and ends when it has answered.
+
+    One for all tasks of a job in one process, told and asked from any thread: what one task has waited for, the others
+    need not wait for again. While it lasts one ask in every ``pause_s`` tries the service all the same.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._next_try_at: float | None = None
+
+    @property
+    def is_on(self) -> bool:
+        return self._next_try_at is not None
+
+    def begin(self, now: float, *, pause_s: float) -> bool:
+        """The service was waited for in vain. True if that is news."""
+        with self._lock:
+            is_news = self._next_try_at is None
+            self._next_try_at = now + pause_s
+            return is_news
+
+    def end(self) -> bool:
+        """The service has answered. True if that is news."""
+        with self._lock:
+            is_news = self._next_try_at is not None
+            self._next_try_at = None
+            return is_news
+
+    def is_try_due(self, now: float, *, pause_s: float) -> bool:
+        """True for one caller in every ``pause_s`` of an outage."""
+        with self._lock:
+            if self._next_try_at is None or now < self._next_try_at:
+                return False
+            self._next_try_at = now + pause_s
+            return True
