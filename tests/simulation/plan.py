@@ -105,15 +105,15 @@ def draw(seed: int) -> Plan:
     return Plan(
         seed=seed,
         has_staging=chance.random() < 0.4,
-        weather=_weather(chance, kinds),
+        weather=draw_weather(chance, kinds),
         writers=writers,
         visitors=visitors,
-        rescuer_host=_host(chance),
+        rescuer_host=draw_host(chance),
         body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
 
 
-def _weather(chance: random.Random, kinds: set[str]) -> Weather:
+def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
     weather: dict[str, float] = {}
     if "storage" in kinds:
         for name in chance.sample(("lost_request", "lost_answer", "late", "throttled", "tail"), chance.choice((1, 2))):
@@ -132,14 +132,14 @@ def _weather(chance: random.Random, kinds: set[str]) -> Weather:
 
 def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
     return WriterPlan(
-        host=_host(chance),
+        host=draw_host(chance),
         start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0)),
         clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
         mode=chance.choice(("append", "overwrite")),
         dynamic=chance.random() < 0.5,
         kind=chance.choice(("batched", "batched", "direct")),
         tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 1, 2)))),
-        mishap=_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
+        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
         queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,
@@ -157,10 +157,10 @@ def _task(chance: random.Random, kinds: set[str]) -> TaskPlan:
 
 def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan:
     return AttemptPlan(
-        host=_host(chance),
+        host=draw_host(chance),
         start_s=number * chance.choice((0.0, 0.05, 1.0)),
         row_s=chance.choice((0.0, 0.01, 0.3)) * (1 if "tasks" not in kinds else chance.choice((0.1, 1, 10, 500))),
-        mishap=_mishap(chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150),
+        mishap=draw_mishap(chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150),
         raises="tasks" in kinds and chance.random() < 0.3,
         dies_after="killed" in kinds and chance.random() < 0.2,
         astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.3 else None,
@@ -169,14 +169,14 @@ def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan
 
 def _visitor(chance: random.Random, kinds: set[str]) -> VisitorPlan:
     return VisitorPlan(
-        host=_host(chance),
+        host=draw_host(chance),
         what=chance.choice(("read", "read", "clean", "roll back the dead", "roll back one")),
         at_s=tuple(sorted(chance.choice((0.1, 1.0, 10.0, 150.0, 300.0)) * chance.random() for _ in range(3))),
-        mishap=_mishap(chance, kinds, probability=0.3, steps=800),
+        mishap=draw_mishap(chance, kinds, probability=0.3, steps=800),
     )
 
 
-def _mishap(chance: random.Random, kinds: set[str], *, probability: float, steps: int) -> Mishap | None:
+def draw_mishap(chance: random.Random, kinds: set[str], *, probability: float, steps: int) -> Mishap | None:
     possible = sorted(kinds & {"killed", "stopped", "cancelled", "clock"})
     if not possible or chance.random() >= probability:
         return None
@@ -192,5 +192,5 @@ def _mishap(chance: random.Random, kinds: set[str], *, probability: float, steps
             return Mishap(what="clock jumps", at_step=at_step, for_s=chance.choice((-3600.0, -0.001, 7.0)))
 
 
-def _host(chance: random.Random) -> str:
+def draw_host(chance: random.Random) -> str:
     return chance.choice(("alpha", "alpha", "beta", "gamma"))
