@@ -54,7 +54,11 @@ class Scene:
         if self._is_closed:
             process.close()  # a dead driver that comes to its end may begin what it would have begun
         elif mishap is not None:
-            process.at_step(mishap.at_step, partial(self._befall, process, mishap))
+            befall = partial(self._befall, process, mishap)
+            if mishap.after is None:
+                process.at_step(mishap.at_step, befall)
+            else:
+                process.after_request(*mishap.after, befall, steps=mishap.at_step)
         return process
 
     def start(self, process: Process, main: Callable[..., Any], *arguments: object) -> None:
@@ -75,6 +79,12 @@ class Scene:
 
     def note(self, process: Process, what: str) -> None:
         self.history.record(Befell(at=self.kernel.now, process=process.name, what=what))
+
+    def lease_left_s(self, expiry_s: float) -> float:
+        """How long until nobody can be taken for alive who does not beat again."""
+        beats = self.objects.page(".hoodie/.tallymark/beat", "", 1000)
+        newest = max((entry.modified for entry in beats), default=0.0)
+        return newest + expiry_s + 1.0 - self.objects.now
 
     def find(self, pid: int) -> Process | None:
         return next((process for process in self.processes.values() if process.pid == pid), None)

@@ -16,11 +16,12 @@ import trio
 
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
+from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.history import History, Landed, Removed, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
-from tests.simulation.weather import Weather, fate
+from tests.simulation.weather import Fate, Weather, fate, fate_in_outage
 
 EPOCH = 1_000_000.0
 """The store's clock when a run begins."""
@@ -35,10 +36,16 @@ class Objects:
         self.mishaps: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self.removal_count = 0
+        self.outage_until = 0.0
         self._modified: dict[str, float] = {}
         self._staging: dict[str, object] = {}
         self.history = history
         self._kernel = kernel
+
+    @property
+    def now(self) -> float:
+        """The store's own clock."""
+        return EPOCH + self._kernel.now
 
     def get(self, path: str) -> bytes:
         try:
@@ -48,7 +55,7 @@ class Objects:
 
     def put(self, path: str, data: bytes, by: str) -> None:
         self.data[path] = data
-        self._modified[path] = EPOCH + self._kernel.now
+        self._modified[path] = self.now
         self.history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
 
     def put_new(self, path: str, data: bytes, by: str) -> None:
@@ -123,6 +130,8 @@ class Port:
         await self._call("put", path, lambda: self.objects.put_new(path, data, self.process.name))
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
+        if not directory and f"{LOG_FOLDER}/{1:020d}" in self.objects.data:
+            self.objects.mishaps["table listed for an instant"] += 1
         after = ""
         removals = self.objects.removal_count
         while True:
@@ -147,7 +156,11 @@ class Port:
         size = self.weather.page_size
         for start in range(0, len(paths), size):
             some = paths[start : start + size]
-            await self._call("delete", some[0], partial(self.objects.delete, some, self.process.name))
+            try:
+                await self._call("delete", some[0], partial(self.objects.delete, some, self.process.name))
+            except Unavailable:
+                self.objects.mishaps["delete failed half way"] += start > 0
+                raise
 
     async def open_staging(self, directory: str) -> None:
         if self.has_staging:
@@ -170,9 +183,10 @@ class Port:
         """Send ``act`` to storage, and return what it answers there. Whoever stops waiting does not stop the act."""
         if self._is_closed:
             raise ProcessDied
+        self.process.requests(verb, path)
         call = next(self._calls)
         self._waiting[call] = trio.lowlevel.current_task()
-        drawn = fate(self.weather, self._chance)
+        drawn = self._fate(verb, path)
         self.objects.requests[verb] += 1
         if drawn.name:
             self.mishap_count += 1
@@ -188,6 +202,18 @@ class Port:
             lost = outcome.Error(Unavailable(drawn.name))
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
+
+    def _fate(self, verb: str, path: str) -> Fate:
+        weather, objects, now = self.weather, self.objects, self._kernel.now
+        if weather.outage is None:
+            return fate(weather, self._chance)
+        if now < objects.outage_until:
+            return fate_in_outage(weather, self._chance)
+        if not objects.outage_until and verb == weather.outage[0] and weather.outage[1] in path:
+            objects.outage_until = now + weather.outage_s
+            if self._chance.random() < 0.5:
+                return fate_in_outage(weather, self._chance)
+        return fate(weather, self._chance)
 
     def _land(self, call: int, act: Callable[[], Any], back_s: float | None) -> None:
         try:

@@ -86,8 +86,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
 
 async def _put_in_order(scene: Scene, outcome: Outcome, crowd: Iterable[Process]) -> None:
     """The first write that may roll back what dead writers left; then peace, and a day later the last sweep."""
-    if any(process.host != scene.plan.rescuer_host for process in crowd):
-        await trio.sleep(LEASE.expiry_s + 1)
+    while any(process.host != scene.plan.rescuer_host for process in crowd) and scene.lease_left_s(LEASE.expiry_s) > 0:
+        await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a beat that lands late is one
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
     outcome.after_the_first_write = dict(scene.objects.data)
     await trio.sleep(SETTLED_S)
@@ -184,6 +184,7 @@ def _visitor(scene: Scene, number: int, plan: VisitorPlan) -> Process:
 async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
     for moment in plan.at_s:
         await trio.sleep_until(moment)
+        scene.note(process, f"does its round: {plan.what}")
         try:
             await _VISITS[plan.what](scene, process)
         except UnsupportedTable:
