@@ -42,6 +42,8 @@ class Scene:
         self.processes: dict[str, Process] = {}
         self.mishaps: Counter[str] = Counter()
         self.ports: list[Port] = []
+        self.is_at_peace = False
+        """Nothing befalls anybody any more."""
         self._clocks: dict[Process, Clock] = {}
         self._requests = count(1)
         self._is_closed = False
@@ -106,7 +108,7 @@ class Scene:
             port.close()
 
     def _befall(self, process: Process, mishap: Mishap) -> None:
-        if process.is_dead:
+        if process.is_dead or self.is_at_peace:
             return
         self.mishaps[mishap.what] += 1
         self.note(process, f"is {mishap.what}" if mishap.what != "clock jumps" else "'s clock jumps")
