@@ -2,6 +2,7 @@
 
 The way of a request: ``directory.create`` -> ``queue`` -> ``pace`` -> ``batch`` -> ``group_commit`` -> ``flush`` of a
 ``segment`` -> ``directory.complete`` -> answer. ``loading`` reads what is there; ``direct`` needs no engine at all.
+Beside it: ``hedge`` sends a late put once more, ``merge`` makes few segments of many as ``merge_plan`` says.
 """
 
 from tallymark.engine.markers.directory import MarkerAnswer, MarkerDirectory

@@ -6,6 +6,7 @@ from tallymark.backends.contract import Backend
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
+from tallymark.engine.markers.hedge import Hedge
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
@@ -13,7 +14,12 @@ from tallymark.engine.settings import MarkerSettings
 
 
 async def put_direct(
-    backend: Backend, folder: str, names: Sequence[MarkerName], settings: MarkerSettings, counts: MarkerCounts
+    backend: Backend,
+    folder: str,
+    names: Sequence[MarkerName],
+    settings: MarkerSettings,
+    counts: MarkerCounts,
+    hedge: Hedge | None = None,
 ) -> None:
     """Return once each name is an object that survives a crash.
 
@@ -22,7 +28,7 @@ async def put_direct(
     """
 
     async def put(name: MarkerName) -> None:
-        await flush(backend, f"{folder}/{name}", b"", settings, counts)
+        await flush(backend, f"{folder}/{name}", b"", settings, counts, hedge)
 
     await concurrently(put, names, limit=settings.worker_count)
 

@@ -18,7 +18,9 @@ from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.direct import put_direct
 from tallymark.engine.markers.flush import flush, until_answered
+from tallymark.engine.markers.hedge import Hedge
 from tallymark.engine.markers.loading import LoadedMarkers, load_markers
+from tallymark.engine.markers.merge import SegmentMerge
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.numbers import SegmentNumbers
 from tallymark.engine.markers.pace import Pace
@@ -62,6 +64,8 @@ class MarkerDirectory:
         self.queue = MarkerQueue(settings.queue_limit)
         self.pace = Pace(settings.interval_s)
         self.counts = MarkerCounts()
+        self.hedge = Hedge(settings, self.pace, self.counts)
+        self.merge = SegmentMerge(backend, self._numbers, settings, self.counts)
 
     async def create(self, *paths: str, io: str = "CREATE") -> tuple[MarkerAnswer, ...]:
         """Return once every marker survives a crash. Asking twice for a marker is one marker.
@@ -92,11 +96,20 @@ class MarkerDirectory:
     async def delete(self) -> bool:
         """Seal the directory and remove it from storage; False if there was nothing."""
         self.seal()
-        await self.queue.drained()  # what landed after the listing would stay for ever
+        await self.drained()  # what landed after the listing would stay for ever
         paths = [entry.path async for entry in self._backend.list(self._folder)]
         await self._backend.delete(paths)
         self._durable.clear()
         return bool(paths)
+
+    async def drained(self) -> None:
+        """Return when nothing that was sent to storage is under way any more: flushes, their second copies, a merge.
+
+        To be called after ``seal`` or ``end``. What the process gave up waiting for may land all the same.
+        """
+        await self.queue.drained()
+        await self.hedge.drained()
+        await self.merge.drained()
 
     def seal(self) -> None:
         """From now on every request is refused as Sealed, those that wait for a flush included."""
@@ -107,16 +120,19 @@ class MarkerDirectory:
         if self._refusal is None:
             self._refusal = refusal
         self.queue.refuse(self._refusal)
+        self.merge.end()
         for scope in self._patience:
             scope.cancel()
 
     async def flush(self, batch: MarkerBatch) -> None:
         """Return once the batch is durable. Raises FlushFailed."""
         if self._settings.kind == "direct":
-            await put_direct(self._backend, self._folder, batch.names, self._settings, self.counts)
+            await put_direct(self._backend, self._folder, batch.names, self._settings, self.counts, self.hedge)
         else:
             path = await self._numbers.next()
-            await flush(self._backend, path, encode_segment(batch.names), self._settings, self.counts)
+            data = encode_segment(batch.names)
+            await flush(self._backend, path, data, self._settings, self.counts, self.hedge)
+            self.merge.flushed(path, data)
 
     def complete(self, batch: MarkerBatch) -> None:
         """The batch is durable: make it visible, then answer."""
@@ -173,6 +189,8 @@ class MarkerDirectory:
             path = f"{self._folder}/{TYPE_FILE}"
             await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
             await self._numbers.claim(loaded.next_incarnation)
+            for path, size in sorted(loaded.segments.items(), key=lambda found: (len(found[0]), found[0])):
+                self.merge.found(path, size)
 
     def __repr__(self) -> str:
         moving = f"{self.queue.waiting} waiting, {self.queue.inflight} inflight"
@@ -181,6 +199,11 @@ class MarkerDirectory:
     @property
     def durable_count(self) -> int:
         return len(self._durable)
+
+    @property
+    def segment_count(self) -> int:
+        """Segments that hold the markers now, as far as is known; 0 for direct markers."""
+        return self.merge.segment_count
 
 
 def _answer(name: MarkerName, unasked: set[MarkerName]) -> MarkerAnswer:

@@ -62,6 +62,12 @@ class MarkerEngine:
             largest_batch=max((count.largest_batch for count in counts), default=0),
             puts=sum(count.puts for count in counts),
             put_bytes=sum(count.put_bytes for count in counts),
+            hedges=sum(count.hedges for count in counts),
+            segments=sum(directory.segment_count for directory in directories),
+            merges=sum(count.merges for count in counts),
+            merges_failed=sum(count.merges_failed for count in counts),
+            merged_segments=sum(count.merged_segments for count in counts),
+            merge_bytes=sum(count.merge_bytes for count in counts),
             put_s=sum(put_times) / len(put_times) if put_times else None,
             interval_s=max((directory.pace.interval_s for directory in directories), default=0.0),
         )

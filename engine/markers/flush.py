@@ -6,33 +6,51 @@ from typing import TypeVar
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists, BackendError, Unavailable
+from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
 from tallymark.engine.errors import FlushFailed
+from tallymark.engine.markers.hedge import Hedge
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
 T = TypeVar("T")
 
 
-async def flush(backend: Backend, path: str, data: bytes, settings: MarkerSettings, counts: MarkerCounts) -> None:
+async def flush(
+    backend: Backend, path: str, data: bytes, settings: MarkerSettings, counts: MarkerCounts, hedge: Hedge | None = None
+) -> None:
     """Return once exactly these bytes survive a crash under exactly this path.
 
     Nobody else uses the path for other bytes, so a put whose answer is missing is simply repeated: an early copy that
-    lands late changes nothing.
+    lands late changes nothing. ``hedge`` sends a second copy where the first is late.
 
     Raises:
         FlushFailed: the store refuses, or stayed silent for all attempts. The bytes may or may not be there.
     """
+    sent = 0
 
     async def put() -> None:
+        nonlocal sent
+        sent += 1
         counts.sent(len(data))
         try:
             await backend.put_new(path, data)
         except AlreadyExists as error:
-            if await backend.get(path) != data:
+            if await _stored(backend, path) != data:
                 raise FlushFailed(f"{path} exists with other content: two servers use one number") from error
 
-    await until_answered(put, settings, path)
+    is_durable = False
+    try:
+        await until_answered(put if hedge is None else lambda: hedge.send(put), settings, path)
+        is_durable = True
+    finally:
+        counts.wasted_bytes += len(data) * (sent - is_durable)
+
+
+async def _stored(backend: Backend, path: str) -> bytes:
+    try:
+        return await backend.get(path)
+    except NotFound as error:  # merged away by another server of the instant: it is durable, but that cannot be shown
+        raise Unavailable(f"{path} was there and is gone") from error
 
 
 async def until_answered(request: Callable[[], Awaitable[T]], settings: MarkerSettings, path: str) -> T:

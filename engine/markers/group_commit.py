@@ -12,6 +12,8 @@ async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None
     free = anyio.Semaphore(worker_count)
     try:
         async with anyio.create_task_group() as workers:
+            directory.hedge.run_in(workers)
+            workers.start_soon(directory.merge.run)
             while True:
                 await directory.queue.gather()
                 await anyio.sleep(directory.pace.delay_s(anyio.current_time()))

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tallymark.backends.contract import Backend
+from tallymark.backends.contract import Backend, Entry
 from tallymark.backends.errors import NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CorruptObject
@@ -16,6 +16,8 @@ class LoadedMarkers:
     def __init__(self) -> None:
         self.names: set[MarkerName] = set()
         self.object_count = 0
+        self.segments: dict[str, int] = {}
+        """The bytes of each segment whose incarnation was claimed: nobody rewrites it, so it may be merged."""
         self.next_incarnation = 0
 
 
@@ -32,11 +34,13 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
     read: set[str] = set()
     previous: list[str] | None = None
     while True:
-        listing = [entry.path async for entry in backend.list(folder) if _is_marker_object(folder, entry.path)]
+        entries = [entry async for entry in backend.list(folder) if _is_marker_object(folder, entry.path)]
+        listing = [entry.path for entry in entries]
         missing = await _read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)
         if listing == previous and not missing:
             loaded.object_count = len(listing)
+            loaded.segments = _claimed(folder, entries)
             return loaded
         previous = listing
 
@@ -67,6 +71,14 @@ async def _read_objects(
             segments.append(path)
     await concurrently(read, segments, limit=concurrency)
     return bool(gone)
+
+
+def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:
+    names = {entry.path.removeprefix(f"{folder}/"): entry for entry in entries}
+    claimed = {incarnation_of(name) for name in names if not is_segment(name)}
+    return {
+        entry.path: entry.size for name, entry in names.items() if is_segment(name) and incarnation_of(name) in claimed
+    }
 
 
 def _is_marker_object(folder: str, path: str) -> bool:

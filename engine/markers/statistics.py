@@ -21,9 +21,20 @@ class MarkerStatistics:
     largest_batch: int
     """Markers in the largest batch flushed."""
     puts: int
-    """Puts of segments or direct markers, repeats included."""
+    """Puts of segments or direct markers, repeats and merges included."""
     put_bytes: int
     """Bytes of those puts."""
+    hedges: int
+    """Of those puts, second copies sent because the first was late."""
+    segments: int
+    """Segments that hold the markers now, as far as is known."""
+    merges: int
+    merges_failed: int
+    """Merges that changed nothing; they are tried again."""
+    merged_segments: int
+    """Segments that merges have replaced."""
+    merge_bytes: int
+    """Bytes of the segments that replaced them."""
     put_s: float | None
     """Measured mean time of a flush; None before the first."""
     interval_s: float
@@ -41,6 +52,13 @@ class MarkerCounts:
         self.largest_batch = 0
         self.puts = 0
         self.put_bytes = 0
+        self.hedges = 0
+        self.merges = 0
+        self.merges_failed = 0
+        self.merged_segments = 0
+        self.merge_bytes = 0
+        self.wasted_bytes = 0
+        """Of ``put_bytes``, those that became no segment: repeated puts, and failed ones."""
 
     def sent(self, size: int) -> None:
         self.puts += 1
@@ -49,3 +67,8 @@ class MarkerCounts:
     def flushed(self, size: int) -> None:
         self.batches_flushed += 1
         self.largest_batch = max(self.largest_batch, size)
+
+    def merged(self, segments: int, size: int) -> None:
+        self.merges += 1
+        self.merged_segments += segments
+        self.merge_bytes += size

@@ -30,7 +30,7 @@ class WriteResult:
     direct_markers: int
     """Those of them that tasks have put themselves."""
     marker_objects: int
-    """Objects that held the markers."""
+    """Objects that held the markers at the commit."""
     puts: int
     """Puts that the markers cost, the service's repeats included."""
     seconds: float

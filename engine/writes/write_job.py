@@ -127,7 +127,7 @@ class WriteJob:
         self._has_ended = True
         self._directory.seal()
         await self._lease.give_up()
-        await self._directory.queue.drained()  # a segment that lands after the others were deleted would stay
+        await self._directory.drained()  # a segment that lands after the others were deleted would stay
         if self._is_decided:
             await finish(self._handle, self._properties, self.instant)
         else:
@@ -225,7 +225,7 @@ class WriteJob:
             marker_mode=marked.mode(self._reservation.marker_kind),
             markers=len(marked.paths),
             direct_markers=len(marked.direct),
-            marker_objects=counts.batches_flushed + len(marked.direct),
+            marker_objects=self._directory.segment_count + len(marked.direct),
             puts=counts.puts + len(marked.direct),
             seconds=anyio.current_time() - self._begun,
             pending=pending,

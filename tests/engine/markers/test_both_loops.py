@@ -40,7 +40,8 @@ async def test_concurrent_requests_are_acked_durably_and_share_flushes(storage, 
         assert names <= markers_in(await stored(storage, FOLDER))
         acked.extend(names)
 
-    async with open_marker_engine(storage, MarkerSettings(kind=kind)) as engine, anyio.create_task_group() as tasks:
+    marker_settings = MarkerSettings(kind=kind, hedge_after=None)  # on a busy machine some puts are late
+    async with open_marker_engine(storage, marker_settings) as engine, anyio.create_task_group() as tasks:
         for number in range(20):
             tasks.start_soon(request, engine.directory(INSTANT), number)
     assert engine.statistics().durable == len(acked) == 60

@@ -27,9 +27,9 @@ from tests.engine.markers.recorded import (
 )
 from tests.history import Acked, Asked, Ended, History
 from tests.invariants import every_marker_invariant, every_request_is_answered
-from tests.support.faulty import Fault, hanging, lost_answer, lost_request, refused, slow
+from tests.support.faulty import Fault, Verb, hanging, lost_answer, lost_request, refused, slow
 
-PATHS = ("year=2013/a.parquet", "year=2013/b.parquet", "c.parquet", "d.parquet")
+PATHS = ("year=2013/a.parquet", "year=2013/b.parquet", *(f"{name}.parquet" for name in "cdefghij"))
 QUIET_S = 200.0
 """By then everything has been answered: no flush takes longer than 3 puts of 1 s and their pauses."""
 
@@ -53,6 +53,8 @@ class Scenario:
     put_s: float = 0.25
     troubles: tuple[Trouble, ...] = ()
     """Of the puts of markers, in the order in which they are sent."""
+    deletion_troubles: tuple[Trouble, ...] = ()
+    """Of the deletions of merged segments."""
     opening_troubles: tuple[Trouble, ...] = ()
     """Of the puts before the first marker: the claim of the incarnation."""
     seal_at: float | None = None
@@ -82,12 +84,19 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         flush_timeout_s=st.just(1.0),
         flush_attempt_count=st.integers(1, 3),
         flush_retry_pause_s=st.sampled_from([0, 0.125]),
+        hedge_after=st.sampled_from([None, 1.5, 3.0]),
+        hedge_ratio_max=st.sampled_from([0.1, 1.0]),
+        segment_count_max=st.sampled_from([1, 2, 20]),
+        merge_freed_min=st.sampled_from([1, 2]),
+        merge_bytes_ratio_max=st.sampled_from([4.0, 50.0]),
+        merge_memory_bytes=st.sampled_from([0, 1000]),
     )
     return Scenario(
-        requests=draw(st.lists(request, min_size=1, max_size=8).map(tuple)),
+        requests=draw(st.lists(request, min_size=1, max_size=12).map(tuple)),
         settings=draw(marker_settings),
         put_s=draw(st.sampled_from([0, 0.0625, 0.5])),
         troubles=draw(st.lists(TROUBLES, max_size=8).map(tuple)),
+        deletion_troubles=draw(st.lists(TROUBLES, max_size=3).map(tuple)),
         opening_troubles=draw(st.lists(TROUBLES, max_size=3).map(tuple)),
         seal_at=draw(LATER),
         roll_back_at=draw(LATER),
@@ -96,6 +105,17 @@ def scenarios(draw: st.DrawFn) -> Scenario:
 
 
 ONE_WORKER = MarkerSettings(interval_s=0, worker_count=1, flush_timeout_s=1.0, flush_attempt_count=1)
+EAGER = MarkerSettings(
+    interval_s=0,
+    flush_timeout_s=1.0,
+    hedge_after=1.5,
+    segment_count_max=1,
+    merge_freed_min=1,
+    merge_bytes_ratio_max=50.0,
+)
+"""Merges nearly all that there is to merge."""
+
+ONE_BY_ONE = tuple(Request(at=number / 2, paths=(path,)) for number, path in enumerate(PATHS))
 TWICE = (Request(at=0, paths=PATHS[:1]), Request(at=0.125, paths=PATHS[:1]), Request(at=3, paths=PATHS[:1]))
 
 
@@ -109,6 +129,9 @@ TWICE = (Request(at=0, paths=PATHS[:1]), Request(at=0.125, paths=PATHS[:1]), Req
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, troubles=("hangs",), seal_at=0.5))
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, troubles=("hangs",), close_at=0.5))
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, opening_troubles=("hangs",), close_at=0.5))
+@example(scenario=Scenario(requests=ONE_BY_ONE, settings=EAGER, troubles=("none",) * 4 + ("lands late",)))
+@example(scenario=Scenario(requests=ONE_BY_ONE, settings=EAGER, deletion_troubles=("hangs", "lands, answer lost")))
+@example(scenario=Scenario(requests=ONE_BY_ONE, settings=EAGER, close_at=2.75))
 def test_whatever_fails_acks_are_durable_and_nobody_is_left_waiting(scenario):
     history = History()
     storage = trio.run(play, scenario, history, clock=trio.testing.MockClock(autojump_threshold=0))
@@ -184,28 +207,30 @@ def _check_open(log: list[str]):
 
 def _server(scenario: Scenario, store: RecordedStore, history: History, crowd: trio.Nursery) -> RecordedServer:
     where = SEGMENTS if scenario.settings.kind == "batched" else DIRECT_MARKERS
-    script = [slow("put_new", scenario.put_s, where)]
+    script = [slow("put_new", scenario.put_s, where), slow("delete", scenario.put_s)]
     for nth, trouble in enumerate(scenario.troubles, start=1):
-        script += _faults(trouble, where, nth)
+        script += _faults("put_new", trouble, where, nth)
+    for nth, trouble in enumerate(scenario.deletion_troubles, start=1):
+        script += _faults("delete", trouble, "*", nth)
     for nth, trouble in enumerate(scenario.opening_troubles, start=1):
-        script += _faults(trouble, "*/SERVER*", nth)
+        script += _faults("put_new", trouble, "*/SERVER*", nth)
     strays = {nth: 2.0 for nth, trouble in enumerate(scenario.troubles, start=1) if trouble == "lands late"}
     return RecordedServer(store, *script, history=history, strays=strays, crowd=crowd, name="server")
 
 
-def _faults(trouble: Trouble, where: str, nth: int) -> list[Fault]:
+def _faults(verb: Verb, trouble: Trouble, where: str, nth: int) -> list[Fault]:
     match trouble:
         case "raises":
-            return [lost_request("put_new", where, nth=nth)]
+            return [lost_request(verb, where, nth=nth)]
         case "refuses":
-            return [refused("put_new", where, nth=nth)]
+            return [refused(verb, where, nth=nth)]
         case "lands, answer lost":
-            return [lost_answer("put_new", where, nth=nth)]
+            return [lost_answer(verb, where, nth=nth)]
         case "lands, hangs":
-            return [hanging("put_new", where, nth=nth, lands=True)]
+            return [hanging(verb, where, nth=nth, lands=True)]
         case "hangs":
-            return [hanging("put_new", where, nth=nth)]
+            return [hanging(verb, where, nth=nth)]
         case "slow":
-            return [slow("put_new", 0.75, where, nth=nth)]
+            return [slow(verb, 0.75, where, nth=nth)]
         case _:
             return []  # "lands late" is the server's affair

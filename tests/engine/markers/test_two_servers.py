@@ -57,26 +57,45 @@ async def test_two_servers_that_begin_at_the_same_time_claim_different_incarnati
 
 
 ARRIVALS = st.tuples(
-    st.sampled_from(["first", "second"]), st.integers(0, 32).map(lambda n: n / 16), st.sampled_from(["a", "b", "c"])
+    st.sampled_from(["first", "second"]), st.integers(0, 64).map(lambda n: n / 16), st.sampled_from("abcdefgh")
 )
 
 
 @given(
-    arrivals=st.lists(ARRIVALS, min_size=1, max_size=10),
+    arrivals=st.lists(ARRIVALS, min_size=1, max_size=20),
     put_s=st.sampled_from([0, 0.125, 0.5]),
     stray=st.integers(1, 4),
+    delete_s=st.sampled_from([0, 0.25, 3.0]),
+    found=st.integers(0, 5),
+    memory=st.sampled_from([0, 1000]),
 )
 @settings(max_examples=60, deadline=None)
-def test_two_servers_of_one_instant_use_no_number_twice_and_lose_no_acked_marker(arrivals, put_s, stray):
+def test_two_servers_of_one_instant_use_no_number_twice_and_lose_no_acked_marker(
+    arrivals, put_s, stray, delete_s, found, memory
+):
+    """Both merge what the other may be merging: what an earlier server left, and what each found of the other's."""
     history = History()
 
     async def main() -> dict[str, bytes]:
         store = RecordedStore(history)
-        marker_settings = MarkerSettings(interval_s=0.125, flush_timeout_s=1.0, flush_attempt_count=2)
+        await _leave_segments(store, found)
+        marker_settings = MarkerSettings(
+            interval_s=0.125,
+            flush_timeout_s=1.0,
+            flush_attempt_count=2,
+            segment_count_max=1,
+            merge_freed_min=1,
+            merge_bytes_ratio_max=50.0,
+            merge_memory_bytes=memory,
+        )
         async with trio.open_nursery() as crowd:
 
             async def serve(name: str) -> None:
-                script = [slow("put_new", put_s, SEGMENTS), slow("put_new", 0.0625, "*/SERVER*")]
+                script = [
+                    slow("put_new", put_s, SEGMENTS),
+                    slow("put_new", 0.0625, "*/SERVER*"),
+                    slow("delete", delete_s),
+                ]
                 server = RecordedServer(store, *script, history=history, strays={stray: 4.0}, crowd=crowd, name=name)
                 async with open_marker_engine(server, marker_settings) as engine, trio.open_nursery() as requesters:
                     for number, (chosen, at, path) in enumerate(arrivals):
@@ -95,3 +114,35 @@ def test_two_servers_of_one_instant_use_no_number_twice_and_lose_no_acked_marker
     storage = trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
     every_marker_invariant(history, storage)
     assert len(list(history.of(Acked))) == len(arrivals)
+    left = {(INSTANT, f"left{number}.parquet.marker.CREATE") for number in range(found)}
+    assert left <= markers_in(storage)
+
+
+async def _leave_segments(store: RecordedStore, count: int) -> None:
+    await store.put(f"{FOLDER}/SERVER0", b"of a dead server")
+    for number in range(count):
+        await store.put(f"{FOLDER}/MARKERS{number}", f"left{number}.parquet.marker.CREATE\n".encode())
+
+
+@on_virtual_time
+async def test_two_servers_that_merge_what_a_third_one_left_keep_the_union():
+    storage = MemoryBackend()
+    await storage.put(f"{FOLDER}/SERVER0", b"of a dead server")
+    for number in range(20):
+        await storage.put(f"{FOLDER}/MARKERS{number}", f"left{number}.parquet.marker.CREATE\n".encode())
+    marker_settings = MarkerSettings(interval_s=0, segment_count_max=2, merge_freed_min=1, merge_bytes_ratio_max=50.0)
+    slowly = FaultyBackend(storage, slow("get", 0.5, SEGMENTS), slow("delete", 0.25))
+    async with open_marker_engine(slowly, marker_settings) as one, open_marker_engine(slowly, marker_settings) as other:
+        for engine, name in ((one, "one"), (other, "other")):
+            await engine.directory(INSTANT).create(f"{name}.parquet")
+        for number in range(20):
+            for engine, name in ((one, "one"), (other, "other")):
+                await engine.directory(INSTANT).create(f"{name}{number}.parquet")
+                await trio.sleep(0.375)
+        await trio.sleep(60)
+        assert one.statistics().merges > 0
+        assert other.statistics().merges > 0
+    names = {f"left{number}" for number in range(20)} | {"one", "other"}
+    names |= {f"{server}{number}" for server in ("one", "other") for number in range(20)}
+    assert markers_in(await stored(storage)) == {(INSTANT, f"{name}.parquet.marker.CREATE") for name in names}
+    assert f"{FOLDER}/MARKERS0" not in await stored(storage)

@@ -1,0 +1,112 @@
+"""Hedged puts: a second copy of a put that takes unusually long.
+
+Owns: when a second copy is sent, how many there may be, and who still waits for an answer that nobody needs.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tallymark.backends.errors import Unavailable
+from tallymark.engine.markers.pace import Pace
+from tallymark.engine.markers.statistics import MarkerCounts
+from tallymark.engine.settings import MarkerSettings
+
+BURST = 2
+"""Second copies beyond ``hedge_ratio_max``: a young directory has few puts to take a share of."""
+
+DELAY_LEAST_S = 0.05
+"""Below this, what the process itself is slow at would be blamed on the store."""
+
+
+class Hedge:
+    """Sends a put, and again if it is late. Without tasks to run copies in, it sends each put once."""
+
+    def __init__(self, settings: MarkerSettings, pace: Pace, counts: MarkerCounts) -> None:
+        self._settings = settings
+        self._pace = pace
+        self._counts = counts
+        self._tasks: TaskGroup | None = None
+        self._races: set[_Race] = set()
+
+    def run_in(self, tasks: TaskGroup) -> None:
+        """Copies become tasks of this group, and end with it."""
+        self._tasks = tasks
+
+    async def send(self, put: Callable[[], Awaitable[None]]) -> None:
+        """Return with the first good answer. Raises the last error, once no copy is under way any more.
+
+        The copy that is not needed is left to end by itself: a put that has begun can hardly be called back, and
+        ``drained`` waits for it.
+        """
+        delay_s = self._delay_s()
+        if delay_s is None or self._tasks is None:
+            await put()
+            return
+        race = _Race(put, self._settings.flush_timeout_s)
+        self._races.add(race)
+        race.over.append(lambda: self._races.discard(race))
+        race.start(self._tasks)
+        with anyio.move_on_after(delay_s):
+            await race.settled.wait()
+        if not race.settled.is_set() and self._has_room():
+            self._counts.hedges += 1
+            race.start(self._tasks)
+        await race.settled.wait()
+        if race.error is not None:
+            raise race.error
+
+    async def drained(self) -> None:
+        """Return when every copy that is under way now has ended, however it ended."""
+        for race in tuple(self._races):
+            await race.ended.wait()
+
+    def _delay_s(self) -> float | None:
+        """How long a put may take before it is late; None as long as that cannot be said."""
+        if self._settings.hedge_after is None or self._pace.put_s is None:
+            return None
+        return max(DELAY_LEAST_S, self._settings.hedge_after * self._pace.put_s)
+
+    def _has_room(self) -> bool:
+        unneeded = sum(race.settled.is_set() for race in self._races)
+        allowed = self._settings.hedge_ratio_max * self._counts.puts + BURST
+        return unneeded < self._settings.worker_count and self._counts.hedges < allowed
+
+
+class _Race:
+    """The copies of one put."""
+
+    def __init__(self, put: Callable[[], Awaitable[None]], timeout_s: float) -> None:
+        self._put = put
+        self._timeout_s = timeout_s
+        self._running = 0
+        self.settled = anyio.Event()
+        """One copy has succeeded, or all have ended."""
+        self.ended = anyio.Event()
+        self.error: Exception | None = Unavailable("the put was given up")
+        """Why none has succeeded; None once one has."""
+        self.over: list[Callable[[], None]] = []
+
+    def start(self, tasks: TaskGroup) -> None:
+        self._running += 1
+        tasks.start_soon(self._run)
+
+    async def _run(self) -> None:
+        try:
+            with anyio.fail_after(self._timeout_s):
+                await self._put()
+        except Exception as error:  # leaves through the race
+            if not self.settled.is_set():
+                self.error = error
+        else:
+            if not self.settled.is_set():
+                self.error = None
+                self.settled.set()
+        finally:
+            self._running -= 1
+            if not self._running:
+                self.settled.set()
+                self.ended.set()
+                for act in self.over:
+                    act()

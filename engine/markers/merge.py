@@ -1,0 +1,163 @@
+"""Merge segments in the background: put one new segment, then delete those it stands for.
+
+Owns: that nothing is deleted before what replaces it is durable, and that no merge begins once the directory is sealed.
+Which segments are merged, ``merge_plan`` decides.
+"""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.concurrently import concurrently
+from tallymark.engine.markers.merge_plan import LiveSegment, MergePlan
+from tallymark.engine.markers.numbers import SegmentNumbers
+from tallymark.engine.markers.statistics import MarkerCounts
+from tallymark.engine.settings import MarkerSettings
+
+logger = logging.getLogger(__name__)
+
+READS = 4
+"""Segments read back at once: a store's calls run in a bounded number of threads, which the flushes need more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Merged:
+    path: str
+    data: bytes
+
+
+class SegmentMerge:
+    """The segments of one directory that its server may merge, and the one merge that may be under way."""
+
+    def __init__(
+        self, backend: Backend, numbers: SegmentNumbers, settings: MarkerSettings, counts: MarkerCounts
+    ) -> None:
+        self._backend = backend
+        self._numbers = numbers
+        self._settings = settings
+        self._counts = counts
+        self._plan = MergePlan(
+            count_max=settings.segment_count_max,
+            freed_min=settings.merge_freed_min,
+            ratio_max=settings.merge_bytes_ratio_max,
+        )
+        self._recent: dict[str, bytes] = {}
+        """Segments of our own as they were written, so that they need not be read back."""
+        self._recent_bytes = 0
+        self._superfluous: list[str] = []
+        """Objects whose markers stand elsewhere too: of a failed merge's put, or of a failed deletion."""
+        self._arrival = anyio.Event()
+        self._quiet = anyio.Event()
+        self._quiet.set()
+        self._retry_at = 0
+        self._is_over = False
+
+    @property
+    def segment_count(self) -> int:
+        """Segments that hold the markers, as far as this server knows."""
+        return len(self._plan.segments)
+
+    def flushed(self, path: str, data: bytes) -> None:
+        """A segment is durable."""
+        self._plan.flushed(path, len(data))
+        if self._recent_bytes + len(data) <= self._settings.merge_memory_bytes:
+            self._recent[path] = data
+            self._recent_bytes += len(data)
+        self._arrival.set()
+
+    def found(self, path: str, size: int) -> None:
+        """A segment of an earlier server is there."""
+        self._plan.found(path, size)
+
+    def end(self) -> None:
+        """No merge begins any more. One whose put is under way goes on; ``drained`` waits for it."""
+        self._is_over = True
+
+    async def drained(self) -> None:
+        """Return when no merge is under way."""
+        await self._quiet.wait()
+
+    async def run(self) -> None:
+        """Merge whenever it is due, until cancelled."""
+        while not self._is_over:
+            self._arrival = anyio.Event()
+            run = self._plan.due(wasted=self._counts.wasted_bytes)
+            if not run or self._plan.flush_count < self._retry_at:
+                await self._arrival.wait()
+                continue
+            self._quiet = anyio.Event()
+            try:
+                await self._merge(run)
+            finally:
+                self._quiet.set()
+
+    async def _merge(self, run: Sequence[LiveSegment]) -> None:
+        """Merge, or leave everything as it is until as many segments have come again as a merge has to free."""
+        try:
+            merged = await self._put(run)
+        except Exception as error:  # off the way of every ack: whatever it is, no request may fail of it
+            self._counts.merges_failed += 1
+            self._retry_at = self._plan.flush_count + self._settings.merge_freed_min
+            logger.warning("segments.unmerged count=%d error=%r: tried again later", len(run), error)
+            return
+        if merged is not None:
+            self._plan.merged(run, merged.path, len(merged.data))
+            self._counts.merged(len(run), len(merged.data))
+            self._forget_bytes(run)
+            self._superfluous += [segment.path for segment in run]
+            await self._delete_superfluous()
+
+    async def _put(self, run: Sequence[LiveSegment]) -> _Merged | None:
+        """The segment that stands for all of these, durable. None if one of them is gone, or the directory ended."""
+        data = await self._read(run)
+        path = await self._numbers.next()
+        if data is None or self._is_over:
+            return None
+        self._counts.sent(len(data))
+        try:
+            with anyio.fail_after(self._settings.flush_timeout_s):
+                await self._backend.put_new(path, data)
+        except BaseException:
+            self._counts.wasted_bytes += len(data)
+            self._superfluous.append(path)  # it may be there, or come yet
+            raise
+        return _Merged(path, data)
+
+    async def _read(self, run: Sequence[LiveSegment]) -> bytes | None:
+        """The lines of all these; None if one is gone: another server of the instant has merged it."""
+        found: dict[str, bytes] = {}
+
+        async def read(path: str) -> None:
+            try:
+                with anyio.fail_after(self._settings.flush_timeout_s):
+                    data = await self._backend.get(path)
+            except NotFound:
+                self._plan.dropped({path})
+            else:
+                found[path] = data[: data.rfind(b"\n") + 1]  # what follows was never acked
+
+        known = {path: self._recent[path] for path in (segment.path for segment in run) if path in self._recent}
+        await concurrently(read, [segment.path for segment in run if segment.path not in known], limit=READS)
+        found.update(known)
+        return b"".join(found[segment.path] for segment in run) if len(found) == len(run) else None
+
+    async def _delete_superfluous(self) -> None:
+        """Delete what is not needed; once the directory has ended, it goes with all the rest."""
+        if self._is_over:
+            return
+        paths = tuple(self._superfluous)
+        try:
+            with anyio.fail_after(self._settings.flush_timeout_s):
+                await self._backend.delete(paths)
+        except Exception as error:  # as above
+            logger.warning("segments.undeleted count=%d error=%r: deleted with the next merge", len(paths), error)
+        else:
+            self._superfluous = self._superfluous[len(paths) :]
+
+    def _forget_bytes(self, run: Sequence[LiveSegment]) -> None:
+        for segment in run:
+            self._recent_bytes -= len(self._recent.pop(segment.path, b""))

@@ -1,0 +1,145 @@
+"""A second copy of a late put: when it is sent, what its outcomes mean, and that nobody waits for one too many."""
+
+import anyio
+import pytest
+import trio
+
+from tallymark.backends.errors import NotPermitted
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import FlushFailed
+from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.markers.recorded import DIRECT_MARKERS, FOLDER, INSTANT, SEGMENTS, stored
+from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, refused, slow
+from tests.support.loops import on_virtual_time
+
+SETTINGS = MarkerSettings(interval_s=0, hedge_after=3.0, flush_timeout_s=60.0, flush_attempt_count=1)
+PUT_S = 0.5
+"""So that a put is late after 1.5 s."""
+
+
+def storage_with(*faults: Fault, where: str = SEGMENTS) -> FaultyBackend:
+    return FaultyBackend(MemoryBackend(), *faults, slow("put_new", PUT_S, where))
+
+
+def puts(storage: FaultyBackend, where: str) -> list[float]:
+    """When each put of this marker object was begun."""
+    return [call.begun_s for call in storage.calls if call.verb == "put_new" and call.paths[0].endswith(where)]
+
+
+async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings = SETTINGS) -> float:
+    """Seconds until the second of two requests is acked; the first one has measured the mean."""
+    async with open_marker_engine(storage, settings) as engine:
+        directory = engine.directory(INSTANT)
+        await directory.create("first.parquet")
+        asked = trio.current_time()
+        await directory.create("second.parquet")
+        return trio.current_time() - asked
+
+
+@pytest.mark.parametrize(
+    "fault", [hanging("put_new", SEGMENTS, nth=2), hanging("put_new", SEGMENTS, nth=2, lands=True)]
+)
+@on_virtual_time
+async def test_a_put_that_hangs_is_overtaken_by_its_second_copy(fault):
+    storage = storage_with(fault)
+    assert await second_answered_after(storage) == 1.5 + PUT_S
+    assert puts(storage, "/MARKERS1") == [0.5, 2.0]
+    assert (await stored(storage.inner))[f"{FOLDER}/MARKERS1"] == b"second.parquet.marker.CREATE\n"
+
+
+@on_virtual_time
+async def test_a_late_put_that_answers_before_its_second_copy_counts():
+    storage = storage_with(slow("put_new", 1.125, SEGMENTS, nth=2))
+    assert await second_answered_after(storage) == 1.125 + PUT_S
+    assert len(puts(storage, "/MARKERS1")) == 2
+
+
+@on_virtual_time
+async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_the_mean_is_known():
+    storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=1))
+    assert await second_answered_after(storage) == PUT_S
+    assert (len(puts(storage, "/MARKERS0")), len(puts(storage, "/MARKERS1"))) == (1, 1)
+
+
+@on_virtual_time
+async def test_hedging_can_be_turned_off():
+    storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=2))
+    settings = MarkerSettings(interval_s=0, hedge_after=None)
+    assert await second_answered_after(storage, settings) == 8.0 + PUT_S
+    assert len(puts(storage, "/MARKERS1")) == 1
+
+
+@pytest.mark.parametrize("error", [lost_request, lost_answer, refused])
+@on_virtual_time
+async def test_an_error_of_one_copy_is_no_failure_while_the_other_is_under_way(error):
+    storage = storage_with(slow("put_new", 4.0, SEGMENTS, nth=2), error("put_new", SEGMENTS, nth=3))
+    assert await second_answered_after(storage) == 4.0 + PUT_S
+    assert len(puts(storage, "/MARKERS1")) == 2
+
+
+@on_virtual_time
+async def test_a_flush_whose_copies_all_fail_fails():
+    storage = storage_with(
+        slow("put_new", 4.0, SEGMENTS, nth=2), refused("put_new", "*/MARKERS1", error=NotPermitted("no rights"))
+    )
+    with pytest.raises(FlushFailed, match="no rights"):
+        await second_answered_after(storage)
+
+
+@on_virtual_time
+async def test_direct_markers_are_hedged_too():
+    storage = storage_with(hanging("put_new", DIRECT_MARKERS, nth=2), where=DIRECT_MARKERS)
+    settings = MarkerSettings(kind="direct", interval_s=0, flush_timeout_s=60.0)
+    assert await second_answered_after(storage, settings) == 1.5 + PUT_S
+
+
+@on_virtual_time
+async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_store_is_slow():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", PUT_S, SEGMENTS))
+    settings = MarkerSettings(interval_s=0.25, worker_count=20, hedge_ratio_max=0.1)
+    async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
+        directory = engine.directory(INSTANT)
+        await directory.create("first.parquet")
+        storage.add(slow("put_new", 4.0, SEGMENTS))
+        for number in range(100):
+            tasks.start_soon(directory.create, f"{number}.parquet")
+            await anyio.sleep(0.25)
+        await anyio.sleep(60)
+        now = engine.statistics()
+        assert 2 <= now.hedges <= 0.1 * now.puts + 2
+        assert now.puts == now.batches_flushed + now.hedges + now.merges
+
+
+@on_virtual_time
+async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
+    storage = storage_with(slow("put_new", 10.0, SEGMENTS, nth=2))
+    async with open_marker_engine(storage, SETTINGS) as engine:
+        directory = engine.directory(INSTANT)
+        await directory.create("first.parquet")
+        await directory.create("second.parquet")
+        acked_at = trio.current_time()
+        await directory.delete()
+        assert (acked_at, trio.current_time()) == (2.5, 11.0)
+        await anyio.sleep(30)
+    assert await stored(storage.inner) == {}
+
+
+@on_virtual_time
+async def test_closing_the_engine_ends_the_copies_and_waits_for_none():
+    storage = storage_with(hanging("put_new", SEGMENTS, nth=2))
+    assert await second_answered_after(storage) == 2.0
+    assert trio.current_time() == 2.5
+
+
+@on_virtual_time
+async def test_a_segment_that_was_there_and_was_merged_away_by_another_server_is_put_again():
+    """Its put landed, its answer was lost; a server that had read it merged it meanwhile."""
+    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new", SEGMENTS, nth=1), slow("get", 1.0, SEGMENTS, nth=1))
+    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
+        tasks.start_soon(engine.directory(INSTANT).create, "x.parquet")
+        await anyio.sleep(0.5)
+        await storage.inner.delete([f"{FOLDER}/MARKERS0"])
+        await anyio.sleep(5)
+        assert engine.statistics().durable == 1
+    assert f"{FOLDER}/MARKERS0" in await stored(storage.inner)

@@ -1,0 +1,259 @@
+"""Merges in the background: what they leave, what they never delete, and that nobody waits for them."""
+
+import anyio
+import pytest
+import trio
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.markers import MarkerDirectory, open_marker_engine
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.markers.recorded import FOLDER, INSTANT, stored
+from tests.invariants import markers_in
+from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
+from tests.support.loops import on_virtual_time
+
+FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, hedge_after=None, flush_attempt_count=1)
+"""The 9th segment is merged with all before it."""
+
+FIRST_MERGE = "*/MARKERS9"
+
+
+async def ask_for(directory: MarkerDirectory, first: int, last: int) -> None:
+    """One flush each."""
+    for number in range(first, last):
+        await directory.create(f"{number}.parquet")
+
+
+def expected(last: int) -> set[tuple[str, str]]:
+    return {(INSTANT, f"{number}.parquet.marker.CREATE") for number in range(last)}
+
+
+async def segments(backend: Backend) -> set[str]:
+    names = {path.removeprefix(f"{FOLDER}/MARKERS") for path in await stored(backend)}
+    return {name for name in names if name.isdigit()}
+
+
+@pytest.mark.parametrize("memory", [0, 40, 1 << 20])
+@on_virtual_time
+async def test_many_segments_become_one_and_then_those_go(memory):
+    storage = FaultyBackend(MemoryBackend())
+    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=memory)
+    async with open_marker_engine(storage, settings) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 9)
+        await anyio.sleep(1)
+        now = engine.statistics()
+        assert (now.segments, now.merges, now.merged_segments, now.merges_failed) == (1, 1, 9, 0)
+        assert now.merge_bytes == 9 * len("0.parquet.marker.CREATE\n")
+        assert (now.puts, now.batches_flushed) == (10, 9)
+    assert await segments(storage.inner) == {"9"}
+    assert markers_in(await stored(storage.inner)) == expected(9)
+    reads = [path for path in storage.paths("get") if "/MARKERS" in path]
+    assert len(reads) == {0: 9, 40: 8, 1 << 20: 0}[memory]
+
+
+@on_virtual_time
+async def test_an_ack_waits_for_no_merge():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 20.0, FIRST_MERGE), slow("delete", 20.0))
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(1)
+        asked = trio.current_time()
+        await ask_for(directory, 9, 12)
+        assert trio.current_time() == asked
+        assert engine.statistics().merges == 0
+        await anyio.sleep(100)
+        assert engine.statistics().segments == 4
+    assert markers_in(await stored(storage)) == expected(12)
+
+
+@on_virtual_time
+async def test_the_only_worker_is_left_to_the_flushes():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", FIRST_MERGE))
+    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, worker_count=1)
+    async with open_marker_engine(storage, settings) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 20)
+        assert engine.statistics().durable == 20
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lost_request("put_new", FIRST_MERGE),
+        lost_answer("put_new", FIRST_MERGE),
+        refused("put_new", FIRST_MERGE),
+        hanging("put_new", FIRST_MERGE),
+        hanging("put_new", FIRST_MERGE, lands=True),
+        lost_request("get", "*/MARKERS3", nth=1),
+        hanging("get", "*/MARKERS3", nth=1),
+    ],
+)
+@on_virtual_time
+async def test_a_merge_that_fails_deletes_nothing_and_is_tried_again_later(fault):
+    storage = FaultyBackend(MemoryBackend(), fault)
+    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
+    async with open_marker_engine(storage, settings) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(100)
+        assert engine.statistics().merges_failed == 1
+        assert storage.paths("delete") == []
+        assert {str(number) for number in range(9)} <= await segments(storage.inner)
+        await ask_for(directory, 9, 13)
+        await anyio.sleep(100)
+        assert engine.statistics().merges == 1
+    assert markers_in(await stored(storage.inner)) == expected(13)
+    assert len(await segments(storage.inner)) == 1
+
+
+@on_virtual_time
+async def test_the_bytes_of_failed_merges_count():
+    storage = FaultyBackend(MemoryBackend())
+    storage.add(lost_answer("put_new", lambda path: len(storage.paths("put_new")) % 3 == 0 and "MARKERS" in path))
+    settings = MarkerSettings(interval_s=0, segment_count_max=2, merge_freed_min=1, flush_attempt_count=9)
+    async with open_marker_engine(storage, settings) as engine:
+        for number in range(100, 300):
+            await engine.directory(INSTANT).create(f"{number}.parquet")
+            await anyio.sleep(1)
+        now = engine.statistics()
+        assert now.merges_failed > 0
+        assert now.merges > 0
+        assert now.put_bytes <= 4 * 200 * len("100.parquet.marker.CREATE\n")
+
+
+@on_virtual_time
+async def test_what_could_not_be_deleted_goes_with_the_next_merge():
+    storage = FaultyBackend(MemoryBackend(), lost_request("delete", nth=1))
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(1)
+        assert len(await segments(storage.inner)) == 10
+        await ask_for(directory, 9, 30)
+        await anyio.sleep(1)
+        assert engine.statistics().merges > 1
+        assert len(await segments(storage.inner)) == engine.statistics().segments <= 10
+    assert markers_in(await stored(storage.inner)) == expected(30)
+
+
+@pytest.mark.parametrize("fault", [hanging("put_new", FIRST_MERGE, lands=True), hanging("delete", nth=1)])
+@on_virtual_time
+async def test_a_process_that_dies_before_the_deletion_leaves_every_marker_and_its_successor_merges_them(fault):
+    storage = MemoryBackend()
+    async with open_marker_engine(FaultyBackend(storage, fault), FEW) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 9)
+        await anyio.sleep(1)
+    assert len(await segments(storage)) == 10
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        assert engine.statistics().segments == 10
+        assert len(await directory.names()) == 9
+        await ask_for(directory, 9, 30)
+        await anyio.sleep(1)
+        assert len(await segments(storage)) == engine.statistics().segments <= 10
+    assert markers_in(await stored(storage)) == expected(30)
+
+
+@on_virtual_time
+async def test_files_of_a_server_that_rewrites_its_own_are_never_merged():
+    """Hudi's server claims no incarnation, and rewrites MARKERS0 to MARKERS19 as long as it lives."""
+    storage = MemoryBackend()
+    await storage.put(f"{FOLDER}/MARKERS0", b"0.parquet.marker.CREATE\n")
+    for number in range(1, 20):
+        await storage.put(f"{FOLDER}/MARKERS{1 << 20 | number}", f"{number}.parquet.marker.CREATE\n".encode())
+    await storage.put(f"{FOLDER}/SERVER1", b"")
+    async with open_marker_engine(storage, FEW) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 60)
+        await anyio.sleep(1)
+        assert engine.statistics().merges > 0
+    assert "0" in await segments(storage)
+    assert not await segments(storage) & {str(1 << 20 | number) for number in range(1, 20)}
+    assert markers_in(await stored(storage)) == expected(60)
+
+
+@on_virtual_time
+async def test_a_line_that_was_never_acked_does_not_join_another():
+    storage = MemoryBackend()
+    for number in range(20):
+        await storage.put(f"{FOLDER}/MARKERS{number}", f"{number}.parquet.marker.CREATE\ntorn.parq".encode())
+    await storage.put(f"{FOLDER}/SERVER0", b"")
+    async with open_marker_engine(storage, FEW) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 60)
+        await anyio.sleep(1)
+    assert "0" not in await segments(storage)
+    assert markers_in(await stored(storage)) == expected(60)
+
+
+@on_virtual_time
+async def test_after_the_seal_no_merge_begins():
+    storage = FaultyBackend(MemoryBackend(), slow("get", 2.0, "*/MARKERS3"))
+    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
+    async with open_marker_engine(storage, settings) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(1)  # it reads what it is to merge
+        directory.seal()
+        await anyio.sleep(100)
+        assert (engine.statistics().merges, engine.statistics().merges_failed) == (0, 0)
+    assert await segments(storage) == {str(number) for number in range(9)}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [slow("put_new", 20.0, FIRST_MERGE), slow("put_new", 0.0, FIRST_MERGE, after_s=20.0), slow("delete", 20.0, nth=1)],
+)
+@on_virtual_time
+async def test_deleting_the_directory_waits_for_the_merge_under_way_and_leaves_nothing(fault):
+    storage = FaultyBackend(MemoryBackend(), fault)
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(1)
+        assert await directory.delete() is True
+        assert trio.current_time() == 20.0
+        await anyio.sleep(100)
+    assert await stored(storage.inner) == {}
+
+
+@on_virtual_time
+async def test_closing_the_engine_ends_a_merge_and_waits_for_nothing():
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", FIRST_MERGE))
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT)
+        await ask_for(directory, 0, 9)
+        await anyio.sleep(1)
+    assert trio.current_time() == 1
+    await directory.drained()
+
+
+@on_virtual_time
+async def test_an_error_that_no_store_may_raise_ends_neither_the_engine_nor_the_merging():
+    class Broken(MemoryBackend):
+        async def put_new(self, path: str, data: bytes) -> None:
+            if path.endswith("/MARKERS9"):
+                raise ValueError("a defect")
+            await super().put_new(path, data)
+
+        async def delete(self, paths) -> None:
+            raise ValueError("another")
+
+    storage = Broken()
+    async with open_marker_engine(storage, FEW) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 30)
+        await anyio.sleep(1)
+        assert engine.statistics().merges_failed == 1
+        assert engine.statistics().merges > 0
+    assert markers_in(await stored(storage)) == expected(30)
+
+
+@on_virtual_time
+async def test_direct_markers_are_never_merged():
+    storage = FaultyBackend(MemoryBackend())
+    settings = MarkerSettings(kind="direct", segment_count_max=1, merge_freed_min=1)
+    async with open_marker_engine(storage, settings) as engine:
+        await ask_for(engine.directory(INSTANT), 0, 20)
+        assert engine.statistics().segments == 0
+    assert markers_in(await stored(storage)) == expected(20)
+    assert len(await stored(storage)) == 20
