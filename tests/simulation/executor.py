@@ -4,7 +4,7 @@ The engine is the least that Spark and its like do: attempts in processes of the
 its task; reports that reach the driver some time later; losers that nobody stops.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
@@ -15,12 +15,13 @@ from anyio.abc import TaskGroup
 from tallymark.backends.contract import NewFile
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
+from tallymark.engine.files.direct_markers import DirectMarkers
+from tallymark.engine.files.fallback_markers import FallbackMarkers
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.timeline.seal import check_unsealed
+from tallymark.engine.service.outage import Outage
 from tests.history import Acked, Asked, Began, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.line import Line
@@ -137,35 +138,40 @@ async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *
 
 
 def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:
-    if ticket.service is None:
-        return _Direct(ticket, port, background)
-    line = Line(scene.network, process, ticket.service, ticket.instant, wait_s=ticket.settings.marker_wait_s)
-    background.start_soon(line.run)
-    return line
+    """What ``task_markers`` makes, without its threads."""
 
-
-class _Direct:
-    """The library's direct markers, on this loop instead of one of their own."""
-
-    def __init__(self, ticket: WriteTicket, port: Port, background: TaskGroup) -> None:
-        self._ticket = ticket
-        self._port = port
-        self._background = background
-
-    def ask(self, paths: Sequence[str]) -> Future[None]:
+    def start_soon(act: Callable[[Sequence[str]], Awaitable[None]], paths: Sequence[str]) -> Future[None]:
         future: Future[None] = Future()
-        self._background.start_soon(self._put, list(paths), future)
+        background.start_soon(_settle, future, act, paths)
         return future
 
-    async def _put(self, paths: list[str], future: Future[None]) -> None:
-        ticket = self._ticket
-        is_open = partial(check_unsealed, self._port, ticket.instant, base=ticket.base)
-        try:
-            await create_direct(self._port, ticket.instant, paths, is_open)
-        except TallymarkError as error:
-            future.set_exception(error)
-        else:
-            future.set_result(None)
+    direct = DirectMarkers(start_soon, port, ticket)
+    if ticket.service is None:
+        return direct
+    settings = ticket.settings
+    wait_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
+    line = Line(scene.network, process, ticket.service, ticket.instant, wait_s=wait_s)
+    background.start_soon(line.run)
+    if not settings.fallback:
+        return line
+    return FallbackMarkers(
+        line,
+        direct,
+        instant=ticket.instant,
+        outage=Outage(),
+        wait_s=settings.marker_wait_s,
+        pause_s=settings.service_pause_s,
+        monotonic=lambda: scene.kernel.now,
+    )
+
+
+async def _settle(future: Future[None], act: Callable[[Sequence[str]], Awaitable[None]], paths: Sequence[str]) -> None:
+    try:
+        await act(paths)
+    except TallymarkError as error:
+        future.set_exception(error)
+    else:
+        future.set_result(None)
 
 
 class _Recorded:

@@ -11,8 +11,11 @@ from tests.promises import (
     nothing_lost,
     writers_are_told_the_truth,
 )
-from tests.simulation.world import TASKS, Outcome
+from tests.simulation.world import Outcome
 from tests.table_invariants import committed_files, data_files, decisions, fences, table_is_at_rest
+
+ANSWERED_S = 500.0
+"""The service, four puts of a direct marker, each given up after half a minute, and looks at the seal and the log."""
 
 FAULTS = ("InvalidRequest", "CorruptObject", "UnsupportedTable", "NotAuthenticated")
 """Errors that nobody in a simulation has earned."""
@@ -24,7 +27,7 @@ def judge(outcome: Outcome) -> None:
     durable_first(history)
     all_or_nothing(history)
     nothing_lost(history)
-    bounded(history, within_s=_patience_s(outcome), dead=outcome.disturbed)
+    bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
     writers_are_told_the_truth(history, outcome.swept)
     for storage, check in (
         (outcome.after_the_first_write, nothing_left),
@@ -74,12 +77,6 @@ def _without_fresh_orphans(outcome: Outcome) -> dict[str, bytes]:
     """Storage without the bodies of entries that never came into the log: they are kept for a day."""
     left = {path for path in outcome.at_rest if path.startswith(".hoodie/.tallymark/body/")} - outcome.swept.keys()
     return {path: data for path, data in outcome.at_rest.items() if path not in left}
-
-
-def _patience_s(outcome: Outcome) -> float:
-    """The service answers within ``marker_wait_s``; direct markers take what four puts and a look at the log take."""
-    is_direct = any(writer.kind == "direct" for writer in outcome.plan.writers)
-    return 500.0 if is_direct else TASKS.marker_wait_s + 10.0
 
 
 def _with_history(outcome: Outcome, check) -> None:
