@@ -22,8 +22,9 @@ WriteMode = Literal["append", "whole overwrite", "dynamic overwrite"]
 End = Literal["committed", "left", "cancelled"]
 Loop = Literal["trio", "asyncio"]
 
-EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, marker_wait_s=1.0)
-"""Rows are encoded as they come, and a file is published when the next part begins. A marker is not waited for long."""
+EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, marker_wait_s=1.0, fallback=False)
+"""Rows are encoded as they come, and a file is published when the next part begins. A marker is not waited for long,
+and without the driver there is none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
