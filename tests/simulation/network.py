@@ -110,6 +110,7 @@ class Stream:
         self._is_closed = False
         self._last_arrival = 0.0
         self.lost_frame_count = 0
+        """Of what we have sent. As bytes come in order or not at all, all that follows a lost frame is lost, too."""
         self.changed = trio.Event()
         """Set when there is something to receive, or the connection has ended."""
         process.on_death.append(self._die)
@@ -119,6 +120,9 @@ class Stream:
         self._refuse_if_gone()
         network, peer = self._network, self.peer
         network.frame_count += 1
+        if self.lost_frame_count:
+            self.lost_frame_count += 1
+            return
         if network.is_cut(self.process.host, peer.process.host):
             network.kernel.after(DEAD_AFTER_S, self._reset)
             network.kernel.after(DEAD_AFTER_S, peer._reset)

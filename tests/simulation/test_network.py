@@ -1,0 +1,60 @@
+"""That a simulated connection delivers bytes in order or not at all, as a real one does."""
+
+from functools import partial
+
+import anyio
+import pytest
+import trio
+
+from tests.simulation.kernel import Kernel
+from tests.simulation.network import Network, Stream
+from tests.simulation.process import Process
+from tests.simulation.weather import Weather
+
+
+async def received(stream: Stream) -> bytes:
+    data = b""
+    try:
+        while True:
+            data += await stream.receive()
+    except (anyio.EndOfStream, anyio.BrokenResourceError):
+        return data
+
+
+async def ten_frames(kernel: Kernel, weather: Weather) -> bytes:
+    network = Network(kernel, weather)
+    near, far = Process("near", host="alpha", pid=1), Process("far", host="beta", pid=2)
+    one, other = Stream(network, near), Stream(network, far)
+    one.peer, other.peer = other, one
+    result = []
+    async with trio.open_nursery() as nursery:
+
+        async def listen() -> None:
+            result.append(await received(other))
+
+        nursery.start_soon(listen)
+        for number in range(10):
+            try:
+                await one.send(b"%d" % number)
+            except anyio.BrokenResourceError:
+                break
+            await trio.sleep(0.0004)
+        await trio.sleep(60)
+        one.shut()
+    return result[0]
+
+
+@pytest.mark.parametrize(
+    "weather", [Weather(reset=0.2), Weather(unreachable=0.5, unreachable_s=0.002)], ids=["resets", "cuts"]
+)
+def test_what_is_sent_after_a_lost_frame_is_lost_too(weather):
+    arrived = []
+    for seed in range(60):
+        kernel = Kernel(seed)
+
+        async def main(kernel: Kernel = kernel) -> None:
+            arrived.append(await ten_frames(kernel, weather))
+
+        kernel.run(partial(main))
+    assert all(b"0123456789".startswith(data) for data in arrived), arrived
+    assert len(set(arrived)) > 3
