@@ -154,6 +154,20 @@ class Read(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded(Event):
+    """A reader has read the markers of an instant."""
+
+    reader: str
+    instant: str
+    events_before: int
+    """Events of this history when it began to read."""
+    names: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"{self.reader} finds {len(self.names)} markers of {self.instant}: {', '.join(sorted(self.names))}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Befell(Event):
     """Something happened to a process."""
 

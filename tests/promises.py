@@ -12,7 +12,7 @@ from typing import Any
 import msgpack
 import pyarrow.parquet as pq
 
-from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Read, Refused, Removed, Told
+from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Loaded, Read, Refused, Removed, Told
 from tests.invariants import Marker, markers_of
 from tests.table_invariants import (
     LOG,
@@ -95,6 +95,56 @@ def durable_first(history: History) -> None:
         elif isinstance(event, Began):
             is_marked = any(name == f"{event.path}.marker.CREATE" for _, name in acked)
             _hold(is_marked, "begun before its marker was acked", event, history)
+
+
+def no_ack_came_too_late(history: History) -> None:
+    """Whoever decides an instant and reads its markers then finds every one that was acked, or ever will be."""
+    asked = {event.request: event for event in history.of(Asked)}
+    landed: set[Marker] = set()
+    landed_before: dict[str, frozenset[Marker]] = {}
+    replay = Replay(history)
+    for event in replay.events():
+        if isinstance(event, Landed) and "/.temp/" in event.path:
+            landed.update(markers_of(event.path, event.data))
+        elif isinstance(event, Landed) and event.path.startswith(LOG):
+            for instant in replay.decided.keys() - landed_before.keys():
+                landed_before[instant] = frozenset(marker for marker in landed if marker[0] == instant)
+        elif isinstance(event, Acked):
+            request = asked[event.request]
+            if (found := landed_before.get(request.instant)) is not None:
+                late = {(request.instant, name) for name in request.names} - found
+                _hold(not late, f"acked, and durable after the instant was decided: {late}", event, history)
+
+
+def every_reading_is_whole(history: History) -> None:
+    """Whoever reads the markers of an instant finds all that were acked before, and were there all the while."""
+    asked = {event.request: event for event in history.of(Asked)}
+    acked: dict[Marker, int] = {}
+    """To the number of the event by which it was acked first."""
+    gone: dict[Marker, int] = {}
+    """To the number of the event by which it was last removed."""
+    held: Counter[Marker] = Counter()
+    bytes_of: dict[str, bytes] = {}
+    for number, event in enumerate(history.events):
+        if isinstance(event, Landed) and "/.temp/" in event.path:
+            bytes_of[event.path] = event.data
+            held.update(markers_of(event.path, event.data))
+        elif isinstance(event, Removed) and event.path in bytes_of:
+            for marker in markers_of(event.path, bytes_of.pop(event.path)):
+                held[marker] -= 1
+                gone |= {} if held[marker] else {marker: number}
+        elif isinstance(event, Acked):
+            for name in asked[event.request].names:
+                acked.setdefault((asked[event.request].instant, name), number)
+        elif isinstance(event, Loaded):
+            due = {
+                name
+                for (instant, name), since in acked.items()
+                if instant == event.instant
+                and since < event.events_before > gone.get((instant, name), -1)
+                and held[instant, name]
+            }
+            _hold(not due - event.names, f"missed: {sorted(due - event.names)}", event, history)
 
 
 def all_or_nothing(history: History) -> None:
