@@ -1,17 +1,19 @@
 """Write a DataFrame: one pass over it, one commit in the user's own Python."""
 
 import os
-from collections.abc import Sequence
+import secrets
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 
 from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic import dataframe as classic
 
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.table import open_table
-from tallymark.engine.writes.write_job import Mode, PartitionOverwrite
+from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteJob
 from tallymark.spark_glue.driver import service_settings
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.schema import arrow_schema
@@ -44,7 +46,7 @@ def write(
     Raises:
         InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table).
         ConflictError: another write of the same partitions committed first.
-        RolledBack: another writer took this one for dead.
+        RolledBack: another writer took this one for dead. Raised as soon as it is known; Spark's tasks are cancelled.
         JobFailed: Spark gave up on a task; the message is the task's own last word.
         CommitUnknown: storage fell silent while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
@@ -62,10 +64,36 @@ def write(
         tasks=tasks,
         service=service or service_settings(session),
     )
-    with start_blocking_portal("trio") as portal, portal.wrap_async_context_manager(write_job) as job:
-        with shown_progress(session, job, wanted=progress):
+    tag = f"tallymark-write-{secrets.token_hex(8)}"
+    lost_with_tasks = _lost_with_tasks(write_job, session, tag)
+    with start_blocking_portal("trio") as portal, portal.wrap_async_context_manager(lost_with_tasks) as job:
+        with _tagged(session, tag), shown_progress(session, job, wanted=progress):
             reports = run_tasks(df, job.ticket)
         return portal.call(job.commit, reports)
+
+
+@asynccontextmanager
+async def _lost_with_tasks(
+    write_job: AbstractAsyncContextManager[WriteJob], session: SparkSession, tag: str
+) -> AsyncIterator[WriteJob]:
+    """The job; where it is lost while tasks run, as by a rollback, Spark is to stop them: nobody waits for them."""
+    try:
+        async with write_job as job:
+            yield job
+    except TallymarkError:
+        with suppress(Exception):  # Spark may be gone, too; the job's own error says more
+            session.sparkContext.cancelJobsWithTag(tag)
+        raise
+
+
+@contextmanager
+def _tagged(session: SparkSession, tag: str) -> Iterator[None]:
+    """What this thread runs within the block can be cancelled by the tag."""
+    session.sparkContext.addJobTag(tag)
+    try:
+        yield
+    finally:
+        session.sparkContext.removeJobTag(tag)
 
 
 def _check(df: DataFrame, url: object) -> None:

@@ -67,7 +67,9 @@ CASES = {
         point="all rows in", act=attempts.orphan, conf=TWO_HOSTS, is_shuffled=True
     ),
     "a task is held": Case(point="all rows in", act=attempts.hold, conf=LATE_KILLS),
-    "a task is held, and the lease is short": Case(point="all rows in", act=attempts.hold, lease=SHORT_LEASE),
+    "a task is held, and the lease is short": Case(
+        point="all rows in", act=attempts.hold, conf=LATE_KILLS, lease=SHORT_LEASE
+    ),
     "a task is held, and its group cancelled": Case(
         point="all rows in", act=attempts.hold, conf=LATE_KILLS, is_cancelled=True
     ),
