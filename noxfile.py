@@ -85,6 +85,13 @@ def simulate(session: nox.Session) -> None:
 
 
 @nox.session
+def mutations(session: nox.Session) -> None:
+    """Break the library on purpose and count the seeds until the simulation finds it: ``-- --only NAME``."""
+    install(session, "-e", ".", "greenlet")
+    session.run("python", "-m", "tests.simulation.mutations", *session.posargs)
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Check the code's form."""
     install(session, "ruff")

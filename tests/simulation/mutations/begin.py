@@ -1,0 +1,67 @@
+"""An instant is reserved before anything else is promised, and the log is read after that."""
+
+import copy
+
+from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
+from tallymark.engine.timeline.instant import FLOOR, instant_time
+from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tallymark.engine.writes import begin
+from tests.simulation.mutations.mutation import Mutation, Without, replaced
+
+
+async def _put_over(handle, reservation):
+    await handle.backend.put(reservation.path, reservation.encode())
+    return True
+
+
+_is_taken = begin.is_taken
+_reserve = begin.reserve
+
+
+async def _read_first(handle, *, operation, marker_kind):
+    """As ``reserve``, but for the order of its two looks."""
+    newest = (await handle.log.refresh()).newest_instant or FLOOR
+    while True:
+        instant = instant_time(handle.clock.now(), after=newest)
+        reservation = Reservation(
+            instant=instant,
+            nonce=new_nonce(),
+            writer=WriterIdentity.here(),
+            marker_kind=marker_kind,
+            operation=operation,
+            expiry_s=handle.lease_settings.expiry_s,
+        )
+        await handle.backend.put(beat_path(instant), b"")
+        kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
+        await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", kind)
+        if await _is_taken(handle, reservation):
+            return reservation
+        newest = max(newest, instant)
+
+
+async def _without_beat(handle, **options):
+    muted = copy.copy(handle)
+    muted.backend = Without(handle.backend, "put", BEAT_FOLDER)
+    return await _reserve(muted, **options)
+
+
+MUTATIONS = (
+    Mutation(
+        name="an instant is reserved by a plain put",
+        breaks="two writers of one millisecond share an instant, its markers and its end",
+        fault=lambda: replaced(begin.is_taken, _put_over),
+    ),
+    Mutation(
+        name="the log is read before the reservation",
+        breaks="an instant is taken that has been committed in between",
+        fault=lambda: replaced(begin.reserve, _read_first),
+    ),
+    Mutation(
+        name="no beat is put before the reservation",
+        breaks="a writer that has just begun is taken for dead",
+        fault=lambda: replaced(begin.reserve, _without_beat),
+    ),
+)

@@ -1,0 +1,113 @@
+"""One put-if-absent decides, an unclear one is found out, and of two writes that exclude each other one loses."""
+
+from tallymark.backends.errors import Unavailable
+from tallymark.engine.errors import RolledBack
+from tallymark.engine.timeline import conflict, log
+from tallymark.engine.timeline.entry import encode_entry, encode_pointer
+from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
+from tallymark.engine.writes import clean
+from tallymark.engine.writes.write_job import WriteBase, WriteJob
+from tests.simulation.mutations.mutation import Mutation, both, method, replaced
+
+_take = CommitLog._take
+_win = CommitLog.win
+_clean = clean.clean
+_new_entry = WriteJob._new_entry
+
+
+async def _put_over(self, attempt, number):
+    attempt.data = await self._small_form(attempt.entry)
+    await self._backend.put(f"{LOG_FOLDER}/{number:020d}", attempt.data)
+    return number
+
+
+async def _silence_is_failure(self, attempt, number):
+    try:
+        return await _take(self, attempt, number)
+    except Unavailable as error:
+        raise RolledBack(f"{error}: not committed") from error
+
+
+async def _next_number(self, attempt, number):
+    try:
+        return await _take(self, attempt, number)
+    except Unavailable:
+        return await _take(self, attempt, number + 1)
+
+
+async def _checked_once(self, entry, *, check):
+    checks = [check]
+    return await _win(self, entry, check=lambda history: checks.pop()(history) if checks else None)
+
+
+async def _pointer_first(self, entry):
+    data = encode_entry(entry)
+    return data if len(data) <= log.BODY_BYTES else encode_pointer(entry.nonce, log._body_path(entry))
+
+
+async def _body_last(self, attempt, number):
+    position = await _take(self, attempt, number)
+    if attempt.data != (data := encode_entry(attempt.entry)):
+        await self._backend.put(log._body_path(attempt.entry), data)
+    return position
+
+
+async def _truncating_clean(handle, properties):
+    result = await _clean(handle, properties)
+    await handle.backend.delete([f"{LOG_FOLDER}/{number:020d}" for number in range(1, handle.log.history.head)])
+    return result
+
+
+def _latest_base(job, added, fenced):
+    history = job._handle.log.history
+    job._base = WriteBase(position=history.head, files=job._base.files)
+    return _new_entry(job, added, fenced)
+
+
+MUTATIONS = (
+    Mutation(
+        name="an entry is put over what may be there",
+        breaks="a committed entry is gone",
+        fault=lambda: method(CommitLog, "_take", _put_over),
+    ),
+    Mutation(
+        name="an unclear put of an entry is reported as failed",
+        breaks="a writer is told that its write is void, and it stands",
+        fault=lambda: method(CommitLog, "_take", _silence_is_failure),
+    ),
+    Mutation(
+        name="an unclear put of an entry is repeated at the next number",
+        breaks="the log has a gap, or a write stands in it twice",
+        fault=lambda: method(CommitLog, "_take", _next_number),
+    ),
+    Mutation(
+        name="an entry is put before its body",
+        breaks="a commit is decided that nobody can read",
+        fault=lambda: both(method(CommitLog, "_small_form", _pointer_first), method(CommitLog, "_take", _body_last)),
+    ),
+    Mutation(
+        name="a clean drops all entries of the log but the newest",
+        breaks="nobody knows what was committed",
+        fault=lambda: replaced(clean.clean, _truncating_clean),
+    ),
+    Mutation(
+        name="conflicts are not looked for",
+        breaks="two overwrites of one partition both stand",
+        fault=lambda: replaced(conflict.check_conflicts, lambda *_: None),
+    ),
+    Mutation(
+        name="conflicts are looked for once, not again after a lost number",
+        breaks="an overwrite does not see the one that won the number",
+        fault=lambda: method(CommitLog, "win", _checked_once),
+    ),
+    Mutation(
+        name="only common files make a conflict, common partitions do not",
+        breaks="two overwrites of an empty partition both stand",
+        fault=lambda: replaced(conflict._shared, lambda *_: []),
+    ),
+    Mutation(
+        name="a write compares itself with the log from its commit on, not from its beginning",
+        breaks="an overwrite does not see the one that came in between",
+        fault=lambda: method(WriteJob, "_new_entry", _latest_base),
+    ),
+)

@@ -1,0 +1,157 @@
+"""What is not committed is excluded, now and later: markers are read after the seal, names of losers are occupied."""
+
+import msgpack
+
+from tallymark.backends.errors import AlreadyExists
+from tallymark.engine.concurrently import concurrently
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.seal import seal_path
+from tallymark.engine.writes import clean, exclude
+from tallymark.engine.writes.exclude import Excluder, fence_bytes, fence_path
+from tallymark.engine.writes.marked import Marked, directly_marked
+from tallymark.engine.writes.write_job import WriteJob
+from tests.simulation.mutations.mutation import Mutation, Without, method, nothing, replaced
+
+_exclude = Excluder.exclude
+
+
+async def _read_then_seal(job):
+    direct = await directly_marked(job._handle.backend, job.instant)
+    acked = frozenset() if job._reservation.marker_kind == "direct" else await job._directory.names()
+    job._directory.seal()
+    await job._excluder().close()
+    return Marked(batched=frozenset(name.path for name in acked), direct=direct)
+
+
+async def _put_seal_only(excluder):
+    await excluder.backend.put(seal_path(excluder.instant), b"")
+
+
+async def _keep_all(excluder, marked, *, keep):
+    return ()
+
+
+async def _delete_only(excluder, marked, *, keep):
+    await excluder.backend.delete(sorted(set(marked) - set(keep)))
+    return ()
+
+
+async def _fence_only(excluder, marked, *, keep):
+    """Fences where nothing is; what has landed stays."""
+    if excluder.backend.has_staging:
+        return await _exclude(excluder, marked, keep=keep)
+    fence, lost, fenced = fence_bytes(excluder.schema), sorted(set(marked) - set(keep)), []
+    await excluder.backend.put(fence_path(excluder.instant, new_nonce()), msgpack.packb(lost))
+
+    async def put(path):
+        try:
+            await excluder.backend.put_new(path, fence)
+        except AlreadyExists:
+            return
+        fenced.append(path)
+
+    await concurrently(put, lost, limit=32)
+    return tuple(sorted(fenced))
+
+
+class _ListLast:
+    """Storage on which the list of fences is put with ``flush_list``."""
+
+    def __init__(self, backend):
+        self._backend = backend
+        self._held = []
+
+    def __getattr__(self, name):
+        return getattr(self._backend, name)
+
+    async def put(self, path, data):
+        self._held.append((path, data))
+
+    async def put_held(self):
+        for path, data in self._held:
+            await self._backend.put(path, data)
+
+
+async def _list_after_fences(excluder, marked, *, keep):
+    backend = _ListLast(excluder.backend)
+    fenced = await _exclude(_with(excluder, backend), marked, keep=keep)
+    await backend.put_held()
+    return fenced
+
+
+async def _without_list(excluder, marked, *, keep):
+    backend = Without(excluder.backend, "put", exclude.FENCE_FOLDER)
+    return await _exclude(_with(excluder, backend), marked, keep=keep)
+
+
+def _with(excluder, backend):
+    return Excluder(
+        backend=backend,
+        instant=excluder.instant,
+        staging=excluder.staging,
+        schema=excluder.schema,
+        settings=excluder.settings,
+    )
+
+
+async def _all_of(handle, folder):
+    return [entry async for entry in handle.backend.list(folder)]
+
+
+MUTATIONS = (
+    Mutation(
+        name="a commit reads the markers before it seals",
+        breaks="what is marked in between is neither committed nor excluded",
+        fault=lambda: method(WriteJob, "_seal", _read_then_seal),
+    ),
+    Mutation(
+        name="staging stays open until the end",
+        breaks="a task renames its file into the table after its job has removed what was lost",
+        fault=lambda: method(Excluder, "close", _put_seal_only),
+    ),
+    Mutation(
+        name="files of lost attempts stay",
+        breaks="rows that nobody has committed are in the directory",
+        fault=lambda: method(Excluder, "exclude", _keep_all),
+    ),
+    Mutation(
+        name="no fences: files of lost attempts are only deleted",
+        breaks="a put on its way lands after the deletion",
+        fault=lambda: method(Excluder, "exclude", _delete_only),
+    ),
+    Mutation(
+        name="a lost attempt's file that has landed stays beside the fences",
+        breaks="rows that nobody has committed are in the directory",
+        fault=lambda: method(Excluder, "exclude", _fence_only),
+    ),
+    Mutation(
+        name="a fence is an empty object",
+        breaks="readers of the directory fail on it: it is no Parquet file",
+        fault=lambda: replaced(exclude.fence_bytes, lambda _: b""),
+    ),
+    Mutation(
+        name="fences are listed after they are put",
+        breaks="a writer that dies in between leaves a fence that nobody can name",
+        fault=lambda: method(Excluder, "exclude", _list_after_fences),
+    ),
+    Mutation(
+        name="fences are not listed",
+        breaks="they stay for ever",
+        fault=lambda: method(Excluder, "exclude", _without_list),
+    ),
+    Mutation(
+        name="fences are swept as soon as a clean comes by",
+        breaks="the put that they were to keep out lands after that",
+        fault=lambda: replaced(clean._old, _all_of),
+    ),
+    Mutation(
+        name="what lands after the end of its instant is not dropped by a clean",
+        breaks="markers and seals stay for ever",
+        fault=lambda: replaced(clean._drop_late, nothing),
+    ),
+    Mutation(
+        name="bodies of entries that never came into the log are not dropped by a clean",
+        breaks="they stay for ever",
+        fault=lambda: replaced(clean._drop_bodies, nothing),
+    ),
+)

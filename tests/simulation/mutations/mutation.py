@@ -1,0 +1,81 @@
+"""One fault, made on purpose: what it switches off, what should break by that, and how it is put into the library."""
+
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from typing import Any, Literal
+from unittest import mock
+
+Fault = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """The library is mutated while ``fault()`` is entered, in this process."""
+
+    name: str
+    """What the library does instead of what it should."""
+    breaks: str
+    """How that goes wrong, in a sentence."""
+    fault: Fault
+    world: Literal["tables", "markers"] = "tables"
+    """Which plans are played: whole jobs, or servers of markers by themselves."""
+
+
+def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """``function`` gives way to ``wrong`` wherever a module has imported it.
+
+    Raises:
+        AttributeError: nobody has it under its own name any more.
+    """
+    name = function.__name__
+    holders = [
+        module
+        for module_name, module in sorted(sys.modules.items())
+        if module_name.startswith(("tallymark.", "tests.simulation.")) and vars(module).get(name) is function
+    ]
+    if not holders:
+        raise AttributeError(f"no module holds {function.__module__}.{name}")
+    return _all([mock.patch.object(holder, name, wrong) for holder in holders])
+
+
+def method(owner: type[Any], name: str, wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
+    """Instances of ``owner`` do ``wrong`` instead. Raises AttributeError where there is no such method."""
+    if name not in vars(owner):
+        raise AttributeError(f"{owner.__name__} has no method {name}")
+    return mock.patch.object(owner, name, wrong)
+
+
+def both(*faults: AbstractContextManager[Any]) -> AbstractContextManager[Any]:
+    return _all(list(faults))
+
+
+def _all(faults: list[AbstractContextManager[Any]]) -> AbstractContextManager[Any]:
+    with ExitStack() as entered:  # leaves none of them behind if one cannot be entered
+        for fault in faults:
+            entered.enter_context(fault)
+        return entered.pop_all()
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """Instead of whatever should be done."""
+
+
+class Without:
+    """Storage that leaves out the calls of one verb on paths that begin alike, and says that it has done them."""
+
+    def __init__(self, backend: Any, verb: str, beginning: str) -> None:
+        self._backend = backend
+        self._verb = verb
+        self._beginning = beginning
+
+    def __getattr__(self, name: str) -> Any:
+        known = getattr(self._backend, name)
+        if name != self._verb:
+            return known
+
+        async def call(path: str, *arguments: Any) -> Any:
+            return None if path.startswith(self._beginning) else await known(path, *arguments)
+
+        return call

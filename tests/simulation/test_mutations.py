@@ -1,0 +1,59 @@
+"""That the judge can say no: faults found within a few seeds are found, and a fault that fits nothing is told."""
+
+import logging
+
+import pytest
+
+from tests.simulation.mutations import GROUPS
+from tests.simulation.mutations.hunt import hunt, named
+from tests.simulation.mutations.mutation import method, replaced
+
+SEEDS = range(200)
+
+SOON_FOUND = (
+    "an instant is reserved by a plain put",
+    "a data file is begun before its marker is acked",
+    "files of lost attempts stay",
+    "a fence is an empty object",
+    "an entry is put before its body",
+    "a clean drops all entries of the log but the newest",
+)
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before():
+    yield
+    logging.disable(logging.NOTSET)
+
+
+@pytest.mark.parametrize("name", SOON_FOUND)
+def test_a_broken_library_is_found_out(name):
+    catch = hunt(name, SEEDS)
+    assert catch.seed is not None
+    assert catch.check
+
+
+def test_names_of_mutations_are_unique():
+    names = [mutation.name for _, mutations in GROUPS for mutation in mutations]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("mutation", [mutation for _, group in GROUPS for mutation in group], ids=lambda one: one.name)
+def test_a_mutation_still_fits_the_library(mutation):
+    with mutation.fault():
+        pass
+
+
+def test_a_mutation_whose_target_is_gone_fails_loudly():
+    def gone():
+        """Nobody holds this one."""
+
+    with pytest.raises(AttributeError, match="no module holds"):
+        replaced(gone, gone)
+    with pytest.raises(AttributeError, match="has no method"):
+        method(dict, "gone", gone)
+
+
+def test_a_mutation_that_nobody_knows_is_refused():
+    with pytest.raises(LookupError, match="no mutation 'that nobody knows'"):
+        named("that nobody knows")
