@@ -46,11 +46,14 @@ class Lease:
             self._last_beat = begun
 
     async def keep(self) -> None:
-        """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease."""
+        """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease.
+
+        A beat under way is ended first: one that landed after ``give_up`` would stay.
+        """
         while True:
             await anyio.sleep(self._settings.beat_interval_s)
             try:
-                with anyio.fail_after(self._settings.expiry_s / 4):  # else one silent request would be the last beat
+                with anyio.fail_after(self._settings.expiry_s / 4, shield=True):  # else a silent one would be the last
                     await self.beat()
             except (BackendError, TimeoutError) as error:
                 logger.warning("beat.missed instant=%s error=%r", self._instant, error)

@@ -44,16 +44,27 @@ class JobOptions:
 @asynccontextmanager
 async def open_job(handle: TableHandle, properties: TableProperties, options: JobOptions) -> AsyncIterator[WriteJob]:
     """A job for the block, after what dead writers left has been put in order."""
+    flushing = anyio.CancelScope()
     async with background_tasks() as background:
-        job = await _begin(handle, properties, options, background)
         try:
-            yield job
+            job = await _begin(handle, properties, options, background, flushing)
+            flushing.shield = (
+                True  # whatever cancels the block leaves its flushes to the job's end, which waits for them
+            )
+            try:
+                yield job
+            finally:
+                await _end(job, handle.commit_settings.end_timeout_s)
         finally:
-            await _end(job, handle.commit_settings.end_timeout_s)
+            flushing.cancel()
 
 
 async def _begin(
-    handle: TableHandle, properties: TableProperties, options: JobOptions, background: TaskGroup
+    handle: TableHandle,
+    properties: TableProperties,
+    options: JobOptions,
+    background: TaskGroup,
+    flushing: anyio.CancelScope,
 ) -> WriteJob:
     backend = handle.backend
     reservation = await reserve(handle, operation=options.mode, marker_kind=options.markers.kind)
@@ -64,7 +75,7 @@ async def _begin(
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
         await help_others(handle, properties, own=beat_path(reservation.instant))
-        engine = await background.start(_run_engine, backend, options.markers)
+        engine = await background.start(_run_engine, backend, options.markers, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open)
         address = await _serve(engine, reservation, options, background)
     except BaseException:
@@ -93,10 +104,14 @@ async def _begin(
     )
 
 
-async def _run_engine(backend: Backend, settings: MarkerSettings, *, task_status: TaskStatus[MarkerEngine]) -> None:
-    async with open_marker_engine(backend, settings) as engine:
-        task_status.started(engine)
-        await anyio.sleep_forever()
+async def _run_engine(
+    backend: Backend, settings: MarkerSettings, scope: anyio.CancelScope, *, task_status: TaskStatus[MarkerEngine]
+) -> None:
+    """Until the scope is cancelled."""
+    with scope:
+        async with open_marker_engine(backend, settings) as engine:
+            task_status.started(engine)
+            await anyio.sleep_forever()
 
 
 async def _serve(

@@ -6,6 +6,7 @@ import trio
 import trio.testing
 
 from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tests.engine.writes.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend
@@ -144,6 +145,43 @@ async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers
                     await mark(job, storage, [f"month=1/{name_of(job)}"])
                 raise ZeroDivisionError
     only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped():
+    store = Store(has_staging=False)
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS0" in path else 0)
+        with anyio.move_on_after(1):
+            async with begin(storage, markers=MarkerSettings()) as job:
+                await mark(job, storage, [f"month=1/{name_of(job)}"])
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for():
+    """The beat learns it, and cancels the block."""
+    store = Store(has_staging=True)
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS0" in path else 0)
+        with pytest.raises(RolledBack):  # noqa: PT012
+            async with begin(storage, markers=MarkerSettings()) as job:
+                await table(store.backend).rollback(job.instant)
+                await mark(job, storage, [f"month=1/{name_of(job)}"])
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped():
+    store = Store(has_staging=True)
+    beats = iter([0, 0, 20])
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/" in path else 0)
+        with anyio.move_on_after(11):
+            async with begin(table(storage)):
+                await anyio.sleep_forever()
     no_bookkeeping_is_left(store.objects)
 
 
