@@ -11,8 +11,6 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-import pytest
-
 from tests.support.process import BOUND_S, await_descendants, await_stopped, end_session, send
 
 M = TypeVar("M")
@@ -57,20 +55,32 @@ class Fork:
 
     def hear(self, kind: type[M]) -> M:
         """The next value of this kind; those of others wait for their turn."""
-        for value in self._unheard:
-            if isinstance(value, kind):
-                self._unheard.remove(value)
-                return value
-        while True:
-            assert self._line.poll(BOUND_S), f"no {kind.__name__} within {BOUND_S} s; unheard: {self._unheard}"
-            try:
-                value = self._line.recv()
-            except (EOFError, ConnectionResetError):
-                raise AssertionError(f"all have ended without {kind.__name__}; unheard: {self._unheard}") from None
-            assert not isinstance(value, Crashed), value.trace
-            if isinstance(value, kind):
-                return value
-            self._unheard.append(value)
+        while not self._has(kind):
+            assert self._listen(BOUND_S), f"no {kind.__name__} within {BOUND_S} s; unheard: {self._unheard}"
+        value = next(value for value in self._unheard if isinstance(value, kind))
+        self._unheard.remove(value)
+        return value
+
+    def has_said(self, kind: type[object]) -> bool:
+        """Whether ``hear`` would not have to wait."""
+        while not self._has(kind) and self._listen(0):
+            pass
+        return self._has(kind)
+
+    def _has(self, kind: type[object]) -> bool:
+        return any(isinstance(value, kind) for value in self._unheard)
+
+    def _listen(self, patience_s: float) -> bool:
+        """Take one value; False if none has come."""
+        if not self._line.poll(patience_s):
+            return False
+        try:
+            value = self._line.recv()
+        except (EOFError, ConnectionResetError):
+            raise AssertionError(f"all its processes have ended; unheard: {self._unheard}") from None
+        assert not isinstance(value, Crashed), value.trace
+        self._unheard.append(value)
+        return True
 
     def tell(self, value: object) -> None:
         self._line.send(value)
@@ -123,13 +133,6 @@ def forking() -> Iterator[Start]:
     finally:
         for fork in started:
             fork.end()
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts processes that do not outlive the test."""
-    with forking() as start:
-        yield start
 
 
 def _lead(line: Connection, program: Callable[..., None], arguments: tuple[object, ...]) -> None:

@@ -47,11 +47,12 @@ def arrow_table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def assert_at_rest(table: Path, rows: list[Row]) -> set[str]:
+def assert_at_rest(table: Path, rows: list[Row], *, scratch: bool = False) -> set[str]:
     """The disk holds exactly what was committed, nothing of any other writer, and readers that nobody here wrote see
-    exactly these rows in it. Returns the data files."""
+    exactly these rows in it. A writer that was caught in the middle of a put may leave scratch. Returns the data files.
+    """
     table_is_at_rest(objects(table))
-    committed = exactly_the_committed_files(table)
+    committed = exactly_the_committed_files(table, scratch=scratch)
     wanted = sorted(rows)
     for reader, read in READERS.items():
         found = sorted(read(table))

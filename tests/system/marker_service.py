@@ -1,0 +1,96 @@
+"""A marker service as a process of its own, and clients that ask it for as much as they can until it is gone."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from itertools import count
+from multiprocessing.connection import Connection
+from random import Random
+from typing import Literal
+
+import anyio
+
+from tallymark.backends.local import LocalBackend
+from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.client import MarkerClient
+from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.settings import ServiceSettings
+
+SECRET = b"known to every life of the service".ljust(40, b".")
+PATIENCE_S = 60.0
+
+INFLIGHT = 8
+"""Requests that a client does not wait for before it makes another."""
+
+
+def serve(line: Connection, root: str, instant: str, loop: Literal["trio", "asyncio"]) -> None:
+    """The program: serves the markers of one instant until it is killed; says its address."""
+    anyio.run(partial(_serve, line, root, instant), backend=loop)
+
+
+async def _serve(line: Connection, root: str, instant: str) -> None:
+    async with open_marker_engine(LocalBackend(root)) as engine, anyio.create_task_group() as tasks:
+
+        async def create(instant: str, paths: Sequence[str], io: str) -> None:
+            await engine.directory(instant).create(*paths, io=io)
+
+        server = MarkerServer(SECRET, ServiceSettings(), create)
+        await tasks.start(lambda *, task_status: server.run(task_status=task_status))
+        line.send(server.address(instant))
+
+
+class LoadingClient(threading.Thread):
+    """Asks for new markers, and for those of earlier lives that nobody acked, with several requests in flight."""
+
+    def __init__(self, address: ServiceAddress, instant: str, again: Sequence[str], *, seed: str) -> None:
+        super().__init__(name=f"load {seed}", daemon=True)
+        self.acked: set[str] = set()
+        self.unacked: set[str] = set()
+        self._client = MarkerClient(address, instant, wait_s=PATIENCE_S)
+        self._again = list(again)
+        self._random = Random(seed)
+        self._seed = seed
+        self._is_over = threading.Event()
+        self._has_ack = threading.Event()
+        self.start()
+
+    def await_ack(self) -> None:
+        assert self._has_ack.wait(PATIENCE_S), self.name
+
+    def end(self) -> None:
+        """The service is gone: who still waits is answered by nobody."""
+        self._is_over.set()
+        self._client.close()
+        self.join(PATIENCE_S)
+        assert not self.is_alive(), self.name
+
+    def run(self) -> None:
+        pending: dict[Future[None], list[str]] = {}
+        for names in self._requests():
+            if self._is_over.is_set():
+                break
+            pending[self._client.ask(names)] = names
+            while len(pending) >= INFLIGHT:
+                wait(pending, timeout=PATIENCE_S, return_when=FIRST_COMPLETED)
+                self._settle(pending)
+        self._client.close()
+        wait(pending, timeout=PATIENCE_S)
+        self._settle(pending)
+
+    def _requests(self) -> Iterator[list[str]]:
+        if self._again:
+            yield self._again
+        for number in count():
+            names = self._random.randint(1, 20)
+            yield [f"month={self._random.randint(1, 12)}/{self._seed}-{number}-{n}.parquet" for n in range(names)]
+
+    def _settle(self, pending: dict[Future[None], list[str]]) -> None:
+        for future in [future for future in pending if future.done()]:
+            names = pending.pop(future)
+            if future.exception() is None:
+                self.acked.update(names)
+                self._has_ack.set()
+            else:
+                self.unacked.update(names)
