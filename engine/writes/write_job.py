@@ -8,7 +8,7 @@ from typing import Literal
 import anyio
 
 from tallymark.backends.errors import BackendError
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.errors import CommitUnknown, CorruptObject, InvalidRequest
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
@@ -75,6 +75,9 @@ class WriteJob:
         self._added: tuple[DataFile, ...] | None = None
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
+        self._marked: Marked | None = None
+        self._is_unclear = False
+        """The entry may be in the log, or may still get there."""
         self._is_decided = False
         self._has_ended = False
 
@@ -96,7 +99,8 @@ class WriteJob:
         """Make exactly the reported files part of the table; on return every reader of the table format sees them.
 
         ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
-        written, or may yet write, is excluded first. A commit that failed may be called again with the same reports.
+        written, or may yet write, is excluded first. A commit that failed may be called again with the same reports;
+        after CommitUnknown no silence of storage is reported as anything less.
 
         Raises:
             ConflictError: another write committed first and excludes this one.
@@ -109,14 +113,8 @@ class WriteJob:
             raise InvalidRequest(f"job {self.instant} {state}; begin a new one")
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
-        marked = await self._seal()
-        self._tell_of_fallback(marked, winners)
-        await self._check_marked(added, marked.paths)
-        unused = {path for report in winners for path in report.unused}
-        entry = await self._prepared(added, marked.paths - unused)
-        position = await self._handle.log.win(
-            entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
-        )
+        entry, marked = await self._prepared(winners, added)
+        position = await self._win(entry)
         self._is_decided = True
         logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
         pending = await self._project(position)
@@ -161,18 +159,42 @@ class WriteJob:
                 f"reported file {stray} was never marked; only files that write_task wrote can be committed"
             )
 
-    async def _prepared(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> LogEntry:
-        """The job's one entry, all but its files excluded; the same one again whenever commit is called again."""
+    async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> tuple[LogEntry, Marked]:
+        """The job's one entry, all but its files excluded; the same one again whenever commit is called again.
+
+        It is not made anew: once it may be in the log, somebody else may have finished the job and dropped its markers.
+        """
         if self._added not in (None, added):
             raise InvalidRequest(
                 f"job {self.instant} was to be committed with other files before, and those of these reports may have "
                 "been removed since; call commit with the same reports again, or begin a new job"
             )
-        self._added = added
-        if self._entry is None:
-            fenced = await self._excluder().exclude(marked, keep={file.path for file in added})
+        if self._entry is None or self._marked is None:
+            self._marked = marked = await self._seal()
+            self._tell_of_fallback(marked, winners)
+            await self._check_marked(added, marked.paths)
+            self._added = added
+            unused = {path for report in winners for path in report.unused}
+            fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
             self._entry = self._new_entry(added, fenced)
-        return self._entry
+        return self._entry, self._marked
+
+    async def _win(self, entry: LogEntry) -> int:
+        try:
+            return await self._handle.log.win(
+                entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
+            )
+        except CommitUnknown:
+            self._is_unclear = True
+            raise
+        except (BackendError, CorruptObject) as error:
+            if not self._is_unclear:
+                raise
+            raise CommitUnknown(
+                f"instant {self.instant} may have been committed before, and storage does not tell: {error}; "
+                "call commit again, or ask 'tallymark timeline' once storage answers",
+                instant=self.instant,
+            ) from error
 
     async def _project(self, position: int) -> str | None:
         try:

@@ -477,6 +477,45 @@ async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(has_st
 
 @families
 @on_virtual_time
+async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_stays_unknown(has_staging):
+    """The simulation was told Unavailable, which is said of what is not in the log; and it was there."""
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(table(storage, commit=impatient(5))) as job:
+        report = await write_rows(job, storage)
+        storage.add(lost_answer("put_new", "*/log/*"))
+        storage.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
+        with pytest.raises(CommitUnknown):
+            await job.commit([report])
+        for verb in ("put", "list"):
+            storage.add(lost_request(verb))
+        with pytest.raises(CommitUnknown):
+            await job.commit([report])
+        storage.heal()
+        await job.commit([report])
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(has_staging):
+    """Whoever finishes it drops its markers: that is no reason to say that the files were never marked."""
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(table(storage, commit=impatient(5))) as job:
+        report = await write_rows(job, storage)
+        storage.add(lost_answer("put_new", "*/log/*"))
+        storage.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
+        with pytest.raises(CommitUnknown):
+            await job.commit([report])
+        storage.heal()
+        await table(store.backend).rollback(job.instant)
+        assert (await job.commit([report])).position == 1
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
 async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_ends(has_staging):
     store = Store(has_staging=has_staging)
     storage = FaultyBackend(store.backend)
