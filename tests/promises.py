@@ -6,7 +6,7 @@ read through the library. ``table_invariants`` and ``invariants`` hold what thes
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgpack
@@ -179,6 +179,15 @@ def writers_are_told_the_truth(history: History, storage: Storage) -> None:
             _hold(kind == "commit", f"the log says {kind}", event, history)
         elif event.outcome not in UNCLEAR:
             _hold(kind != "commit", "the log says it was committed", event, history)
+
+
+def committed_is_visible(history: History, writers: Collection[str]) -> None:
+    """When these writers are told of a commit, readers of the Hudi format see it."""
+    replay = Replay(history)
+    for event in replay.events():
+        if isinstance(event, Told) and event.outcome == "committed" and event.writer in writers:
+            visible = {timeline_instant(path) for path in replay.storage}
+            _hold(event.instant in visible, "not projected yet", event, history)
 
 
 def nothing_left(storage: Storage) -> None:

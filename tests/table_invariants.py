@@ -127,6 +127,47 @@ def one_decision_an_instant(storage: Storage) -> None:
             assert file[1].endswith(f"_{entry['instant']}.parquet"), f"{file[1]} is not of {entry['instant']}"
 
 
+def overwrites_replace_what_their_base_held(storage: Storage) -> None:
+    """Each removed exactly the files that its scope held when it began; what it found there later came from appends."""
+    live: dict[str, Any] = {}
+    added_at: dict[str, int] = {}
+    states = [live]
+    entries = log_entries(storage)
+    counts = {entry["nonce"] for entry in decisions(storage).values() if entry["kind"] == "commit"}
+    for position, entry in enumerate(entries, start=1):
+        if entry["nonce"] in counts:
+            removed = {file_path(file) for file in entry["removed"]}
+            if (scope := entry["scope"]) is not None:
+                held = {path for path, file in states[entry["base"]].items() if _holds(scope, file)}
+                assert removed == held, f"entry {position} removed {sorted(removed)}, its base held {sorted(held)}"
+                met = [path for path, file in live.items() if _holds(scope, file) and path not in held]
+                rivals = [path for path in met if entries[added_at[path] - 1]["operation"] != "append"]
+                assert not rivals, f"entry {position} overwrote beside another overwrite, whose files stay: {rivals}"
+            assert removed <= live.keys(), f"entry {position} removed what was gone: {sorted(removed - live.keys())}"
+            live = {path: file for path, file in live.items() if path not in removed}
+            live |= {file_path(file): file for file in entry["added"]}
+            added_at |= {file_path(file): position for file in entry["added"]}
+        states.append(live)
+
+
+def one_attempt_a_task(storage: Storage) -> None:
+    """The committed files of a task are those of one attempt: its rows are there once."""
+    for entry in commits(storage):
+        attempts: dict[str, set[str]] = {}
+        for file in entry["added"]:
+            task, stage, attempt = file[1].split("_")[1].split("-")
+            attempts.setdefault(f"{task} of stage {stage}", set()).add(attempt)
+        for task, found in attempts.items():
+            assert len(found) == 1, f"several attempts of task {task} are committed: {sorted(found)}"
+
+
+def partitions_are_known_to_hudi(storage: Storage) -> None:
+    """Hudi on Java takes a directory for a partition by a file in it."""
+    for partition in {path.rpartition("/")[0] for path in committed_files(storage)}:
+        name = f"{partition}/.hoodie_partition_metadata".lstrip("/")
+        assert name in storage, f"a partition with files has no metadata: {name}"
+
+
 def timeline_instant(path: str) -> str | None:
     """The instant of a completed action of the Hudi timeline; None for every other object."""
     found = _INSTANT_FILE.fullmatch(path)
@@ -156,11 +197,16 @@ def table_is_at_rest(storage: Storage) -> None:
     every_committed_file_exists(storage)
     no_bookkeeping_is_left(storage)
     projection_follows_the_log(storage)
+    partitions_are_known_to_hudi(storage)
     one_decision_an_instant(storage)
 
 
 def file_path(file: list[Any]) -> str:
     return f"{file[0]}/{file[1]}" if file[0] else str(file[1])
+
+
+def _holds(scope: dict[str, Any], file: list[Any]) -> bool:
+    return scope["all"] or file[0] in scope["partitions"]
 
 
 def _action(entry: dict[str, Any]) -> str:

@@ -6,13 +6,22 @@ from tests.history import Told
 from tests.promises import (
     all_or_nothing,
     bounded,
+    committed_is_visible,
     durable_first,
     nothing_left,
     nothing_lost,
     writers_are_told_the_truth,
 )
 from tests.simulation.world import Outcome
-from tests.table_invariants import committed_files, data_files, decisions, fences, table_is_at_rest
+from tests.table_invariants import (
+    committed_files,
+    data_files,
+    decisions,
+    fences,
+    one_attempt_a_task,
+    overwrites_replace_what_their_base_held,
+    table_is_at_rest,
+)
 
 ANSWERED_S = 500.0
 """The service, four puts of a direct marker, each given up after half a minute, and looks at the seal and the log."""
@@ -29,10 +38,13 @@ def judge(outcome: Outcome) -> None:
     nothing_lost(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
     writers_are_told_the_truth(history, outcome.swept)
+    committed_is_visible(history, outcome.undisturbed)
     for storage, check in (
         (outcome.after_the_first_write, nothing_left),
         (_without_fresh_orphans(outcome), table_is_at_rest),
         (outcome.swept, table_is_at_rest),
+        (outcome.swept, overwrites_replace_what_their_base_held),
+        (outcome.swept, one_attempt_a_task),
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
