@@ -6,8 +6,9 @@ smaller failing run (``shrink``).
 
 import math
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from tallymark.engine.settings import MarkerKind
 from tests.simulation.weather import Weather
@@ -16,12 +17,43 @@ STEPS_MAX = 4000
 """Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
 
 
+LANDMARKS = (
+    ("put", "/MARKERS0"),
+    ("put", "/MARKERS0"),
+    ("put", "/seal/"),
+    ("put", "/fence/"),
+    ("put", "/log/"),
+    ("put", ".inflight"),
+    ("delete data", ""),
+    ("delete data", ""),
+    ("delete", "/.temp/"),
+    ("list", "/.temp/"),
+)
+"""Requests by which one knows how far a writer, or who rolls it back, has come: a verb, and what the path holds."""
+
+RESCUE_LANDMARKS = (
+    ("put", "/log/"),
+    ("list", "/.temp/"),
+    ("put", "/fence/"),
+    ("delete data", ""),
+    ("delete", "/.temp/"),
+)
+TASK_LANDMARKS = (("put", ".marker."), ("data", ".parquet"))
+
+OUTAGES = (("put", "/log/"), ("put", "/log/"), ("put", "/MARKERS0"), ("delete data", ""), ("delete", "/.temp/"))
+
+STEPS_AFTER_MAX = 20
+"""Steps from a landmark to what befalls the process there: each stage of a commit takes a few."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishap:
     """Something befalls a process, when its tasks have taken that many steps."""
 
     what: Literal["killed", "stopped", "cancelled", "clock jumps"]
     at_step: int
+    after: tuple[str, str] | None = None
+    """Steps are counted from its first request of this verb whose path holds this; else from its beginning."""
     for_s: float = 0.0
     """How long it is stopped, or how far its clock jumps."""
 
@@ -91,6 +123,8 @@ class Plan:
     visitors: tuple[VisitorPlan, ...]
     rescuer_host: str
     """Who puts the table in order at the end."""
+    has_past: bool = False
+    """Somebody has written to each partition before."""
     body_bytes: int = 1 << 20
     """Entries of the log that are larger are put as bodies of their own."""
 
@@ -109,23 +143,29 @@ def draw(seed: int) -> Plan:
         writers=writers,
         visitors=visitors,
         rescuer_host=draw_host(chance),
+        has_past=chance.random() < 0.4,
         body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
 
 
 def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
-    weather: dict[str, float] = {}
+    weather: dict[str, Any] = {}
     if "storage" in kinds:
         for name in chance.sample(("lost_request", "lost_answer", "late", "throttled", "tail"), chance.choice((1, 2))):
             weather[name] = chance.choice((0.01, 0.03, 0.1))
-        weather |= {"tail_s": chance.choice((1, 20, 100)), "late_s": chance.choice((1, 20, 300))}
+        weather |= {"tail_s": chance.choice((1, 20, 100, 100)), "late_s": chance.choice((1, 20, 300, 300))}
+        for name in ("late", "tail"):
+            if name in weather:
+                weather[name] *= 2  # these seldom meet what they could harm
+        if chance.random() < 0.4:
+            weather |= {"outage": chance.choice(OUTAGES), "outage_s": chance.choice((1, 30, 200, 200))}
     if "network" in kinds:
         weather["reset"] = chance.choice((0.0, 0.02, 0.1))
         weather |= {"unreachable": chance.choice((0.0, 0.3, 0.7)), "unreachable_s": chance.choice((1, 30, 200))}
     return Weather(
         put_s=chance.choice((0.002, 0.02, 0.2)),
         spread=chance.choice((0.0, 0.5, 1.0)),
-        page_size=chance.choice((2, 7, 1000)),
+        page_size=chance.choice((2, 2, 7, 1000)),
         **weather,
     )
 
@@ -133,13 +173,13 @@ def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
 def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
     return WriterPlan(
         host=draw_host(chance),
-        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0)),
+        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 200.0)),
         clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
         mode=chance.choice(("append", "overwrite")),
         dynamic=chance.random() < 0.5,
         kind=chance.choice(("batched", "batched", "direct")),
-        tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 1, 2)))),
-        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX),
+        tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2)))),
+        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX, landmarks=LANDMARKS),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
         queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,
@@ -160,10 +200,12 @@ def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan
         host=draw_host(chance),
         start_s=number * chance.choice((0.0, 0.05, 1.0)),
         row_s=chance.choice((0.0, 0.01, 0.3)) * (1 if "tasks" not in kinds else chance.choice((0.1, 1, 10, 500))),
-        mishap=draw_mishap(chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150),
+        mishap=draw_mishap(
+            chance, kinds - {"cancelled", "clock"}, probability=0.2, steps=150, landmarks=TASK_LANDMARKS
+        ),
         raises="tasks" in kinds and chance.random() < 0.3,
         dies_after="killed" in kinds and chance.random() < 0.2,
-        astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.3 else None,
+        astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.5 else None,
     )
 
 
@@ -171,25 +213,32 @@ def _visitor(chance: random.Random, kinds: set[str]) -> VisitorPlan:
     return VisitorPlan(
         host=draw_host(chance),
         what=chance.choice(("read", "read", "clean", "roll back the dead", "roll back one")),
-        at_s=tuple(sorted(chance.choice((0.1, 1.0, 10.0, 150.0, 300.0)) * chance.random() for _ in range(3))),
-        mishap=draw_mishap(chance, kinds, probability=0.3, steps=800),
+        at_s=tuple(sorted(chance.choice((0.1, 1.0, 10.0, 150.0, 400.0)) * chance.random() for _ in range(3))),
+        mishap=draw_mishap(chance, kinds, probability=0.5, steps=800, landmarks=RESCUE_LANDMARKS),
     )
 
 
-def draw_mishap(chance: random.Random, kinds: set[str], *, probability: float, steps: int) -> Mishap | None:
+def draw_mishap(
+    chance: random.Random, kinds: set[str], *, probability: float, steps: int, landmarks: Sequence[tuple[str, str]] = ()
+) -> Mishap | None:
     possible = sorted(kinds & {"killed", "stopped", "cancelled", "clock"})
     if not possible or chance.random() >= probability:
         return None
-    at_step = round(math.exp(chance.random() * math.log(steps)))
+    after = chance.choice(landmarks) if landmarks and chance.random() < 0.7 else None
+    at_step = round(math.exp(chance.random() * math.log(steps if after is None else STEPS_AFTER_MAX)))
+    if after is not None:
+        at_step = 0 if chance.random() < 0.3 else at_step
     match chance.choice(possible):
         case "killed":
-            return Mishap(what="killed", at_step=at_step)
+            return Mishap(what="killed", at_step=at_step, after=after)
         case "stopped":
-            return Mishap(what="stopped", at_step=at_step, for_s=chance.choice((1.0, 30.0, 70.0, 130.0, 400.0)))
+            for_s = chance.choice((1.0, 30.0, 70.0, 130.0, 400.0, 400.0))
+            return Mishap(what="stopped", at_step=at_step, after=after, for_s=for_s)
         case "cancelled":
-            return Mishap(what="cancelled", at_step=at_step)
+            return Mishap(what="cancelled", at_step=at_step, after=after)
         case _:
-            return Mishap(what="clock jumps", at_step=at_step, for_s=chance.choice((-3600.0, -0.001, 7.0)))
+            for_s = chance.choice((-3600.0, -0.001, 7.0))
+            return Mishap(what="clock jumps", at_step=at_step, after=after, for_s=for_s)
 
 
 def draw_host(chance: random.Random) -> str:

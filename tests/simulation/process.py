@@ -37,6 +37,7 @@ class Process:
         self.step_count = 0
         self.on_death: list[Callable[[], None]] = []
         self._due: dict[int, Callable[[], None]] = {}
+        self._awaited: tuple[str, str, Callable[[], None], int] | None = None
         self._held: list[trio.lowlevel.Task] = []
         self._ready: deque[trio.lowlevel.Task] = deque()
 
@@ -54,6 +55,23 @@ class Process:
             nursery.start_soon(self._main, main, *arguments)
         finally:
             _PROCESS.reset(token)
+
+    def after_request(self, verb: str, path: str, act: Callable[[], None], *, steps: int) -> None:
+        """``act`` is called that many steps after the first such request: one whose path holds ``path``.
+
+        At none the request is on its way.
+        """
+        self._awaited = (verb, path, act, steps)
+
+    def requests(self, verb: str, path: str) -> None:
+        """It has sent a request to storage."""
+        if self._awaited is not None and self._awaited[0] == verb and self._awaited[1] in path:
+            _, _, act, steps = self._awaited
+            self._awaited = None
+            if steps:
+                self.at_step(self.step_count + steps, act)
+            else:
+                act()
 
     def at_step(self, number: int, act: Callable[[], None]) -> None:
         """``act`` is called when its tasks have become able to run that many times. It must not run trio's code."""

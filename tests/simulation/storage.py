@@ -154,10 +154,11 @@ class Port:
         """As listings, in several requests: it may fail, or its process may die, half way."""
         paths = [check_path(path) for path in paths]
         size = self.weather.page_size
+        verb = "delete" if paths and paths[0].startswith(".hoodie/") else "delete data"
         for start in range(0, len(paths), size):
             some = paths[start : start + size]
             try:
-                await self._call("delete", some[0], partial(self.objects.delete, some, self.process.name))
+                await self._call(verb, some[0], partial(self.objects.delete, some, self.process.name))
             except Unavailable:
                 self.objects.mishaps["delete failed half way"] += start > 0
                 raise
@@ -183,7 +184,6 @@ class Port:
         """Send ``act`` to storage, and return what it answers there. Whoever stops waiting does not stop the act."""
         if self._is_closed:
             raise ProcessDied
-        self.process.requests(verb, path)
         call = next(self._calls)
         self._waiting[call] = trio.lowlevel.current_task()
         drawn = self._fate(verb, path)
@@ -201,6 +201,7 @@ class Port:
         if not drawn.is_told:
             lost = outcome.Error(Unavailable(drawn.name))
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
+        self.process.requests(verb, path)
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
 
     def _fate(self, verb: str, path: str) -> Fate:

@@ -22,6 +22,9 @@ class Weather:
     """Probability that a request is answered as lost and lands up to ``late_s`` later, whatever happened meanwhile."""
     late_s: float = 0.0
     throttled: float = 0.0
+    outage: tuple[str, str] | None = None
+    """The first request of this verb whose path holds this begins an outage: nobody is answered for ``outage_s``."""
+    outage_s: float = 0.0
     page_size: int = 1000
     """Entries of a listing that are read in one go."""
     frame_s: float = 0.001
@@ -57,6 +60,13 @@ def fate(weather: Weather, chance: random.Random) -> Fate:
     if weather.is_kind_to_storage:
         return Fate(lands_after_s=half_s, answered_after_s=half_s, is_told=True)
     return _unkind(weather, chance, half_s)
+
+
+def fate_in_outage(weather: Weather, chance: random.Random) -> Fate:
+    """It lands or it does not, and nobody is told."""
+    name = chance.choice(("lost request", "lost answer"))
+    half_s = weather.put_s / 2
+    return _mishap(name, weather, chance, half_s, half_s + chance.choice((0.5, 5.0)))
 
 
 def _unkind(weather: Weather, chance: random.Random, half_s: float) -> Fate:

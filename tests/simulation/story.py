@@ -1,0 +1,175 @@
+"""A run's history, read once, for those who look for something in it."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgpack
+
+from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Refused, Removed, Sent, Strayed, Told
+from tests.invariants import markers_of
+from tests.simulation.marker_world import MarkerOutcome
+from tests.simulation.world import Outcome
+from tests.table_invariants import LOG, file_path
+
+OPEN = ".hoodie/.tallymark/open/"
+BEAT = ".hoodie/.tallymark/beat/"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The first entry of an instant."""
+
+    place: int
+    """In the history."""
+    position: int
+    """In the log."""
+    by: str
+    entry: dict[str, Any]
+
+
+class Story:
+    """Places are those of events in the history: what has the lower one was earlier."""
+
+    def __init__(self, outcome: Outcome | MarkerOutcome) -> None:
+        self.plan = outcome.plan
+        self.counts = outcome.occurred
+        self.events = outcome.history.events
+        self.notes: list[tuple[int, Befell]] = []
+        self.strayed: list[Strayed] = []
+        self.told: list[Told] = []
+        self.refused: list[tuple[int, Refused]] = []
+        self.asked: dict[int, Asked] = {}
+        self.asked_at: list[tuple[int, Asked]] = []
+        self.gave_up: list[tuple[int, str, tuple[str, ...]]] = []
+        """Where, and which markers of which instant."""
+        self.answered: dict[int, int] = {}
+        """Request to the place of its answer."""
+        self.acked: dict[str, int] = {}
+        """Path of a data file to the place of its marker's ack."""
+        self.begun: dict[str, str] = {}
+        """Path of a data file to the process that has begun it."""
+        self.sent: list[tuple[int, Sent]] = []
+        self.landed: dict[str, list[tuple[int, Landed]]] = {}
+        self.removed: dict[str, list[tuple[int, Removed]]] = {}
+        self.instant_of: dict[str, str] = {}
+        """Writer to its instant."""
+        for place, event in enumerate(self.events):
+            self._take(place, event)
+
+    def _take(self, place: int, event: Event) -> None:
+        match event:
+            case Landed():
+                self.landed.setdefault(event.path, []).append((place, event))
+            case Removed():
+                self.removed.setdefault(event.path, []).append((place, event))
+            case Sent():
+                self.sent.append((place, event))
+            case Strayed():
+                self.strayed.append(event)
+            case Began():
+                self.begun[event.path] = event.by
+            case Told():
+                self.told.append(event)
+            case Befell():
+                self._take_note(place, event)
+            case _:
+                self._take_request(place, event)
+
+    def _take_note(self, place: int, event: Befell) -> None:
+        self.notes.append((place, event))
+        if event.what.startswith("has instant "):
+            self.instant_of[event.process] = event.what.rpartition(" ")[2]
+
+    def _take_request(self, place: int, event: Event) -> None:
+        match event:
+            case Asked():
+                self.asked[event.request] = event
+                self.asked_at.append((place, event))
+            case Acked():
+                self.answered[event.request] = place
+                self.acked |= {name.partition(".marker.")[0]: place for name in self.asked[event.request].names}
+            case Refused():
+                self.answered[event.request] = place
+                self.refused.append((place, event))
+            case GaveUp():
+                asked = self.asked[event.request]
+                self.gave_up.append((place, asked.instant, asked.names))
+
+    @cached_property
+    def decisions(self) -> dict[str, Decision]:
+        decided: dict[str, Decision] = {}
+        for path, [(place, event), *_] in sorted(self.landed.items()):
+            if path.startswith(LOG):
+                entry = msgpack.unpackb(event.data)
+                if "body" in entry:
+                    entry = msgpack.unpackb(self.landed[entry["body"]][0][1].data)
+                position = int(path.removeprefix(LOG))
+                new = Decision(place=place, position=position, by=event.by, entry=entry)
+                decided.setdefault(entry["instant"], new)
+        return decided
+
+    @cached_property
+    def commits(self) -> list[Decision]:
+        return [decision for decision in self.decisions.values() if decision.entry["kind"] == "commit"]
+
+    @cached_property
+    def rollbacks(self) -> list[Decision]:
+        return [decision for decision in self.decisions.values() if decision.entry["kind"] == "rollback"]
+
+    def befell(self, what: str, *, who: str = "") -> list[tuple[int, str]]:
+        """Where, and whom, something befell: processes whose names begin with ``who``, tasks only if it says so."""
+        return [
+            (place, event.process)
+            for place, event in self.notes
+            if event.what == what and event.process.startswith(who) and ("/" in event.process) == ("/" in who)
+        ]
+
+    def tasks(self, what: str) -> list[tuple[int, str]]:
+        return [(place, event.process) for place, event in self.notes if event.what == what and "/" in event.process]
+
+    def has_landed(self, path: str, before: int) -> bool:
+        return path in self.landed and self.landed[path][0][0] < before
+
+    def is_removed(self, path: str, before: int) -> bool:
+        return path in self.removed and self.removed[path][0][0] < before
+
+    def is_open(self, instant: str, at: int) -> bool:
+        """Whether the instant is reserved then."""
+        return self.has_landed(OPEN + instant, at) and not self.is_removed(OPEN + instant, at)
+
+    def phase(self, process: str, at: int) -> str:
+        """What a process was at, as far as storage tells."""
+        if any(one.by == process and one.place < at and self._is_foreign(one, process, at) for one in self.rollbacks):
+            return "in a rollback of another"
+        instant = self.instant_of.get(process)
+        noted = {event.what for place, event in self.notes if place < at and event.process == process}
+        if instant is None or f"has instant {instant}" not in noted:
+            return "beginning"
+        decision = self.decisions.get(instant)
+        if decision is None or decision.place > at:
+            return "before its entry" if "commits" in noted else "writing"
+        if not self.is_open(instant, at):
+            return "over"
+        return "after its entry" if decision.entry["kind"] == "commit" else "in its rollback"
+
+    def _is_foreign(self, rollback: Decision, process: str, at: int) -> bool:
+        instant = rollback.entry["instant"]
+        return instant != self.instant_of.get(process) and self.is_open(instant, at)
+
+    @cached_property
+    def segments(self) -> dict[str, set[tuple[str, str]]]:
+        """The markers of each segment that has landed."""
+        return {
+            path: set(markers_of(path, events[0][1].data)) for path, events in self.landed.items() if "/MARKERS" in path
+        }
+
+    def files_at(self, position: int) -> list[Any]:
+        """The files of the table at a position of the log."""
+        live: dict[str, Any] = {}
+        for decision in sorted(self.commits, key=lambda one: one.position):
+            if decision.position <= position:
+                for file in decision.entry["removed"]:
+                    live.pop(file_path(file), None)
+                live |= {file_path(file): file for file in decision.entry["added"]}
+        return list(live.values())
