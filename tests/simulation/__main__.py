@@ -10,9 +10,8 @@ import os
 import sys
 
 from tests.simulation.campaign import Campaign, Finding, examine
-from tests.simulation.plan import draw
-from tests.simulation.summary import print_finding, print_summary
-from tests.simulation.world import run
+from tests.simulation.kind import draw, run
+from tests.simulation.summary import print_finding, print_missing, print_summary
 
 FAILURES_MAX = 3
 """Enough to see a pattern; each is shrunk, which takes a while."""
@@ -31,7 +30,7 @@ def main() -> int:
         if len(findings) == FAILURES_MAX:
             break
     print_summary(campaign.totals)
-    return 1 if findings else 0
+    return 1 if findings or print_missing(campaign.totals) else 0
 
 
 def _replay(seed: int) -> int:

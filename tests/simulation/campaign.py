@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from multiprocessing import get_context
 
 from tests.history import Told
-from tests.simulation.judge import judge
-from tests.simulation.plan import Plan, draw
-from tests.simulation.world import Outcome, run
+from tests.simulation.kind import AnyOutcome, AnyPlan, draw, judge, run
+from tests.simulation.occurrences import occurrences
 
 CHUNK = 50
 """Seeds that a process plays before it says what came of them."""
@@ -28,14 +27,17 @@ class Totals:
     told: Counter[str] = field(default_factory=Counter)
     """How writes ended, in the writers' own view."""
     occurred: Counter[str] = field(default_factory=Counter)
+    failures: Counter[str] = field(default_factory=Counter)
+    """How often each of ``occurrences.FAILURES`` has been gone through."""
     real_s: float = 0.0
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: AnyOutcome) -> None:
         self.seeds += 1
         self.steps += outcome.steps
         self.job_s += outcome.job_s
         self.told.update(event.outcome for event in outcome.history.of(Told))
         self.occurred += outcome.occurred
+        self.failures += occurrences(outcome)
 
     def merge(self, other: "Totals") -> None:
         self.seeds += other.seeds
@@ -43,13 +45,14 @@ class Totals:
         self.job_s += other.job_s
         self.told += other.told
         self.occurred += other.occurred
+        self.failures += other.failures
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A run in which a promise was broken."""
 
-    plan: Plan
+    plan: AnyPlan
     error: str
 
 
@@ -70,7 +73,7 @@ class Campaign:
                 yield from findings
 
 
-def examine(plan: Plan) -> str | None:
+def examine(plan: AnyPlan) -> str | None:
     """Play the plan once; returns what it broke, or None."""
     try:
         judge(run(plan))

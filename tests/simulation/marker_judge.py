@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from tests.history import Acked, Asked, Ended, Event, GaveUp, History, Refused, Removed, Sent
+from tests.history import Acked, Asked, Ended, Event, GaveUp, History, Landed, Refused, Removed, Sent
 from tests.invariants import (
     created_at_most_once,
     every_ack_is_durable,
@@ -19,6 +19,9 @@ from tests.table_invariants import decisions
 FAULTS = ("InvalidRequest", "CorruptObject", "NotAuthenticated")
 """Errors that nobody in a simulation has earned."""
 
+SEGMENTS_MAX = 16
+"""More than the 4 that plans with merges allow: what the fourth root of some hundred flushes adds (decision 0008)."""
+
 
 def judge_markers(outcome: MarkerOutcome) -> None:
     """Raises AssertionError with the history of the run, if a promise was broken."""
@@ -33,7 +36,13 @@ def judge_markers(outcome: MarkerOutcome) -> None:
     refused_requests_were_not_acked(_without_rollbacks(at_servers))
     no_ack_after_the_end(at_servers)
     every_ack_is_durable(_undecided(outcome), outcome.at_rest)
-    for check in (nobody_is_refused_without_cause, nothing_is_stuck, nothing_is_left):
+    for check in (
+        nobody_is_refused_without_cause,
+        nothing_is_stuck,
+        nothing_is_left,
+        nothing_follows_a_deletion,
+        few_segments_lie_there,
+    ):
         try:
             check(outcome)
         except AssertionError as error:
@@ -51,7 +60,7 @@ def nobody_is_refused_without_cause(outcome: MarkerOutcome) -> None:
             assert asked[event.request].instant in decided, event
         elif event.error in ("Sealed", "Closed"):
             assert event.error in ends, event
-        else:
+        elif asked[event.request].instant not in decided:
             assert not _is_peaceful(outcome.plan), event
 
 
@@ -66,6 +75,33 @@ def nothing_is_left(outcome: MarkerOutcome) -> None:
     left = [path for path in outcome.deleted if path.startswith(".hoodie/.temp/")]
     assert not left, f"not deleted: {left}"
     assert not markers_in(outcome.deleted)
+
+
+def nothing_follows_a_deletion(outcome: MarkerOutcome) -> None:
+    """What a server still had under way, it has waited for. (What it gave up, or another server sent, may land.)"""
+    plan = outcome.plan
+    if not plan.weather.is_kind_to_storage or not _is_wide(plan):
+        return
+    for server, instant, number in outcome.deletions:
+        acts = [act.what for each in plan.servers for act in each.acts]
+        if server in outcome.disturbed or "forget" in acts or "close" in acts:
+            continue
+        for event in outcome.history.events[number:]:
+            follows = isinstance(event, Landed) and event.by == server and f"/{instant}/" in event.path
+            assert not follows, f"{server} had deleted the directory: {event}"
+
+
+def few_segments_lie_there(outcome: MarkerOutcome) -> None:
+    """One server whom nothing befalls leaves as few segments as its settings can have."""
+    plan = outcome.plan
+    [server, *others] = plan.servers
+    is_calm = plan.weather.is_kind_to_storage and _is_wide(plan)
+    if others or server.mishap or server.acts or not is_calm or server.settings.merge_bytes_ratio_max < 4:
+        return
+    limit = max(server.settings.segment_count_max, SEGMENTS_MAX)
+    for instant in INSTANTS:
+        segments = [path for path in outcome.at_rest if f"/{instant}/MARKERS" in path and not path.endswith(".type")]
+        assert len(segments) <= limit, f"{len(segments)} segments are left: {segments}"
 
 
 def _patience_s(plan: MarkerPlan) -> float:
@@ -91,10 +127,12 @@ def _is_peaceful(plan: MarkerPlan) -> bool:
     mishaps = [part.mishap for parts in (plan.servers, plan.clients, plan.visitors) for part in parts]
     acts = [act for server in plan.servers for act in server.acts]
     is_patient = all(client.wait_s >= 20 for client in plan.clients)
-    is_wide = all(
-        server.settings.queue_limit >= 1000 and server.settings.flush_timeout_s >= 30 for server in plan.servers
-    )
-    return is_calm and is_patient and is_wide and not acts and not any(mishaps)
+    return is_calm and is_patient and _is_wide(plan) and not acts and not any(mishaps)
+
+
+def _is_wide(plan: MarkerPlan) -> bool:
+    """No limit of the servers is reached where storage is as usual."""
+    return all(server.settings.queue_limit >= 1000 and server.settings.flush_timeout_s >= 30 for server in plan.servers)
 
 
 def _without_rollbacks(history: History) -> History:

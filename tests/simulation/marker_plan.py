@@ -6,7 +6,7 @@ and the client, and what storage holds in the end.
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tallymark.engine.settings import MarkerSettings
@@ -18,6 +18,10 @@ INSTANTS = ("20261121000000000", "20261121000001000")
 SERVER_STEPS_MAX = 1500
 """Steps of a server before which something may befall it: most take fewer."""
 CLIENT_STEPS_MAX = 120
+
+BUSY = 0.3
+"""Share of plans in which readers read while segments are merged."""
+BUSY_ASKS, BUSY_S = 24, 4.0
 
 FEW_NAMES, MANY_NAMES = 6, 60
 """Names that all requests are drawn from: few are asked for twice all the time, many fill segments."""
@@ -110,13 +114,31 @@ def draw_markers(seed: int) -> MarkerPlan:
     server_count = chance.choice((1, 1, 2, 2, 3))
     settings = _settings(chance, kinds)
     servers = tuple(_server(chance, kinds, pool, number, settings) for number in range(server_count))
+    visitors = tuple(_visitor(chance, kinds, instant_count) for _ in range(chance.choice((0, 1, 1, 2))))
+    if chance.random() < BUSY:
+        servers = (*servers[:-1], _busy(chance, servers[-1]))
+        visitors = (*visitors, _curious(chance))
     return MarkerPlan(
         seed=seed,
         instant_count=instant_count,
         servers=servers,
         clients=tuple(_client(chance, kinds, pool, server_count) for _ in range(chance.choice((0, 1, 2, 3)))),
-        visitors=tuple(_visitor(chance, kinds, instant_count) for _ in range(chance.choice((0, 1, 1, 2)))),
+        visitors=visitors,
         weather=draw_weather(chance, kinds),
+    )
+
+
+def _busy(chance: random.Random, server: ServerPlan) -> ServerPlan:
+    """It flushes one segment after the other, and merges them all the time, where it merges at all."""
+    asks = (AskPlan(at_s=BUSY_S * chance.random(), instant=0, names=(number,)) for number in range(BUSY_ASKS))
+    return replace(server, asks=(*server.asks, *asks), start_s=0.0)
+
+
+def _curious(chance: random.Random) -> VisitorPlan:
+    """Reads what the busy one writes, again and again."""
+    moments = sorted(BUSY_S * chance.random() for _ in range(BUSY_ASKS // 2))
+    return VisitorPlan(
+        host=draw_host(chance), what="load", instant=0, at_s=tuple(moments), is_calm=chance.random() < 0.7
     )
 
 
@@ -145,7 +167,7 @@ class _Pool:
 
 
 def _server(chance: random.Random, kinds: set[str], pool: _Pool, number: int, settings: MarkerSettings) -> ServerPlan:
-    asks = pool.asks(chance.choice((0, 1, 5, 20)), hasty=chance.choice((0.0, 0.0, 0.4)))
+    asks = pool.asks(chance.choice((0, 1, 5, 20)), hasty=chance.choice((0.0, 0.4, 0.7)))
     return ServerPlan(
         host=draw_host(chance),
         start_s=chance.choice((0.0, 0.0, 0.01, 0.5)),

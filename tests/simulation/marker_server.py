@@ -49,6 +49,8 @@ class Server:
             self._create_for_client,
             farewell=Closed("this server has ended") if plan.says_farewell else None,
         )
+        self.deletions: list[tuple[str, int]] = []
+        """Instants whose directory this server has deleted, and how many events had happened by then."""
         self._serves = trio.Event()
         self._addresses: dict[str, ServiceAddress] = {}
         self._begun: dict[str, int] = {}
@@ -143,7 +145,7 @@ class Server:
     async def _act(self, plan: ActPlan) -> None:
         await trio.sleep(plan.at_s)
         instant = INSTANTS[plan.instant]
-        if self.engine is None:
+        if self.engine is None or self._closing.is_set():
             return
         self._scene.mishaps[f"a server's directories: {plan.what}"] += 1
         match plan.what:
@@ -176,10 +178,11 @@ class Server:
         """The order that the protocol asks for: the log first, then the seal, then the markers."""
         if not await won_end(self._scene, self.process, self._log, instant):
             return
-        if self.engine is not None:
+        if self.engine is not None and not self._closing.is_set():
             directory = self._directory(instant)
             self._ended("Sealed", [instant])
-            await deleted(self._scene, self.process, directory)
+            if await deleted(self._scene, self.process, directory):
+                self.deletions.append((instant, len(self._scene.history.events)))
 
 
 async def won_end(scene: Scene, process: Process, log: CommitLog, instant: str) -> bool:
@@ -195,7 +198,8 @@ async def won_end(scene: Scene, process: Process, log: CommitLog, instant: str) 
     return True
 
 
-async def deleted(scene: Scene, process: Process, directory: MarkerDirectory) -> None:
+async def deleted(scene: Scene, process: Process, directory: MarkerDirectory) -> bool:
+    """Whether it was, after some patience with storage."""
     for _ in range(5):
         try:
             await directory.delete()
@@ -204,7 +208,8 @@ async def deleted(scene: Scene, process: Process, directory: MarkerDirectory) ->
             await trio.sleep(0.5)
         else:
             scene.note(process, f"has deleted {directory!r}")
-            return
+            return True
+    return False
 
 
 def note_loaded(scene: Scene, reader: str, instant: str, events_before: int, names: Iterable[str]) -> None:

@@ -53,6 +53,8 @@ class MarkerOutcome:
     """Storage when all is quiet; and when each instant was deleted then."""
     deleted: dict[str, bytes] = field(default_factory=dict)
     probes: list[Probe] = field(default_factory=list)
+    deletions: list[tuple[str, str, int]] = field(default_factory=list)
+    """Which server has deleted which instant's directory in the middle of the play, and after how many events."""
     disturbed: set[str] = field(default_factory=set)
     occurred: Counter[str] = field(default_factory=Counter)
     job_s: float = 0.0
@@ -93,6 +95,7 @@ async def _act(scene: Scene, plan: MarkerPlan, outcome: MarkerOutcome) -> None:
         process = scene.process(f"visitor{number}", visitor.host, visitor.mishap)
         scene.start(process, _VISITS[visitor.what], scene, process, visitor)
     await trio.sleep(SETTLED_S)
+    outcome.deletions = [(server.process.name, *deletion) for server in servers for deletion in server.deletions]
     await _in_peace(scene, plan, servers, outcome)
 
 

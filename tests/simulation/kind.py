@@ -1,0 +1,54 @@
+"""The kinds of runs: write jobs on a table, and servers of markers without one. Its seed says which one a run is."""
+
+import random
+from collections.abc import Iterator
+
+from tests.simulation.judge import judge as judge_tables
+from tests.simulation.marker_judge import judge_markers
+from tests.simulation.marker_plan import MarkerPlan, draw_markers
+from tests.simulation.marker_shrink import smaller_marker_plans
+from tests.simulation.marker_world import MarkerOutcome, run_markers
+from tests.simulation.plan import Plan
+from tests.simulation.plan import draw as draw_tables
+from tests.simulation.shrink import smaller_plans as smaller_table_plans
+from tests.simulation.world import Outcome
+from tests.simulation.world import run as run_tables
+
+AnyPlan = Plan | MarkerPlan
+AnyOutcome = Outcome | MarkerOutcome
+
+MARKERS_ONLY = 0.25
+"""Share of seeds that play without a table."""
+
+
+def draw(seed: int) -> AnyPlan:
+    """The kind has a source of chance of its own: what either kind draws stays what it is."""
+    is_markers_only = random.Random(f"{seed}/kind").random() < MARKERS_ONLY
+    return draw_markers(seed) if is_markers_only else draw_tables(seed)
+
+
+def run(plan: AnyPlan) -> AnyOutcome:
+    """Play the plan to its end. Raises Stuck if somebody waits for ever."""
+    return run_markers(plan) if isinstance(plan, MarkerPlan) else run_tables(plan)
+
+
+def judge(outcome: AnyOutcome) -> None:
+    """Raises AssertionError with the history of the run, if a promise was broken."""
+    if isinstance(outcome, MarkerOutcome):
+        judge_markers(outcome)
+    else:
+        judge_tables(outcome)
+
+
+def smaller_plans(plan: AnyPlan) -> Iterator[AnyPlan]:
+    """Plans with one part less, the largest parts first."""
+    return smaller_marker_plans(plan) if isinstance(plan, MarkerPlan) else smaller_table_plans(plan)
+
+
+def shown(plan: AnyPlan) -> list[str]:
+    """The parts of a plan, one a line."""
+    if isinstance(plan, MarkerPlan):
+        settings = plan.servers[0].settings
+        servers = [str(server).replace(f"settings={settings}, ", "") for server in plan.servers]
+        return [f"settings of all servers: {settings}", *servers, *map(str, plan.clients), *map(str, plan.visitors)]
+    return [*map(str, plan.writers), *map(str, plan.visitors)]
