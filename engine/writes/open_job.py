@@ -48,9 +48,7 @@ async def open_job(handle: TableHandle, properties: TableProperties, options: Jo
     async with background_tasks() as background:
         try:
             job = await _begin(handle, properties, options, background, flushing)
-            flushing.shield = (
-                True  # whatever cancels the block leaves its flushes to the job's end, which waits for them
-            )
+            flushing.shield = True  # whatever cancels the block, the job's end waits for flushes under way
             try:
                 yield job
             finally:

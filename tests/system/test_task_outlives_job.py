@@ -13,9 +13,11 @@ from tests.support.storage import data_files, files
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import End, JobBegun, JobEnded, Waiting, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded, Stopped, TaskPlan
+from tests.system.rigged import Fault
 from tests.system.scene import BASE, append, assert_at_rest, rows_of
 
 STOPS = ("in mid file", "between files")
+STOPPED_BEFORE_ENTRY = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="before", signal=signal.SIGSTOP)
 OTHER_TASK = TaskPlan(task=1, first_id=2000)
 
 
@@ -78,6 +80,28 @@ def test_a_task_that_goes_on_after_its_job_was_rolled_back_by_another_leaves_not
     driver.tell("go")
     assert driver.hear(JobEnded).outcome == "RolledBack"
     assert_goes_on_in_vain(driver, table, task, rows_of(*BASE))
+
+
+@pytest.mark.parametrize("stops", STOPS)
+def test_a_task_that_goes_on_between_seal_and_entry_of_its_job_leaves_nothing(table: Path, start: Start, stops) -> None:
+    """The losers' files have been deleted by then, and the job has not ended."""
+    late = straggler(stops)
+    tasks = (late, second_attempt(late), OTHER_TASK)
+    driver = start(drive, WritePlan(table=str(table), tasks=tasks, fault=STOPPED_BEFORE_ENTRY, waits="to end"))
+    task = driver.hear(Stopped)
+    await_stopped(task.pid)
+    driver.hear(Waiting)
+    assert {driver.hear(AttemptEnded).outcome for _ in range(2)} == {"reported"}
+    driver.tell("go")
+    driver.await_stopped()
+    before = data_files(table)
+    os.kill(task.pid, signal.SIGCONT)
+    assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
+    assert data_files(table) == before
+    driver.signal(signal.SIGCONT)
+    assert driver.hear(JobEnded).outcome == "committed"
+    driver.await_all()
+    assert assert_at_rest(table, rows_of(*BASE, *tasks[1:])) == before
 
 
 @pytest.mark.parametrize("winner", [0, 1])
