@@ -143,7 +143,7 @@ def draw(seed: int) -> Plan:
         writers=writers,
         visitors=visitors,
         rescuer_host=draw_host(chance),
-        has_past=chance.random() < 0.4,
+        has_past=chance.random() < 0.6,
         body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
 
@@ -166,20 +166,23 @@ def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
         put_s=chance.choice((0.002, 0.02, 0.2)),
         spread=chance.choice((0.0, 0.5, 1.0)),
         page_size=chance.choice((2, 2, 7, 1000)),
+        delete_size=chance.choice((1, 1, 2, 1000)),
         **weather,
     )
 
 
 def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
+    mode: Literal["append", "overwrite"] = chance.choice(("append", "overwrite"))
+    landmarks = LANDMARKS + (("delete data", ""),) * (4 if mode == "overwrite" else 0)
     return WriterPlan(
         host=draw_host(chance),
         start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 200.0)),
         clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
-        mode=chance.choice(("append", "overwrite")),
+        mode=mode,
         dynamic=chance.random() < 0.5,
         kind=chance.choice(("batched", "batched", "direct")),
         tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2)))),
-        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX, landmarks=LANDMARKS),
+        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX, landmarks=landmarks),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
         queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,

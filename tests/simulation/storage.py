@@ -153,7 +153,7 @@ class Port:
     async def delete(self, paths: Sequence[str]) -> None:
         """As listings, in several requests: it may fail, or its process may die, half way."""
         paths = [check_path(path) for path in paths]
-        size = self.weather.page_size
+        size = self.weather.delete_size
         verb = "delete" if paths and paths[0].startswith(".hoodie/") else "delete data"
         for start in range(0, len(paths), size):
             some = paths[start : start + size]

@@ -27,6 +27,8 @@ class Weather:
     outage_s: float = 0.0
     page_size: int = 1000
     """Entries of a listing that are read in one go."""
+    delete_size: int = 1000
+    """Names that are deleted in one go: a disk takes one at a time, S3 a thousand."""
     frame_s: float = 0.001
     reset: float = 0.0
     """Probability that a network connection breaks with a frame."""
