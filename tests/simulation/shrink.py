@@ -64,6 +64,8 @@ def calmer(weather: Weather) -> Iterator[Weather]:
         yield replace(weather, outage=None, outage_s=0.0)
     if weather.page_size != calm.page_size:
         yield replace(weather, page_size=calm.page_size)
+    if weather.delete_size != calm.delete_size:
+        yield replace(weather, delete_size=calm.delete_size)
 
 
 def _smaller_visitor(visitor: VisitorPlan) -> Iterator[VisitorPlan]:

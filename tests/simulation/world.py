@@ -76,6 +76,8 @@ async def _play(scene: Scene, outcome: Outcome) -> None:
 
 
 async def _act(scene: Scene, outcome: Outcome) -> None:
+    if scene.plan.has_past:
+        await _alone(scene, "founder", partial(_found, scene, outcome))
     crowd = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
     crowd += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
     for process in crowd:
@@ -86,7 +88,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
 
 async def _put_in_order(scene: Scene, outcome: Outcome, crowd: Iterable[Process]) -> None:
     """The first write that may roll back what dead writers left; then peace, and a day later the last sweep."""
-    while any(process.host != scene.plan.rescuer_host for process in crowd) and scene.lease_left_s(LEASE.expiry_s) > 0:
+    is_elsewhere = any(process.host != scene.plan.rescuer_host for process in crowd)
+    while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # nobody tells when a lease is over
         await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a beat that lands late is one
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
     outcome.after_the_first_write = dict(scene.objects.data)
@@ -104,10 +107,20 @@ async def _alone(scene: Scene, name: str, act: Callable[[Process], Awaitable[Non
     await process.has_ended.wait()
 
 
+async def _found(scene: Scene, outcome: Outcome, process: Process) -> None:
+    weather = scene.weather
+    await _write_in_peace(scene, outcome, process, months=(1, 1, 1, 2, 2, 2, 3))
+    scene.weather = weather
+
+
 async def _rescue(scene: Scene, outcome: Outcome, process: Process) -> None:
+    await _write_in_peace(scene, outcome, process, months=(1,))
+
+
+async def _write_in_peace(scene: Scene, outcome: Outcome, process: Process, months: tuple[int, ...]) -> None:
     plan = WriterPlan(
         host=process.host, start_s=0, clock_s=0, mode="append", dynamic=False, kind="direct",
-        tasks=(TaskPlan(months=(1,), attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
+        tasks=(TaskPlan(months=months, attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
     )  # fmt: skip
     scene.weather = Weather()
     await _write(scene, outcome, process, plan)
