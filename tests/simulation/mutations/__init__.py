@@ -4,13 +4,28 @@ Each module holds those of one part of the protocol. ``hunt`` plays seeds until 
 table.
 """
 
-from tests.simulation.mutations import begin, deciding, excluding, marking
+from tests.simulation.mutations import (
+    begin,
+    data,
+    deciding,
+    excluding,
+    finishing,
+    leases,
+    marking,
+    rolling_back,
+    segments,
+)
 from tests.simulation.mutations.mutation import Mutation
 
 GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
     ("Beginning", begin.MUTATIONS),
     ("Marker, then data", marking.MUTATIONS),
+    ("Segments and their server", segments.MUTATIONS),
+    ("Data files and reports", data.MUTATIONS),
     ("Excluding what is lost", excluding.MUTATIONS),
     ("Deciding", deciding.MUTATIONS),
+    ("After the entry", finishing.MUTATIONS),
+    ("Rolling back", rolling_back.MUTATIONS),
+    ("Dead or alive", leases.MUTATIONS),
 )
 """All mutations, by the part of the protocol that they break."""

@@ -9,6 +9,7 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes import begin
+from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, replaced
 
 
@@ -56,6 +57,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="the log is read before the reservation",
+        where=(where.has_twins,),
         breaks="an instant is taken that has been committed in between",
         fault=lambda: replaced(begin.reserve, _read_first),
     ),

@@ -7,6 +7,7 @@ from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.writes import clean
 from tallymark.engine.writes.write_job import WriteBase, WriteJob
+from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, method, replaced
 
 _take = CommitLog._take
@@ -72,16 +73,19 @@ MUTATIONS = (
     ),
     Mutation(
         name="an unclear put of an entry is reported as failed",
+        where=(where.has_storm,),
         breaks="a writer is told that its write is void, and it stands",
         fault=lambda: method(CommitLog, "_take", _silence_is_failure),
     ),
     Mutation(
         name="an unclear put of an entry is repeated at the next number",
+        where=(where.has_storm,),
         breaks="the log has a gap, or a write stands in it twice",
         fault=lambda: method(CommitLog, "_take", _next_number),
     ),
     Mutation(
         name="an entry is put before its body",
+        where=(where.has_bodies,),
         breaks="a commit is decided that nobody can read",
         fault=lambda: both(method(CommitLog, "_small_form", _pointer_first), method(CommitLog, "_take", _body_last)),
     ),
@@ -92,21 +96,25 @@ MUTATIONS = (
     ),
     Mutation(
         name="conflicts are not looked for",
+        where=(where.has_rival_overwrites,),
         breaks="two overwrites of one partition both stand",
         fault=lambda: replaced(conflict.check_conflicts, lambda *_: None),
     ),
     Mutation(
         name="conflicts are looked for once, not again after a lost number",
+        where=(where.has_rival_overwrites,),
         breaks="an overwrite does not see the one that won the number",
         fault=lambda: method(CommitLog, "win", _checked_once),
     ),
     Mutation(
         name="only common files make a conflict, common partitions do not",
+        where=(where.has_rival_overwrites,),
         breaks="two overwrites of an empty partition both stand",
         fault=lambda: replaced(conflict._shared, lambda *_: []),
     ),
     Mutation(
         name="a write compares itself with the log from its commit on, not from its beginning",
+        where=(where.has_rival_overwrites,),
         breaks="an overwrite does not see the one that came in between",
         fault=lambda: method(WriteJob, "_new_entry", _latest_base),
     ),

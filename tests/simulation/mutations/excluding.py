@@ -10,6 +10,7 @@ from tallymark.engine.writes import clean, exclude
 from tallymark.engine.writes.exclude import Excluder, fence_bytes, fence_path
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.write_job import WriteJob
+from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, method, nothing, replaced
 
 _exclude = Excluder.exclude
@@ -101,11 +102,13 @@ async def _all_of(handle, folder):
 MUTATIONS = (
     Mutation(
         name="a commit reads the markers before it seals",
+        where=(where.without_staging, where.has_late_tasks),
         breaks="what is marked in between is neither committed nor excluded",
         fault=lambda: method(WriteJob, "_seal", _read_then_seal),
     ),
     Mutation(
         name="staging stays open until the end",
+        where=(where.with_staging, where.has_late_tasks),
         breaks="a task renames its file into the table after its job has removed what was lost",
         fault=lambda: method(Excluder, "close", _put_seal_only),
     ),
@@ -116,6 +119,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="no fences: files of lost attempts are only deleted",
+        where=(where.without_staging, where.has_late_tasks),
         breaks="a put on its way lands after the deletion",
         fault=lambda: method(Excluder, "exclude", _delete_only),
     ),
@@ -131,6 +135,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="fences are listed after they are put",
+        where=(where.without_staging, where.has_mishap_or_storm),
         breaks="a writer that dies in between leaves a fence that nobody can name",
         fault=lambda: method(Excluder, "exclude", _list_after_fences),
     ),
@@ -141,6 +146,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="fences are swept as soon as a clean comes by",
+        where=(where.without_staging, where.has_late_tasks),
         breaks="the put that they were to keep out lands after that",
         fault=lambda: replaced(clean._old, _all_of),
     ),
@@ -151,6 +157,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="bodies of entries that never came into the log are not dropped by a clean",
+        where=(where.has_bodies,),
         breaks="they stay for ever",
         fault=lambda: replaced(clean._drop_bodies, nothing),
     ),

@@ -3,17 +3,22 @@
 import logging
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tests.simulation.judge import judge
 from tests.simulation.kernel import Stuck
+from tests.simulation.kind import AnyPlan, draw, judge, run
+from tests.simulation.marker_plan import MarkerPlan
 from tests.simulation.mutations import GROUPS
 from tests.simulation.mutations.mutation import Mutation
-from tests.simulation.plan import draw
-from tests.simulation.world import run
 
-CHECKS = ("tests/promises.py", "tests/table_invariants.py", "tests/invariants.py", "tests/simulation/judge.py")
+CHECKS = (
+    "tests/promises.py",
+    "tests/table_invariants.py",
+    "tests/invariants.py",
+    "tests/simulation/judge.py",
+    "tests/simulation/marker_judge.py",
+)
 """Whose functions say no."""
 
 
@@ -34,15 +39,20 @@ class Catch:
 
 
 def hunt(name: str, seeds: Iterable[int]) -> Catch:
-    """Play the seeds one after the other. A seed that breaks a promise without the mutation, too, is no catch."""
+    """Play the seeds one after the other. A seed that breaks a promise without the mutation, too, is no catch.
+
+    Those whose plan cannot show the mutation count as played: they are passed over to save time.
+    """
     logging.disable()
     mutation, began, played = named(name), time.monotonic(), 0
-    play = _PLAYS[mutation.world]
     for seed in seeds:
         played += 1
+        plan = draw(seed)
+        if not _can_show(mutation, plan):
+            continue
         with mutation.fault():
-            found = _broken(play, seed)
-        if found is not None and _broken(play, seed) is None:
+            found = _broken(plan)
+        if found is not None and _broken(plan) is None:
             check, error = found
             seconds = time.monotonic() - began
             return Catch(mutation=name, seeds=played, seed=seed, check=check, error=error, seconds=seconds)
@@ -58,21 +68,21 @@ def named(name: str) -> Mutation:
     raise LookupError(f"there is no mutation {name!r}")
 
 
-def _play_tables(seed: int) -> None:
-    judge(run(draw(seed)))
+def _can_show(mutation: Mutation, plan: AnyPlan) -> bool:
+    is_of_world = isinstance(plan, MarkerPlan) == (mutation.world == "markers")
+    return is_of_world and all(holds(plan) for holds in mutation.where)
 
 
-_PLAYS: dict[str, Callable[[int], None]] = {"tables": _play_tables}
-
-
-def _broken(play: Callable[[int], None], seed: int) -> tuple[str, str] | None:
-    """Which check says no to the run of this seed, and what it says; None if all is well."""
+def _broken(plan: AnyPlan) -> tuple[str, str] | None:
+    """Which check says no to the run of this plan, and what it says; None if all is well."""
     try:
-        play(seed)
+        judge(run(plan))
     except Exception as error:
         cause = _innermost(error)
-        said = next(iter(str(cause).splitlines()), "")
-        return _judge_of(cause), said
+        check = _judge_of(cause)
+        if check is None:
+            raise  # the mutation has broken the simulation, not the library
+        return check, next(iter(str(cause).splitlines()), "")
     return None
 
 
@@ -87,11 +97,13 @@ def _innermost(error: BaseException) -> BaseException:
             return error
 
 
-def _judge_of(error: BaseException) -> str:
-    """The outermost named check in the traceback; where the library itself broke down, the class of the error."""
+def _judge_of(error: BaseException) -> str | None:
+    """The outermost named check in the traceback; "stuck"; an assertion of the library's own; or None."""
     if isinstance(error, Stuck):
         return "stuck"
     frames = traceback.extract_tb(error.__traceback__)
     names = [frame.name for frame in frames if frame.filename.endswith(CHECKS)]
-    named = [name for name in names if name not in ("judge", "_with_history", "<lambda>")]
-    return named[0] if named else type(error).__name__
+    named = [name for name in names if name not in ("judge", "judge_markers", "_with_history", "<lambda>")]
+    if named:
+        return named[0]
+    return "an assertion" if isinstance(error, AssertionError) else None

@@ -21,10 +21,12 @@ class Mutation:
     fault: Fault
     world: Literal["tables", "markers"] = "tables"
     """Which plans are played: whole jobs, or servers of markers by themselves."""
+    where: tuple[Callable[[Any], bool], ...] = ()
+    """What must hold of a plan for the mutation to show at all (``where``)."""
 
 
 def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """``function`` gives way to ``wrong`` wherever a module has imported it.
+    """``function`` gives way to ``wrong`` wherever a module has imported it, but for those of the mutations.
 
     Raises:
         AttributeError: nobody has it under its own name any more.
@@ -33,7 +35,8 @@ def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> Abstrac
     holders = [
         module
         for module_name, module in sorted(sys.modules.items())
-        if module_name.startswith(("tallymark.", "tests.simulation.")) and vars(module).get(name) is function
+        if module_name.startswith(("tallymark.", "tests.simulation.")) and not module_name.startswith(__package__)
+        if vars(module).get(name) is function
     ]
     if not holders:
         raise AttributeError(f"no module holds {function.__module__}.{name}")

@@ -1,0 +1,87 @@
+"""A data file is put once under a name of its own, and only the winner of each task is committed."""
+
+from uuid import UUID
+
+from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
+from tallymark.engine.files import file_name
+from tallymark.engine.files.open_file import OpenFile
+from tallymark.engine.writes import write_job
+from tests.simulation.blocking import block_on
+from tests.simulation.executor import Stage
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, both, method, replaced
+
+_begun = OpenFile._begun
+_hear = Stage._hear
+_run = Stage.run
+
+
+class _Repeated:
+    """A file whose put is sent again where no answer came."""
+
+    def __init__(self, file):
+        self._file = file
+        self.sink = file.sink
+        self.abandon = file.abandon
+
+    def publish(self):
+        try:
+            self._file.publish()
+        except Unavailable:
+            try:
+                self._file.publish()
+            except AlreadyExists:
+                return  # by the first put, it thinks
+
+
+def _open_again(file, backend, staging):
+    try:
+        return backend.new_file(file._file.path, staging=staging)
+    except NotFound:
+        block_on(backend._port.open_staging(staging))
+        return backend.new_file(file._file.path, staging=staging)
+
+
+def _hear_all(stage, report, task, process):
+    if report is not None:
+        vars(stage).setdefault("reports", []).append(report)
+    _hear(stage, report, task, process)
+
+
+async def _report_all(stage, patience_s):
+    await _run(stage, patience_s)
+    return list(vars(stage).get("reports", []))
+
+
+def _same_file_id(*, instant, task, stage, attempt):
+    return f"{UUID(int=task, version=4)}-0_{task}-{stage}-{attempt}_{instant}.parquet"
+
+
+MUTATIONS = (
+    Mutation(
+        name="a data file whose put was not answered is put again under its name",
+        where=(where.without_staging, where.has_storm, where.has_late_tasks),
+        breaks="the first copy is deleted as a loser's, and the second lands after that",
+        fault=lambda: method(OpenFile, "_begun", lambda *of: _Repeated(_begun(*of))),
+    ),
+    Mutation(
+        name="a task opens the staging directory again that it finds closed",
+        where=(where.with_staging, where.has_late_tasks),
+        breaks="it goes on publishing after its job has ended",
+        fault=lambda: method(OpenFile, "_begun", _open_again),
+    ),
+    Mutation(
+        name="all attempts that have finished are committed, not one a task",
+        breaks="rows stand in the table twice",
+        fault=lambda: both(
+            method(Stage, "_hear", _hear_all),
+            method(Stage, "run", _report_all),
+            replaced(write_job._checked, lambda reports, _: list(reports)),
+        ),
+    ),
+    Mutation(
+        name="the files of a task share a file id",
+        breaks="readers of the Hudi format take one for a newer version of the other",
+        fault=lambda: replaced(file_name.new_file_name, _same_file_id),
+    ),
+)

@@ -1,0 +1,69 @@
+"""After the entry: the projection in the order of the log, then the deletions, the reservation last."""
+
+from tallymark.engine.concurrently import concurrently
+from tallymark.engine.timeline.projection import projected_files
+from tallymark.engine.writes import finish, project
+from tallymark.engine.writes.write_job import WriteJob
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
+
+_project_job = WriteJob._project
+_drop = finish.drop_bookkeeping
+
+
+async def _project_own(handle, properties, position):
+    history = handle.log.history
+    if position and (entry := history.entry(position)).kind == "commit":
+        files = projected_files(entry, properties, new_partitions=history.new_partitions(position))
+        await concurrently(lambda file: project.put_projected(handle, file), files, limit=1)
+
+
+async def _delete_then_project(job, position):
+    entry = job._handle.log.history.entry(position)
+    await job._handle.backend.delete([file.path for file in entry.removed])
+    return await _project_job(job, position)
+
+
+async def _drop_then_delete(handle, properties, instant):
+    position, entry = handle.log.history.decision(instant)
+    await project.project(handle, properties, position)
+    await _drop(handle, instant)
+    await handle.backend.delete([file.path for file in entry.removed])
+
+
+async def _keep_replaced(handle, properties, instant):
+    position, _ = handle.log.history.decision(instant)
+    await project.project(handle, properties, position)
+    await _drop(handle, instant)
+
+
+MUTATIONS = (
+    Mutation(
+        name="a writer projects its own entry only",
+        breaks="readers of the Hudi format see a commit without the one before it",
+        fault=lambda: replaced(project.project, _project_own),
+    ),
+    Mutation(
+        name="replaced files are deleted before the entry is projected",
+        where=(where.has_overwrite,),
+        breaks="readers of the Hudi format find neither the old files nor the new ones",
+        fault=lambda: method(WriteJob, "_project", _delete_then_project),
+    ),
+    Mutation(
+        name="a commit returns before its projection",
+        breaks="who was told of a commit does not find it with a reader of the Hudi format",
+        fault=lambda: method(WriteJob, "_project", nothing),
+    ),
+    Mutation(
+        name="the reservation goes before the replaced files",
+        where=(where.has_overwrite, where.has_mishap_or_storm),
+        breaks="a writer that dies in between leaves files that nobody comes back for",
+        fault=lambda: replaced(finish.finish, _drop_then_delete),
+    ),
+    Mutation(
+        name="replaced files stay",
+        where=(where.has_overwrite,),
+        breaks="readers of the directory see rows that were overwritten",
+        fault=lambda: replaced(finish.finish, _keep_replaced),
+    ),
+)

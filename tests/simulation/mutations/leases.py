@@ -1,0 +1,81 @@
+"""Who is dead is told by one clock, the store's, or by the process itself; who is rolled back learns it."""
+
+import anyio
+
+from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tallymark.engine.writes import help as helping
+from tallymark.engine.writes.finish import drop_bookkeeping
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
+from tests.simulation.scene import START
+from tests.simulation.storage import EPOCH
+
+
+async def _ages_by_own_clock(handle, own):
+    now = (handle.clock.now() - START).total_seconds() + EPOCH
+    beats = {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
+    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+
+
+def _impatient(reservation, ages, *, seen_from):
+    return reservation.writer.is_gone(seen_from=seen_from) or ages.get(reservation.instant, 1e9) > 1.0
+
+
+def _only_beats(reservation, ages, *, seen_from):
+    return ages.get(reservation.instant, 1e9) > reservation.expiry_s
+
+
+async def _beat_blindly(lease):
+    if not lease._is_over:
+        begun = anyio.current_time()
+        await lease._backend.put(lease.path, b"")
+        lease._last_beat = begun
+
+
+MUTATIONS = (
+    Mutation(
+        name="a beat's age is measured by one's own clock",
+        where=(where.has_wrong_clock,),
+        breaks="a living writer is rolled back by one whose clock is ahead",
+        fault=lambda: replaced(helping.beat_ages, _ages_by_own_clock),
+    ),
+    Mutation(
+        name="who has not beaten for a second is dead",
+        breaks="a living writer is rolled back",
+        fault=lambda: replaced(helping.is_dead, _impatient),
+    ),
+    Mutation(
+        name="nobody beats after the first time",
+        breaks="a living writer is rolled back",
+        fault=lambda: method(Lease, "keep", lambda _: anyio.sleep_forever()),
+    ),
+    Mutation(
+        name="a process that has ended is not noticed by another on its machine",
+        breaks="the first write after a crash leaves what the crashed one has left",
+        fault=lambda: method(WriterIdentity, "is_gone", lambda *_, seen_from: False),
+    ),
+    Mutation(
+        name="nobody is ever dead",
+        breaks="what dead writers have left stays",
+        fault=lambda: replaced(helping.is_dead, lambda *_, seen_from: False),
+    ),
+    Mutation(
+        name="a beat does not read the log",
+        where=(where.without_staging, where.has_service),
+        breaks="a writer that was rolled back does not learn it, and goes on acking",
+        fault=lambda: method(Lease, "beat", _beat_blindly),
+    ),
+    Mutation(
+        name="who rolls back does not outwait the writer",
+        where=(where.without_staging, where.has_service),
+        breaks="a marker is acked after the rollback has read the markers",
+        fault=lambda: replaced(helping._until_its_writer_knows, nothing),
+    ),
+    Mutation(
+        name="what lies under an unreserved instant is dropped without taking the instant",
+        where=(where.has_halted_writer,),
+        breaks="its writer, which stood still, goes on without a sign of life",
+        fault=lambda: replaced(helping.drop_unreserved, drop_bookkeeping),
+    ),
+)

@@ -1,0 +1,109 @@
+"""A rollback wins its entry before it touches anything, and removes all that was marked before it forgets the marks."""
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
+from tallymark.engine.writes import help as helping
+from tallymark.engine.writes import rollback
+from tallymark.engine.writes.exclude import Excluder
+from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, both, replaced
+
+_decide = rollback.decide
+_roll_back = rollback.roll_back
+
+
+def _excluder(handle, properties, instant):
+    return Excluder(
+        backend=handle.backend,
+        instant=instant,
+        staging=staging_folder(instant),
+        schema=properties.schema,
+        settings=handle.commit_settings,
+    )
+
+
+async def _exclude_marked(handle, properties, reservation):
+    excluder = _excluder(handle, properties, reservation.instant)
+    await excluder.close()
+    marked = await rollback.marked_paths(handle, reservation)
+    await excluder.exclude(marked, keep=())
+    return marked
+
+
+async def _touch_first(handle, properties, reservation):
+    history = await handle.log.refresh()
+    if history.decision(reservation.instant) is None:
+        await _exclude_marked(handle, properties, reservation)
+    return await _roll_back(handle, properties, reservation)
+
+
+async def _no_entry(handle, instant):
+    decision = (await handle.log.refresh()).decision(instant)
+    return "rollback" if decision is None else decision[1].kind
+
+
+async def _forget_first(handle, properties, reservation):
+    instant = reservation.instant
+    if await _decide(handle, instant) == "commit":
+        await finish(handle, properties, instant)
+        return rollback.Ended(instant=instant, outcome="was committed", marked=0, fences=0)
+    excluder = _excluder(handle, properties, instant)
+    await excluder.close()
+    marked = await rollback.marked_paths(handle, reservation)
+    await drop_bookkeeping(handle, instant)
+    fenced = await excluder.exclude(marked, keep=())
+    return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
+
+
+async def _missing_is_none(handle, reservation):
+    try:
+        loaded = await load_markers(handle.backend, marker_folder(reservation.instant), concurrency=32)
+    except CorruptObject:
+        return frozenset()
+    return frozenset(name.path for name in loaded.names)
+
+
+async def _with_metadata(handle, properties, reservation):
+    ended = await _roll_back(handle, properties, reservation)
+    if ended.outcome == "rolled back":
+        months = [f"month={month}/{PARTITION_METADATA}" for month in (1, 2, 3)]
+        await handle.backend.delete(months)
+    return ended
+
+
+MUTATIONS = (
+    Mutation(
+        name="a rollback touches files before its entry",
+        breaks="the writer commits meanwhile, and its files are gone",
+        fault=lambda: both(replaced(helping.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
+    ),
+    Mutation(
+        name="a rollback puts no entry",
+        breaks="the writer commits after it, and its files are gone",
+        fault=lambda: replaced(rollback.decide, _no_entry),
+    ),
+    Mutation(
+        name="a rollback drops the markers before the files",
+        where=(where.has_mishap_or_storm,),
+        breaks="if it dies in between, nobody can name the files",
+        fault=lambda: replaced(rollback.roll_back, _forget_first),
+    ),
+    Mutation(
+        name="markers that are missing are taken for none",
+        breaks="files that they told of stay",
+        fault=lambda: replaced(rollback.marked_paths, _missing_is_none),
+    ),
+    Mutation(
+        name="a rollback removes the metadata of the partitions, too",
+        breaks="Hudi on Java does not find the partition of another's files",
+        fault=lambda: replaced(rollback.roll_back, _with_metadata),
+    ),
+    Mutation(
+        name="no floor is put below the first commit",
+        breaks="files that are older than the first commit count as committed",
+        fault=lambda: replaced(floor_files, lambda _: ()),
+    ),
+)

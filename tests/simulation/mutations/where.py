@@ -1,0 +1,100 @@
+"""Plans in which a mutation can show at all: the others need not be played to know that they do not show it."""
+
+from collections.abc import Iterator
+
+from tests.simulation.marker_plan import MarkerPlan
+from tests.simulation.plan import AttemptPlan, Mishap, Plan, WriterPlan
+
+LEASE_S = 120.0
+
+
+def without_staging(plan: Plan) -> bool:
+    return not plan.has_staging
+
+
+def with_staging(plan: Plan) -> bool:
+    return plan.has_staging
+
+
+def has_late_tasks(plan: Plan) -> bool:
+    """A task may still be at work when its job is being ended."""
+    is_given_up = any(writer.raises or writer.patience_s < 1e9 or writer.mishap for writer in plan.writers)
+    return is_given_up or any(len(task.attempts) > 1 for writer in plan.writers for task in writer.tasks)
+
+
+def has_direct(plan: Plan) -> bool:
+    return any(writer.kind == "direct" for writer in plan.writers)
+
+
+def has_service(plan: Plan) -> bool:
+    return any(writer.kind == "batched" for writer in plan.writers)
+
+
+def has_rival_overwrites(plan: Plan) -> bool:
+    return sum(writer.mode == "overwrite" for writer in plan.writers) > 1
+
+
+def has_overwrite(plan: Plan) -> bool:
+    return any(writer.mode == "overwrite" for writer in plan.writers)
+
+
+def has_twins(plan: Plan) -> bool:
+    """Two writers begin in the same moment, and one of them may stand still there."""
+    begun = [(writer.start_s, writer.clock_s) for writer in plan.writers]
+    is_halted = any(mishap.what == "stopped" and mishap.after is None for mishap in _of_writers(plan))
+    return len(set(begun)) < len(begun) and is_halted
+
+
+def has_halted_service(plan: Plan) -> bool:
+    """A writer that serves markers stands still for longer than its lease."""
+    return any(writer.kind == "batched" and _is_halted(writer) for writer in plan.writers)
+
+
+def has_halted_writer(plan: Plan) -> bool:
+    return any(_is_halted(writer) for writer in plan.writers)
+
+
+def has_halted_task(plan: Plan) -> bool:
+    return any(attempt.mishap and attempt.mishap.what == "stopped" for attempt in _attempts(plan))
+
+
+def has_operator(plan: Plan) -> bool:
+    return any(visitor.what == "roll back one" for visitor in plan.visitors)
+
+
+def has_death(plan: Plan) -> bool:
+    """Somebody dies, or stops half way through his work."""
+    mishaps = [*_of_writers(plan), *(visitor.mishap for visitor in plan.visitors if visitor.mishap)]
+    return any(mishap.what in ("killed", "cancelled") for mishap in mishaps)
+
+
+def has_mishap_or_storm(plan: Plan) -> bool:
+    return has_death(plan) or has_storm(plan)
+
+
+def has_storm(plan: Plan) -> bool:
+    return not plan.weather.is_kind_to_storage
+
+
+def has_wrong_clock(plan: Plan) -> bool:
+    return any(mishap.what == "clock jumps" for mishap in _of_writers(plan)) and len(plan.writers) > 1
+
+
+def has_bodies(plan: Plan) -> bool:
+    return plan.body_bytes < 1 << 20
+
+
+def has_many_servers(plan: MarkerPlan) -> bool:
+    return len(plan.servers) > 1
+
+
+def _of_writers(plan: Plan) -> Iterator[Mishap]:
+    return (writer.mishap for writer in plan.writers if writer.mishap is not None)
+
+
+def _attempts(plan: Plan) -> Iterator[AttemptPlan]:
+    return (attempt for writer in plan.writers for task in writer.tasks for attempt in task.attempts)
+
+
+def _is_halted(writer: WriterPlan) -> bool:
+    return writer.mishap is not None and writer.mishap.what == "stopped" and writer.mishap.for_s > LEASE_S
