@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tallymark.backends.errors import TallymarkError
 from tests.simulation.kernel import Stuck
 from tests.simulation.kind import AnyPlan, draw, judge, run
 from tests.simulation.marker_plan import MarkerPlan
@@ -98,7 +99,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _judge_of(error: BaseException) -> str | None:
-    """The outermost named check in the traceback; "stuck"; an assertion of the library's own; or None."""
+    """The outermost named check in the traceback; "stuck"; what the library itself says about it; or None."""
     if isinstance(error, Stuck):
         return "stuck"
     frames = traceback.extract_tb(error.__traceback__)
@@ -106,4 +107,4 @@ def _judge_of(error: BaseException) -> str | None:
     named = [name for name in names if name not in ("judge", "judge_markers", "_with_history", "<lambda>")]
     if named:
         return named[0]
-    return "an assertion" if isinstance(error, AssertionError) else None
+    return type(error).__name__ if isinstance(error, AssertionError | TallymarkError) else None
