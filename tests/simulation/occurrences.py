@@ -248,6 +248,17 @@ def _segments_of(story: Story, instant: str) -> list[tuple[str, list[tuple[int, 
 # Jobs
 
 
+def _fell_back(story: Story) -> int:
+    """Direct markers of jobs that have a service."""
+    assert isinstance(story.plan, Plan)
+    served = {
+        story.instant_of.get(f"writer{number}")
+        for number, writer in enumerate(story.plan.writers)
+        if writer.kind == "batched"
+    }
+    return sum(".marker." in path and path.split("/")[2] in served for path in story.landed if path.startswith(MARKERS))
+
+
 def _zombies_refused(story: Story) -> int:
     """Tasks that found the way to their file closed after their job was over: its name fenced, or staging closed."""
     return sum("committed or rolled back meanwhile" in event.what for _, event in story.notes if "/" in event.process)
@@ -443,6 +454,7 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a task dies between an ack and its data": _died_between_ack_and_data,
     "both twins of a task succeed": _second_success,
     "a task dies after its success": _success_of_the_dead,
+    "a task cannot reach its service, and marks its files itself": _fell_back,
     "a zombie finds its name fenced": _zombie_fenced,
     "a zombie finds its staging closed": _zombie_without_staging,
     "a zombie is refused a marker": _zombie_without_marker,
