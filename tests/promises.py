@@ -121,18 +121,18 @@ def every_reading_is_whole(history: History) -> None:
     asked = {event.request: event for event in history.of(Asked)}
     acked: dict[Marker, int] = {}
     """To the number of the event by which it was acked first."""
-    gone: dict[Marker, int] = {}
-    """To the number of the event by which it was last removed."""
+    there_since: dict[Marker, int] = {}
+    """To the number of the event since which some object has held it, without a gap."""
     held: Counter[Marker] = Counter()
     bytes_of: dict[str, bytes] = {}
     for number, event in enumerate(history.events):
         if isinstance(event, Landed) and "/.temp/" in event.path:
             bytes_of[event.path] = event.data
-            held.update(markers_of(event.path, event.data))
+            for marker in markers_of(event.path, event.data):
+                there_since |= {} if held[marker] else {marker: number}
+                held[marker] += 1
         elif isinstance(event, Removed) and event.path in bytes_of:
-            for marker in markers_of(event.path, bytes_of.pop(event.path)):
-                held[marker] -= 1
-                gone |= {} if held[marker] else {marker: number}
+            held.subtract(markers_of(event.path, bytes_of.pop(event.path)))
         elif isinstance(event, Acked):
             for name in asked[event.request].names:
                 acked.setdefault((asked[event.request].instant, name), number)
@@ -141,8 +141,8 @@ def every_reading_is_whole(history: History) -> None:
                 name
                 for (instant, name), since in acked.items()
                 if instant == event.instant
-                and since < event.events_before > gone.get((instant, name), -1)
                 and held[instant, name]
+                and max(since, there_since[instant, name]) < event.events_before
             }
             _hold(not due - event.names, f"missed: {sorted(due - event.names)}", event, history)
 
