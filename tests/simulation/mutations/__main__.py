@@ -19,7 +19,9 @@ from tests.simulation.mutations.hunt import Catch, hunt
 
 def main() -> int:
     options = _options()
-    names = [mutation.name for _, mutations in GROUPS for mutation in mutations if options.only in mutation.name]
+    names = [
+        mutation.name for _, mutations in GROUPS for mutation in mutations if _is_wanted(mutation.name, options.only)
+    ]
     seeds = range(options.first, options.first + options.seeds)
     catches = {}
     for catch in _catches(names, seeds, options.processes):
@@ -40,7 +42,7 @@ def _catches(names: list[str], seeds: range, processes: int) -> Iterator[Catch]:
 
 def _line(catch: Catch) -> str:
     if catch.seed is None:
-        return f"NOT FOUND in {catch.seeds} seeds ({catch.seconds:.0f} s): {catch.mutation}"
+        return f"NOT FOUND in {catch.seeds} seeds ({catch.seconds:.0f} s): {catch.mutation} {catch.error}"
     return f"{catch.seeds:6d} seeds {catch.seconds:6.1f} s  {catch.mutation}\n{'':24}{catch.check}: {catch.error[:160]}"
 
 
@@ -70,7 +72,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--seeds", type=int, default=20_000, metavar="N", help="in vain at most (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, metavar="F", help="the first of them (default: %(default)s)")
-    parser.add_argument("--only", default="", metavar="NAME", help="mutations whose names hold this")
+    parser.add_argument("--only", nargs="+", default=[""], metavar="NAME", help="those whose names hold one of these")
     parser.add_argument("--markdown", action="store_true", help="print the table of docs/mutations.md")
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, metavar="P", help="default: one a core (%(default)s)"

@@ -26,6 +26,8 @@ async def _silence_is_failure(self, attempt, number):
     try:
         return await _take(self, attempt, number)
     except Unavailable as error:
+        if attempt.entry.kind == "rollback":
+            raise
         raise RolledBack(f"{error}: not committed") from error
 
 

@@ -4,24 +4,31 @@ import msgpack
 
 from tallymark.backends.errors import AlreadyExists
 from tallymark.engine.concurrently import concurrently
-from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.log import BODY_FOLDER, new_nonce
 from tallymark.engine.timeline.seal import seal_path
 from tallymark.engine.writes import clean, exclude
 from tallymark.engine.writes.exclude import Excluder, fence_bytes, fence_path
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, Without, method, nothing, replaced
+from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
 
 _exclude = Excluder.exclude
+_old = clean._old
+_prepared = WriteJob._prepared
 
 
-async def _read_then_seal(job):
+async def _read_only(job):
     direct = await directly_marked(job._handle.backend, job.instant)
     acked = frozenset() if job._reservation.marker_kind == "direct" else await job._directory.names()
+    return Marked(batched=frozenset(name.path for name in acked), direct=direct)
+
+
+async def _seal_afterwards(job, *arguments):
+    entry = await _prepared(job, *arguments)
     job._directory.seal()
     await job._excluder().close()
-    return Marked(batched=frozenset(name.path for name in acked), direct=direct)
+    return entry
 
 
 async def _put_seal_only(excluder):
@@ -95,16 +102,24 @@ def _with(excluder, backend):
     )
 
 
-async def _all_of(handle, folder):
+async def _fences_of_any_age(handle, folder):
+    if folder != exclude.FENCE_FOLDER:
+        return await _old(handle, folder)
+    return [entry async for entry in handle.backend.list(folder)]
+
+
+async def _bodies_of_any_age(handle, folder):
+    if folder != BODY_FOLDER:
+        return await _old(handle, folder)
     return [entry async for entry in handle.backend.list(folder)]
 
 
 MUTATIONS = (
     Mutation(
-        name="a commit reads the markers before it seals",
+        name="a commit seals after it has read the markers",
         where=(where.without_staging, where.has_late_tasks),
         breaks="what is marked in between is neither committed nor excluded",
-        fault=lambda: method(WriteJob, "_seal", _read_then_seal),
+        fault=lambda: both(method(WriteJob, "_seal", _read_only), method(WriteJob, "_prepared", _seal_afterwards)),
     ),
     Mutation(
         name="staging stays open until the end",
@@ -148,7 +163,7 @@ MUTATIONS = (
         name="fences are swept as soon as a clean comes by",
         where=(where.without_staging, where.has_late_tasks),
         breaks="the put that they were to keep out lands after that",
-        fault=lambda: replaced(clean._old, _all_of),
+        fault=lambda: replaced(clean._old, _fences_of_any_age),
     ),
     Mutation(
         name="what lands after the end of its instant is not dropped by a clean",
@@ -160,5 +175,11 @@ MUTATIONS = (
         where=(where.has_bodies,),
         breaks="they stay for ever",
         fault=lambda: replaced(clean._drop_bodies, nothing),
+    ),
+    Mutation(
+        name="a body is dropped by a clean that does not find its entry, however young it is",
+        where=(where.has_bodies,),
+        breaks="its entry comes right after, and cannot be read",
+        fault=lambda: replaced(clean._old, _bodies_of_any_age),
     ),
 )

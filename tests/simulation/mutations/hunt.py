@@ -51,8 +51,11 @@ def hunt(name: str, seeds: Iterable[int]) -> Catch:
         plan = draw(seed)
         if not _can_show(mutation, plan):
             continue
-        with mutation.fault():
-            found = _broken(plan)
+        try:
+            with mutation.fault():
+                found = _broken(plan)
+        except Exception as fault:  # what is no mutation any more must not end the others' hunts
+            return Catch(mutation=name, seeds=played, seed=None, error=f"the simulation itself broke: {fault!r}")
         if found is not None and _broken(plan) is None:
             check, error = found
             seconds = time.monotonic() - began

@@ -61,7 +61,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="a task that puts its own markers looks in the log first, for the seal second",
-        where=(where.without_staging, where.has_direct, where.has_late_tasks),
+        where=(where.without_staging, where.has_direct, where.has_late_tasks, where.has_halted_task),
         breaks="between both looks the entry is put, and the seal goes",
         fault=lambda: replaced(seal.check_unsealed, _log_then_seal),
     ),

@@ -114,11 +114,6 @@ async def _list_once(backend, folder, *, concurrency):
     return loaded
 
 
-async def _skip_missing(*arguments):
-    await _read_objects(*arguments)
-    return False
-
-
 MUTATIONS = (
     Mutation(
         name="markers are answered before their flush",
@@ -192,12 +187,6 @@ MUTATIONS = (
         name="a reading of the markers lists once",
         breaks="a merge moves markers to where the listing has been already",
         fault=lambda: replaced(loading.load_markers, _list_once),
-        world="markers",
-    ),
-    Mutation(
-        name="a segment that is listed and gone is passed over",
-        breaks="what it held stands in a segment that came after the listing",
-        fault=lambda: replaced(loading._read_objects, _skip_missing),
         world="markers",
     ),
     Mutation(
