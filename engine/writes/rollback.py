@@ -60,20 +60,21 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     """Every data file that the instant may have begun, from storage.
 
     Markers that are missing or cannot be read are never taken for none: then the table is listed for files that carry
-    the instant in their names.
+    the instant in their names, beside those whose markers could be read.
     """
     folder = marker_folder(reservation.instant)
+    known: frozenset[str] = frozenset()
     try:
         loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
+        known = frozenset(name.path for name in loaded.names)
         # There from the beginning: without it, or if nothing is in it, markers are missing.
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
-        return frozenset(name.path for name in loaded.names)
     except (CorruptObject, NotFound) as error:
         logger.warning("markers.unreadable instant=%s error=%s: listing the table", reservation.instant, error)
-    return frozenset(
-        [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
-    )
+        found = [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
+        return known.union(found)
+    return known
 
 
 def _belongs_to(path: str, instant: str) -> bool:

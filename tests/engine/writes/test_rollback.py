@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from tallymark.backends.errors import NotFound, NotPermitted, Unavailable
+from tallymark.backends.errors import AlreadyExists, NotFound, NotPermitted, Unavailable
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
@@ -131,6 +131,27 @@ async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(has
     assert "listing the table" in caplog.text
     assert data_files(store.objects) - fences(store.objects) == kept
     no_bookkeeping_is_left(store.objects)
+
+
+@kinds
+@pytest.mark.parametrize("damage", ["no type", "empty type"])
+@on_virtual_time
+async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_missing(kind, damage):
+    """A listing finds what has landed; the name of a file that is still on its way is known from its marker only."""
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
+        await mark(job, storage, [on_its_way := f"month=1/{name_of(job)}"])
+        die(storage)
+    folder = marker_folder(job.instant)
+    if damage == "no type":
+        await store.backend.delete([f"{folder}/MARKERS.type"])
+    else:
+        await store.backend.put(f"{folder}/MARKERS.type", b"")
+    await table(store.backend).rollback(job.instant)
+    assert on_its_way in fences(store.objects)
+    with pytest.raises(AlreadyExists):
+        await store.backend.put_new(on_its_way, b"late")
 
 
 @families
