@@ -49,6 +49,8 @@ def markdown(catches: dict[str, Catch]) -> str:
     """A table a group: each mutation, how it goes wrong, what found it, and after how many seeds."""
     lines = []
     for title, mutations in GROUPS:
+        if not any(mutation.name in catches for mutation in mutations):
+            continue
         lines += [f"### {title}", "", "| instead of what should be | so | found by | seeds |", "|---|---|---|---:|"]
         for mutation in mutations:
             catch = catches.get(mutation.name)

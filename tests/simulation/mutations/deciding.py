@@ -35,6 +35,8 @@ async def _next_number(self, attempt, number):
     try:
         return await _take(self, attempt, number)
     except Unavailable:
+        if attempt.entry.kind == "rollback":
+            raise
         return await _take(self, attempt, number + 1)
 
 

@@ -7,13 +7,16 @@ from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
+_project = project.project
 _project_job = WriteJob._project
 _drop = finish.drop_bookkeeping
 
 
 async def _project_own(handle, properties, position):
     history = handle.log.history
-    if position and (entry := history.entry(position)).kind == "commit":
+    if position == 0:
+        await _project(handle, properties, position)
+    elif (entry := history.entry(position)).kind == "commit":
         files = projected_files(entry, properties, new_partitions=history.new_partitions(position))
         await concurrently(lambda file: project.put_projected(handle, file), files, limit=1)
 
@@ -40,6 +43,7 @@ async def _keep_replaced(handle, properties, instant):
 MUTATIONS = (
     Mutation(
         name="a writer projects its own entry only",
+        by=("all_or_nothing", "nothing_lost"),
         breaks="readers of the Hudi format see a commit without the one before it",
         fault=lambda: replaced(project.project, _project_own),
     ),

@@ -56,7 +56,9 @@ def hunt(name: str, seeds: Iterable[int]) -> Catch:
                 found = _broken(plan)
         except Exception as fault:  # what is no mutation any more must not end the others' hunts
             return Catch(mutation=name, seeds=played, seed=None, error=f"the simulation itself broke: {fault!r}")
-        if found is not None and _broken(plan) is None:
+        if found is None or (mutation.by and found[0] not in mutation.by):
+            continue
+        if _broken(plan) is None:
             check, error = found
             seconds = time.monotonic() - began
             return Catch(mutation=name, seeds=played, seed=seed, check=check, error=error, seconds=seconds)

@@ -23,6 +23,8 @@ class Mutation:
     """Which plans are played: whole jobs, or servers of markers by themselves."""
     where: tuple[Callable[[Any], bool], ...] = ()
     """What must hold of a plan for the mutation to show at all (``where``)."""
+    by: tuple[str, ...] = ()
+    """The checks that are to say no, where others would only notice that a file is not there."""
 
 
 def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> AbstractContextManager[Any]:

@@ -103,6 +103,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="no floor is put below the first commit",
+        by=("all_or_nothing", "nothing_lost"),
         breaks="files that are older than the first commit count as committed",
         fault=lambda: replaced(floor_files, lambda _: ()),
     ),
