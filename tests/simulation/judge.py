@@ -8,6 +8,7 @@ from tests.promises import (
     bounded,
     committed_is_visible,
     durable_first,
+    no_ack_came_too_late,
     nothing_left,
     nothing_lost,
     writers_are_told_the_truth,
@@ -34,6 +35,8 @@ def judge(outcome: Outcome) -> None:
     """Raises AssertionError with the history of the run, if a promise was broken."""
     history = outcome.history
     durable_first(history)
+    if not outcome.has_operator:  # who rolls back what lives has not waited for its lease, on which the acks rely
+        no_ack_came_too_late(history)
     all_or_nothing(history)
     nothing_lost(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)

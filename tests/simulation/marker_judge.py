@@ -19,6 +19,9 @@ from tests.table_invariants import decisions
 FAULTS = ("InvalidRequest", "CorruptObject", "NotAuthenticated")
 """Errors that nobody in a simulation has earned."""
 
+GIVEN_UP_S = 30.0
+"""``MarkerSettings.flush_timeout_s`` where it is as usual: what takes longer is given up, and may land all the same."""
+
 SEGMENTS_MAX = 16
 """More than the 4 that plans with merges allow: what the fourth root of some hundred flushes adds (decision 0008)."""
 
@@ -79,8 +82,9 @@ def nothing_is_left(outcome: MarkerOutcome) -> None:
 
 def nothing_follows_a_deletion(outcome: MarkerOutcome) -> None:
     """What a server still had under way, it has waited for. (What it gave up, or another server sent, may land.)"""
-    plan = outcome.plan
-    if not plan.weather.is_kind_to_storage or not _is_wide(plan):
+    plan, weather = outcome.plan, outcome.plan.weather
+    is_long = weather.late or weather.outage or (weather.tail and weather.tail_s >= GIVEN_UP_S)
+    if is_long or not _is_wide(plan):
         return
     for server, instant, number in outcome.deletions:
         acts = [act.what for each in plan.servers for act in each.acts]
@@ -132,7 +136,9 @@ def _is_peaceful(plan: MarkerPlan) -> bool:
 
 def _is_wide(plan: MarkerPlan) -> bool:
     """No limit of the servers is reached where storage is as usual."""
-    return all(server.settings.queue_limit >= 1000 and server.settings.flush_timeout_s >= 30 for server in plan.servers)
+    return all(
+        server.settings.queue_limit >= 1000 and server.settings.flush_timeout_s >= GIVEN_UP_S for server in plan.servers
+    )
 
 
 def _without_rollbacks(history: History) -> History:
