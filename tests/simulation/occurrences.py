@@ -110,14 +110,14 @@ def _in_flush(what: str) -> Callable[[Story], int]:
             sent < place and event.server == process and not story.has_landed(event.path, place)
             for sent, event in story.sent
         )
-        for place, process in story.befell(what, who="writer")
+        for place, process in story.befell(what)
     )
 
 
 def _died_between_put_and_ack(story: Story) -> int:
     return sum(
         any(_is_unanswered(story, path, place) for path in story.segments if _was_put_by(story, path, process, place))
-        for place, process in story.befell("is killed", who="writer")
+        for place, process in story.befell("is killed")
     )
 
 
@@ -431,6 +431,9 @@ EVERYWHERE: dict[str, Callable[[Story], int]] = {
     "a connection is half open": _counted("frame into a half-open connection"),
     "hosts cannot reach each other": _counted("hosts cut off"),
     "a service refuses what it has no room for": _counted("refused as overloaded"),
+    "a service dies with a flush in flight": _in_flush("is killed"),
+    "a service dies between a put of markers and its acks": _died_between_put_and_ack,
+    "a service is cancelled with a flush in flight": _in_flush("is cancelled"),
 }
 """Requests to storage and between processes, in runs of every kind."""
 
@@ -462,8 +465,6 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     # writers
     "a writer dies while it begins": _befell("is killed", "beginning"),
     "a writer dies while its tasks write": _befell("is killed", "writing"),
-    "a writer dies with a flush in flight": _in_flush("is killed"),
-    "a writer dies between a put of markers and its acks": _died_between_put_and_ack,
     "a writer dies between seal and entry": _befell("is killed", "before its entry"),
     "a writer dies after its entry": _befell("is killed", "after its entry"),
     "a writer dies between its entry and its projection": _unprojected,
@@ -474,7 +475,6 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a commit is brought to its end by another": _ended_by_another("commit"),
     "a writer is cancelled while it begins": _befell("is cancelled", "beginning"),
     "a writer is cancelled while its tasks write": _befell("is cancelled", "writing"),
-    "a writer is cancelled with a flush in flight": _in_flush("is cancelled"),
     "a writer is cancelled between seal and entry": _befell("is cancelled", "before its entry"),
     "a writer is cancelled after its entry": _befell("is cancelled", "after its entry"),
     "a writer is cancelled in its own rollback": _befell("is cancelled", "in its rollback"),
