@@ -18,6 +18,7 @@ STEPS_MAX = 4000
 
 
 LANDMARKS = (
+    ("put", "/beat/"),
     ("put", "/MARKERS0"),
     ("put", "/MARKERS0"),
     ("put", "/seal/"),
@@ -176,7 +177,7 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
     landmarks = LANDMARKS + (("delete data", ""),) * (4 if mode == "overwrite" else 0)
     return WriterPlan(
         host=draw_host(chance),
-        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 160.0)),
+        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 140.0)),
         clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
         mode=mode,
         dynamic=chance.random() < 0.5,
@@ -235,7 +236,7 @@ def draw_mishap(
         case "killed":
             return Mishap(what="killed", at_step=at_step, after=after)
         case "stopped":
-            for_s = chance.choice((1.0, 30.0, 70.0, 130.0, 190.0, 400.0))
+            for_s = chance.choice((1.0, 30.0, 70.0, 150.0, 190.0, 400.0))
             return Mishap(what="stopped", at_step=at_step, after=after, for_s=for_s)
         case "cancelled":
             return Mishap(what="cancelled", at_step=at_step, after=after)
