@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tallymark.engine.settings import MarkerSettings
-from tests.simulation.plan import Mishap, draw_host, draw_mishap, draw_weather
+from tests.simulation.plan import FIRST_SEGMENT, Mishap, draw_host, draw_mishap, draw_weather
 from tests.simulation.weather import Weather
 
 INSTANTS = ("20261121000000000", "20261121000001000")
 
 SERVER_STEPS_MAX = 1500
 """Steps of a server before which something may befall it: most take fewer."""
+SERVER_LANDMARKS = (("put", FIRST_SEGMENT), ("put", "/SERVER"), ("list", "/.temp/"))
 CLIENT_STEPS_MAX = 120
 
 BUSY = 0.3
@@ -176,7 +177,7 @@ def _server(chance: random.Random, kinds: set[str], pool: _Pool, number: int, se
         asks=asks,
         acts=tuple(_act(chance, pool.instant_count) for _ in range(chance.choice((0, 0, 1, 2)))),
         says_farewell=chance.random() < 0.5,
-        mishap=draw_mishap(chance, kinds, probability=0.7, steps=SERVER_STEPS_MAX),
+        mishap=draw_mishap(chance, kinds, probability=0.7, steps=SERVER_STEPS_MAX, landmarks=SERVER_LANDMARKS),
     )
 
 

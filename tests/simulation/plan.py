@@ -17,10 +17,12 @@ STEPS_MAX = 4000
 """Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
 
 
+FIRST_SEGMENT = "/MARKERS0"
+
 LANDMARKS = (
     ("put", "/beat/"),
-    ("put", "/MARKERS0"),
-    ("put", "/MARKERS0"),
+    ("put", FIRST_SEGMENT),
+    ("put", FIRST_SEGMENT),
     ("put", "/seal/"),
     ("put", "/fence/"),
     ("put", "/log/"),
@@ -41,7 +43,7 @@ RESCUE_LANDMARKS = (
 )
 TASK_LANDMARKS = (("put", ".marker."), ("data", ".parquet"))
 
-OUTAGES = (("put", "/log/"), ("put", "/log/"), ("put", "/MARKERS0"), ("delete data", ""), ("delete", "/.temp/"))
+OUTAGES = (("put", "/log/"), ("put", "/log/"), ("put", FIRST_SEGMENT), ("delete data", ""), ("delete", "/.temp/"))
 
 STEPS_AFTER_MAX = 20
 """Steps from a landmark to what befalls the process there: each stage of a commit takes a few."""
@@ -136,7 +138,7 @@ def draw(seed: int) -> Plan:
     """How many kinds of trouble a run has at most: few at a time find more than all at once."""
     kinds = set(chance.sample(("storage", "network", "killed", "stopped", "cancelled", "tasks", "clock"), troubles))
     writers = tuple(_writer(chance, kinds) for _ in range(chance.choice((1, 1, 2, 2, 3))))
-    visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 1, 2))))
+    visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2))))
     return Plan(
         seed=seed,
         has_staging=chance.random() < 0.4,
@@ -158,7 +160,7 @@ def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
         for name in ("late", "tail"):
             if name in weather:
                 weather[name] *= 2  # these seldom meet what they could harm
-        if chance.random() < 0.4:
+        if chance.random() < 0.6:
             weather |= {"outage": chance.choice(OUTAGES), "outage_s": chance.choice((1, 30, 200, 200))}
     if "network" in kinds:
         weather["reset"] = chance.choice((0.0, 0.02, 0.1))
@@ -183,7 +185,7 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
         dynamic=chance.random() < 0.5,
         kind=chance.choice(("batched", "batched", "direct")),
         tasks=tuple(_task(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2)))),
-        mishap=draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX, landmarks=landmarks),
+        mishap=draw_mishap(chance, kinds, probability=0.85, steps=STEPS_MAX, landmarks=landmarks),
         raises=chance.random() < 0.1,
         patience_s=chance.choice((0.1, 3.0)) if "tasks" in kinds and chance.random() < 0.3 else math.inf,
         queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,
@@ -209,7 +211,7 @@ def _attempt(chance: random.Random, kinds: set[str], number: int) -> AttemptPlan
         ),
         raises="tasks" in kinds and chance.random() < 0.3,
         dies_after="killed" in kinds and chance.random() < 0.2,
-        astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.5 else None,
+        astray=chance.choice((1, 2, 3)) if "tasks" in kinds and chance.random() < 0.7 else None,
     )
 
 
@@ -218,7 +220,7 @@ def _visitor(chance: random.Random, kinds: set[str]) -> VisitorPlan:
         host=draw_host(chance),
         what=chance.choice(("read", "read", "clean", "roll back the dead", "roll back one")),
         at_s=tuple(sorted(chance.choice((0.1, 1.0, 10.0, 150.0, 400.0)) * chance.random() for _ in range(3))),
-        mishap=draw_mishap(chance, kinds, probability=0.5, steps=800, landmarks=RESCUE_LANDMARKS),
+        mishap=draw_mishap(chance, kinds, probability=0.7, steps=800, landmarks=RESCUE_LANDMARKS),
     )
 
 
@@ -231,7 +233,7 @@ def draw_mishap(
     after = chance.choice(landmarks) if landmarks and chance.random() < 0.7 else None
     at_step = round(math.exp(chance.random() * math.log(steps if after is None else STEPS_AFTER_MAX)))
     if after is not None:
-        at_step = 0 if chance.random() < 0.3 else at_step
+        at_step = 0 if chance.random() < 0.4 else at_step
     match chance.choice(possible):
         case "killed":
             return Mishap(what="killed", at_step=at_step, after=after)
