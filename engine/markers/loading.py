@@ -1,4 +1,20 @@
-"""Read a marker directory from storage."""
+"""Read a marker directory from storage, while others may write there.
+
+A merge puts one segment, and then deletes those that it stands for. A listing that is no snapshot could pass the place
+of the new segment before it is put, and the place of an old one after it is deleted. Two things keep it from losing
+their markers:
+
+- A merge's segment has a greater number than all that it replaces, and names sort as numbers (``segment``). A listing
+  that reads names in ascending order and none earlier than a smaller one, comes to the new segment after it has missed
+  the old one, or to what has replaced the new one, which lies later still. Object stores give pages in ascending order,
+  each as it is when it is asked for; HDFS gives a directory in pages of sorted names.
+- A local disk gives names in an order of its own. It hands out some hundred names a call, and no name comes or goes
+  during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two.
+  For that, and for stores that promise less than the above, listings are repeated until two agree.
+
+Numbers of earlier releases have fewer digits. What a server of this release merges of those moves once to a place
+before them; the first of two listings can miss that, the second cannot.
+"""
 
 from collections.abc import Sequence
 
@@ -7,7 +23,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.name import INFIX, MarkerName
-from tallymark.engine.markers.segment import decode_segment, incarnation_of, is_segment
+from tallymark.engine.markers.segment import FIRST_INCARNATION, decode_segment, incarnation_of, is_segment
 
 
 class LoadedMarkers:
@@ -18,14 +34,15 @@ class LoadedMarkers:
         self.object_count = 0
         self.segments: dict[str, int] = {}
         """The bytes of each segment whose incarnation was claimed: nobody rewrites it, so it may be merged."""
-        self.next_incarnation = 0
+        self.next_incarnation = FIRST_INCARNATION
+        """Above every incarnation that was found, so that its segments may replace all of theirs."""
 
 
 async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> LoadedMarkers:
     """Every marker that was acked before the call began, batched and direct ones alike.
 
-    A listing of several pages is no snapshot, and a merge may delete a segment between its listing and its reading, so
-    it lists until two listings agree; what was read once stays read.
+    It lists until two listings agree and each segment of theirs has been read: a merge may also delete a segment
+    between its listing and its reading. What was read once stays read.
 
     Raises:
         CorruptObject: a segment cannot be understood.

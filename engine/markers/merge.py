@@ -1,6 +1,7 @@
 """Merge segments in the background: put one new segment, then delete those it stands for.
 
-Owns: that nothing is deleted before what replaces it is durable, and that no merge begins once the directory is sealed.
+Owns: that nothing is deleted before what replaces it is durable, and under a greater number, which readers rely on
+(``loading``); and that no merge begins once the directory is sealed.
 Which segments are merged, ``merge_plan`` decides.
 """
 
@@ -15,6 +16,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.markers.merge_plan import LiveSegment, MergePlan
 from tallymark.engine.markers.numbers import SegmentNumbers
+from tallymark.engine.markers.segment import segment_number
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -117,6 +119,7 @@ class SegmentMerge:
         path = await self._numbers.next()
         if data is None or self._is_over:
             return None
+        assert all(segment_number(segment.path) < segment_number(path) for segment in run)
         self._counts.sent(len(data))
         try:
             with anyio.fail_after(self._settings.flush_timeout_s):

@@ -1,6 +1,7 @@
 """The numbers of one server's segments.
 
-Owns: that no number is used twice, by this server or by another of the same instant.
+Owns: that no number is used twice, by this server or by another of the same instant; and that each number is greater
+than those that this server has used before, and than all that it had found when it claimed its incarnation.
 """
 
 import secrets
@@ -11,7 +12,13 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.flush import until_answered
-from tallymark.engine.markers.segment import INCARNATION_COUNT, SEQUENCE_COUNT, claim_name, segment_name
+from tallymark.engine.markers.segment import (
+    FIRST_INCARNATION,
+    INCARNATION_LIMIT,
+    SEQUENCE_COUNT,
+    claim_name,
+    segment_name,
+)
 from tallymark.engine.settings import MarkerSettings
 
 
@@ -33,12 +40,15 @@ class SegmentNumbers:
             FlushFailed: storage did not take a claim; asking again is safe.
             CorruptObject: none is left.
         """
-        while incarnation < INCARNATION_COUNT:
+        while incarnation < INCARNATION_LIMIT:
             if await self._is_won(f"{self._folder}/{claim_name(incarnation)}"):
                 self._incarnation, self._sequence = incarnation, 0
                 return
             incarnation += 1
-        raise CorruptObject(f"{self._folder} has had {INCARNATION_COUNT} servers; roll the instant back and begin anew")
+        raise CorruptObject(
+            f"{self._folder} has had {INCARNATION_LIMIT - FIRST_INCARNATION} servers, and no numbers are left; "
+            "roll the instant back and begin anew"
+        )
 
     async def next(self) -> str:
         """The path of a segment that nobody has used. Whatever happens to its put, the number is spent.

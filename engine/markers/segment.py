@@ -4,7 +4,8 @@ The format is that of Hudi's timeline-server-based markers, so that Hudi's own r
 ``.hoodie/.temp/<instant>/`` a file ``MARKERS.type`` and files ``MARKERS<n>``, UTF-8, one marker a line, each line
 ended by a newline. A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one
 life of one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used
-twice.
+twice. The first incarnation is 1,024: all numbers have ten digits, and names sort as their numbers do, on which a
+reader of pages relies (``docs/decisions/0011-segment-names-sort-as-numbers.md``).
 Direct markers are empty objects ``[<partition path>/]<data file>.marker.<IO>`` in the same folder.
 """
 
@@ -19,7 +20,10 @@ DIRECT_TYPE = b"DIRECT"
 
 SEQUENCE_BITS = 20
 SEQUENCE_COUNT = 1 << SEQUENCE_BITS
-INCARNATION_COUNT = 1 << (31 - SEQUENCE_BITS)  # Hudi's server parses the number as a signed 32-bit integer
+FIRST_INCARNATION = 1 << 10
+"""Its first segment is MARKERS1073741824. Those below are of earlier releases, and 0 is what Hudi's server writes."""
+INCARNATION_LIMIT = 1 << (31 - SEQUENCE_BITS)
+"""Incarnations lie below: Hudi's server parses the number as a signed 32-bit integer."""
 
 _SEGMENT = re.compile(r"MARKERS(\d+)")
 _CLAIM = re.compile(r"SERVER(\d+)")
@@ -34,7 +38,7 @@ def marker_folder(instant: str) -> str:
 
 
 def segment_name(incarnation: int, sequence: int) -> str:
-    assert 0 <= incarnation < INCARNATION_COUNT
+    assert 0 <= incarnation < INCARNATION_LIMIT
     assert 0 <= sequence < SEQUENCE_COUNT
     return f"MARKERS{incarnation << SEQUENCE_BITS | sequence}"
 
@@ -54,6 +58,13 @@ def incarnation_of(file_name: str) -> int | None:
 
 def is_segment(file_name: str) -> bool:
     return _SEGMENT.fullmatch(file_name) is not None
+
+
+def segment_number(path: str) -> int:
+    """The number in the path of a segment; it has to be one."""
+    segment = _SEGMENT.fullmatch(path.rpartition("/")[2])
+    assert segment, path
+    return int(segment[1])
 
 
 def encode_segment(names: list[MarkerName]) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tallymark.engine.markers.segment import FIRST_INCARNATION, segment_name
 from tallymark.engine.settings import MarkerKind
 from tests.simulation.weather import Weather
 
@@ -17,7 +18,7 @@ STEPS_MAX = 4000
 """Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
 
 
-FIRST_SEGMENT = "/MARKERS0"
+FIRST_SEGMENT = f"/{segment_name(FIRST_INCARNATION, 0)}"
 
 LANDMARKS = (
     ("put", "/beat/"),

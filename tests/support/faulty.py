@@ -3,7 +3,7 @@
 A fault names a verb of the contract, which paths it concerns and which of those calls (counted from 1; None is each).
 Several faults may meet in one call: their delays add up, and it lands only if none of them keeps it from landing.
 
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.03), lost_answer("put_new", "*/MARKERS1", nth=1))
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.03), lost_answer("put_new", "*/MARKERS1*", nth=1))
 
 Nothing is random, and delays are ``anyio.sleep``: on trio's MockClock they cost no time.
 """
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 Verb = Literal["get", "put", "put_new", "list", "delete", "new_file", "publish", "open_staging", "close_staging"]
 Where = str | Callable[[str], bool]
-"""Which paths: a pattern such as ``*/MARKERS1`` (``*`` also matches ``/``), or a predicate."""
+"""Which paths: a pattern such as ``*/MARKERS1*`` (``*`` also matches ``/``), or a predicate."""
 
 BLOCKING = ("new_file", "publish")
 

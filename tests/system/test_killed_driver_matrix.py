@@ -21,7 +21,7 @@ STAGED = ".hoodie/.temp/*/staged"
 BEFORE_SEAL = Fault(verb="close_staging", path=STAGED, when="before")
 
 BEFORE_ITS_ENTRY = {
-    "before the first marker": Fault(verb="put_new", path=".hoodie/.temp/*/MARKERS0", when="before"),
+    "before the first marker": Fault(verb="put_new", path=".hoodie/.temp/*/MARKERS1*", when="before"),
     "after all data": BEFORE_SEAL,
     "after seal": Fault(verb="close_staging", path=STAGED, when="after"),
 }

@@ -10,6 +10,7 @@ from tallymark.backends.errors import AlreadyExists
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.markers import MarkerDirectory, MarkerName
+from tallymark.engine.markers.segment import FIRST_INCARNATION, claim_name, segment_name
 from tests.history import Acked, Asked, GaveUp, History, Landed, Refused, Sent
 from tests.support.faulty import Fault, FaultyBackend
 
@@ -17,6 +18,16 @@ INSTANT = "20260102030405678"
 FOLDER = f".hoodie/.temp/{INSTANT}"
 SEGMENTS = "*/MARKERS[0-9]*"
 DIRECT_MARKERS = "*.marker.*"
+
+
+def segment(sequence: int, *, server: int = 0) -> str:
+    """The path of a segment of the first server of the instant, or of a later one."""
+    return f"{FOLDER}/{segment_name(FIRST_INCARNATION + server, sequence)}"
+
+
+def claim(*, server: int = 0) -> str:
+    """The path of what that server claims its numbers with."""
+    return f"{FOLDER}/{claim_name(FIRST_INCARNATION + server)}"
 
 
 class RecordedStore(MemoryBackend):

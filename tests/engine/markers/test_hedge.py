@@ -9,7 +9,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import DIRECT_MARKERS, FOLDER, INSTANT, SEGMENTS, stored
+from tests.engine.markers.recorded import DIRECT_MARKERS, INSTANT, SEGMENTS, segment, stored
 from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -22,9 +22,9 @@ def storage_with(*faults: Fault, where: str = SEGMENTS) -> FaultyBackend:
     return FaultyBackend(MemoryBackend(), *faults, slow("put_new", PUT_S, where))
 
 
-def puts(storage: FaultyBackend, where: str) -> list[float]:
+def puts(storage: FaultyBackend, path: str) -> list[float]:
     """When each put of this marker object was begun."""
-    return [call.begun_s for call in storage.calls if call.verb == "put_new" and call.paths[0].endswith(where)]
+    return [call.begun_s for call in storage.calls if call.verb == "put_new" and call.paths == (path,)]
 
 
 async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings = SETTINGS) -> float:
@@ -44,22 +44,22 @@ async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings
 async def test_a_put_that_hangs_is_overtaken_by_its_second_copy(fault):
     storage = storage_with(fault)
     assert await second_answered_after(storage) == 1.5 + PUT_S
-    assert puts(storage, "/MARKERS1") == [0.5, 2.0]
-    assert (await stored(storage.inner))[f"{FOLDER}/MARKERS1"] == b"second.parquet.marker.CREATE\n"
+    assert puts(storage, segment(1)) == [0.5, 2.0]
+    assert (await stored(storage.inner))[segment(1)] == b"second.parquet.marker.CREATE\n"
 
 
 @on_virtual_time
 async def test_a_late_put_that_answers_before_its_second_copy_counts():
     storage = storage_with(slow("put_new", 1.125, SEGMENTS, nth=2))
     assert await second_answered_after(storage) == 1.125 + PUT_S
-    assert len(puts(storage, "/MARKERS1")) == 2
+    assert len(puts(storage, segment(1))) == 2
 
 
 @on_virtual_time
 async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_the_mean_is_known():
     storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=1))
     assert await second_answered_after(storage) == PUT_S
-    assert (len(puts(storage, "/MARKERS0")), len(puts(storage, "/MARKERS1"))) == (1, 1)
+    assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, 1)
 
 
 @on_virtual_time
@@ -67,7 +67,7 @@ async def test_hedging_can_be_turned_off():
     storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=2))
     settings = MarkerSettings(interval_s=0, hedge_after=None)
     assert await second_answered_after(storage, settings) == 8.0 + PUT_S
-    assert len(puts(storage, "/MARKERS1")) == 1
+    assert len(puts(storage, segment(1))) == 1
 
 
 @pytest.mark.parametrize("error", [lost_request, lost_answer, refused])
@@ -75,13 +75,13 @@ async def test_hedging_can_be_turned_off():
 async def test_an_error_of_one_copy_is_no_failure_while_the_other_is_under_way(error):
     storage = storage_with(slow("put_new", 4.0, SEGMENTS, nth=2), error("put_new", SEGMENTS, nth=3))
     assert await second_answered_after(storage) == 4.0 + PUT_S
-    assert len(puts(storage, "/MARKERS1")) == 2
+    assert len(puts(storage, segment(1))) == 2
 
 
 @on_virtual_time
 async def test_a_flush_whose_copies_all_fail_fails():
     storage = storage_with(
-        slow("put_new", 4.0, SEGMENTS, nth=2), refused("put_new", "*/MARKERS1", error=NotPermitted("no rights"))
+        slow("put_new", 4.0, SEGMENTS, nth=2), refused("put_new", segment(1), error=NotPermitted("no rights"))
     )
     with pytest.raises(FlushFailed, match="no rights"):
         await second_answered_after(storage)
@@ -139,7 +139,7 @@ async def test_a_segment_that_was_there_and_was_merged_away_by_another_server_is
     async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
         tasks.start_soon(engine.directory(INSTANT).create, "x.parquet")
         await anyio.sleep(0.5)
-        await storage.inner.delete([f"{FOLDER}/MARKERS0"])
+        await storage.inner.delete([segment(0)])
         await anyio.sleep(5)
         assert engine.statistics().durable == 1
-    assert f"{FOLDER}/MARKERS0" in await stored(storage.inner)
+    assert segment(0) in await stored(storage.inner)

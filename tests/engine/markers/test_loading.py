@@ -1,16 +1,20 @@
 """Reading what earlier servers of an instant left."""
 
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from itertools import combinations_with_replacement
 
 import pytest
 
 from tallymark.backends.contract import Entry
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.segment import FIRST_INCARNATION, claim_name, segment_name
 from tests.engine.markers.recorded import FOLDER
 from tests.support.loops import on_virtual_time
+from tests.support.paged import PagedBackend
 
 
 async def load(storage, concurrency: int = 2):
@@ -41,7 +45,7 @@ class Meddling(MemoryBackend):
 @on_virtual_time
 async def test_an_absent_folder_holds_no_markers():
     loaded = await load(MemoryBackend())
-    assert (loaded.names, loaded.object_count, loaded.next_incarnation) == (set(), 0, 0)
+    assert (loaded.names, loaded.object_count, loaded.next_incarnation) == (set(), 0, FIRST_INCARNATION)
 
 
 @on_virtual_time
@@ -58,7 +62,23 @@ async def test_segments_direct_markers_and_claims_are_told_from_other_files():
     await storage.put(f"{FOLDER}0/MARKERS0", line("of another instant"))
     loaded = await load(storage)
     assert loaded.names == {MarkerName(str(number)) for number in range(5)} | {MarkerName("p=1/direct", "MERGE")}
-    assert (loaded.object_count, loaded.next_incarnation) == (8, 4)
+    assert loaded.object_count == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "following"),
+    [
+        ("MARKERS19", FIRST_INCARNATION),
+        ("SERVER3", FIRST_INCARNATION),
+        (claim_name(FIRST_INCARNATION), FIRST_INCARNATION + 1),
+        (segment_name(FIRST_INCARNATION + 6, 5), FIRST_INCARNATION + 7),
+    ],
+)
+@on_virtual_time
+async def test_the_next_incarnation_is_above_all_that_are_found_and_gives_numbers_of_ten_digits(name, following):
+    storage = MemoryBackend()
+    await storage.put(f"{FOLDER}/{name}", b"")
+    assert (await load(storage)).next_incarnation == following
 
 
 @on_virtual_time
@@ -103,3 +123,47 @@ async def test_staged_files_that_come_and_go_do_not_keep_a_loader_busy():
     await storage.put(f"{FOLDER}/MARKERS0", line("a"))
     assert (await load(storage)).names == {MarkerName("a")}
     assert storage.listings == 2
+
+
+@pytest.mark.parametrize("page_size", [1, 2])
+@pytest.mark.parametrize(
+    ("left_by", "merged_by", "deceived"),
+    [(0, 0, True), (0, FIRST_INCARNATION, False), (FIRST_INCARNATION, FIRST_INCARNATION, False)],
+)
+@on_virtual_time
+async def test_two_merges_at_any_moments_of_a_paged_listing_deceive_no_loader_where_names_sort_as_numbers(
+    left_by, merged_by, deceived, page_size
+):
+    """Numbers from 0 on, as earlier releases gave them, do not sort: decision 0011."""
+    moments = combinations_with_replacement(range(9), 4)
+    lost = [
+        at for at in moments if MarkerName("x") not in await _loaded_beside_merges(left_by, merged_by, page_size, at)
+    ]
+    assert bool(lost) == deceived
+
+
+async def _loaded_beside_merges(
+    left_by: int, merged_by: int, page_size: int, moments: Sequence[int]
+) -> set[MarkerName]:
+    """What is loaded while x moves from segment 9 to 20 and on to 100, each put and each delete before that page."""
+    left, first, second = segment_name(left_by, 9), segment_name(merged_by, 20), segment_name(merged_by, 100)
+    merges = deque(zip(moments, (("put", first), ("delete", left), ("put", second), ("delete", first)), strict=True))
+    page = 0
+    storage = PagedBackend(page_size)
+
+    async def merge() -> None:
+        nonlocal page
+        while merges and merges[0][0] <= page:
+            _, (act, name) = merges.popleft()
+            if act == "put":
+                await storage.put_new(f"{FOLDER}/{name}", line("x"))
+            else:
+                await storage.delete([f"{FOLDER}/{name}"])
+        page += 1
+
+    await storage.put(f"{FOLDER}/{claim_name(left_by)}", b"nonce")
+    for sequence, name in ((5, "a"), (6, "b"), (9, "x"), (15, "c"), (16, "d")):
+        await storage.put_new(f"{FOLDER}/{segment_name(left_by, sequence)}", line(name))
+    storage.before_page = merge
+    loaded: LoadedMarkers = await load(storage)
+    return loaded.names

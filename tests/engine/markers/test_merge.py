@@ -7,8 +7,9 @@ import trio
 from tallymark.backends.contract import Backend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
+from tallymark.engine.markers.segment import is_segment
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import FOLDER, INSTANT, stored
+from tests.engine.markers.recorded import FOLDER, INSTANT, claim, segment, stored
 from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
@@ -16,7 +17,7 @@ from tests.support.loops import on_virtual_time
 FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, hedge_after=None, flush_attempt_count=1)
 """The 9th segment is merged with all before it."""
 
-FIRST_MERGE = "*/MARKERS9"
+FIRST_MERGE = segment(9)
 
 
 async def ask_for(directory: MarkerDirectory, first: int, last: int) -> None:
@@ -30,8 +31,7 @@ def expected(last: int) -> set[tuple[str, str]]:
 
 
 async def segments(backend: Backend) -> set[str]:
-    names = {path.removeprefix(f"{FOLDER}/MARKERS") for path in await stored(backend)}
-    return {name for name in names if name.isdigit()}
+    return {path for path in await stored(backend) if is_segment(path.removeprefix(f"{FOLDER}/"))}
 
 
 @pytest.mark.parametrize("memory", [0, 40, 1 << 20])
@@ -46,7 +46,7 @@ async def test_many_segments_become_one_and_then_those_go(memory):
         assert (now.segments, now.merges, now.merged_segments, now.merges_failed) == (1, 1, 9, 0)
         assert now.merge_bytes == 9 * len("0.parquet.marker.CREATE\n")
         assert (now.puts, now.batches_flushed) == (10, 9)
-    assert await segments(storage.inner) == {"9"}
+    assert await segments(storage.inner) == {segment(9)}
     assert markers_in(await stored(storage.inner)) == expected(9)
     reads = [path for path in storage.paths("get") if "/MARKERS" in path]
     assert len(reads) == {0: 9, 40: 8, 1 << 20: 0}[memory]
@@ -85,8 +85,8 @@ async def test_the_only_worker_is_left_to_the_flushes():
         refused("put_new", FIRST_MERGE),
         hanging("put_new", FIRST_MERGE),
         hanging("put_new", FIRST_MERGE, lands=True),
-        lost_request("get", "*/MARKERS3", nth=1),
-        hanging("get", "*/MARKERS3", nth=1),
+        lost_request("get", segment(3), nth=1),
+        hanging("get", segment(3), nth=1),
     ],
 )
 @on_virtual_time
@@ -99,7 +99,7 @@ async def test_a_merge_that_fails_deletes_nothing_and_is_tried_again_later(fault
         await anyio.sleep(100)
         assert engine.statistics().merges_failed == 1
         assert storage.paths("delete") == []
-        assert {str(number) for number in range(9)} <= await segments(storage.inner)
+        assert {segment(number) for number in range(9)} <= await segments(storage.inner)
         await ask_for(directory, 9, 13)
         await anyio.sleep(100)
         assert engine.statistics().merges == 1
@@ -162,14 +162,14 @@ async def test_files_of_a_server_that_rewrites_its_own_are_never_merged():
     storage = MemoryBackend()
     await storage.put(f"{FOLDER}/MARKERS0", b"0.parquet.marker.CREATE\n")
     for number in range(1, 20):
-        await storage.put(f"{FOLDER}/MARKERS{1 << 20 | number}", f"{number}.parquet.marker.CREATE\n".encode())
-    await storage.put(f"{FOLDER}/SERVER1", b"")
+        await storage.put(segment(number), f"{number}.parquet.marker.CREATE\n".encode())
+    await storage.put(claim(), b"")
     async with open_marker_engine(storage, FEW) as engine:
         await ask_for(engine.directory(INSTANT), 0, 60)
         await anyio.sleep(1)
         assert engine.statistics().merges > 0
-    assert "0" in await segments(storage)
-    assert not await segments(storage) & {str(1 << 20 | number) for number in range(1, 20)}
+    assert f"{FOLDER}/MARKERS0" in await segments(storage)
+    assert not await segments(storage) & {segment(number) for number in range(1, 20)}
     assert markers_in(await stored(storage)) == expected(60)
 
 
@@ -177,18 +177,18 @@ async def test_files_of_a_server_that_rewrites_its_own_are_never_merged():
 async def test_a_line_that_was_never_acked_does_not_join_another():
     storage = MemoryBackend()
     for number in range(20):
-        await storage.put(f"{FOLDER}/MARKERS{number}", f"{number}.parquet.marker.CREATE\ntorn.parq".encode())
-    await storage.put(f"{FOLDER}/SERVER0", b"")
+        await storage.put(segment(number), f"{number}.parquet.marker.CREATE\ntorn.parq".encode())
+    await storage.put(claim(), b"")
     async with open_marker_engine(storage, FEW) as engine:
         await ask_for(engine.directory(INSTANT), 0, 60)
         await anyio.sleep(1)
-    assert "0" not in await segments(storage)
+    assert segment(0) not in await segments(storage)
     assert markers_in(await stored(storage)) == expected(60)
 
 
 @on_virtual_time
 async def test_after_the_seal_no_merge_begins():
-    storage = FaultyBackend(MemoryBackend(), slow("get", 2.0, "*/MARKERS3"))
+    storage = FaultyBackend(MemoryBackend(), slow("get", 2.0, segment(3)))
     settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
     async with open_marker_engine(storage, settings) as engine:
         directory = engine.directory(INSTANT)
@@ -197,7 +197,7 @@ async def test_after_the_seal_no_merge_begins():
         directory.seal()
         await anyio.sleep(100)
         assert (engine.statistics().merges, engine.statistics().merges_failed) == (0, 0)
-    assert await segments(storage) == {str(number) for number in range(9)}
+    assert await segments(storage) == {segment(number) for number in range(9)}
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ async def test_closing_the_engine_ends_a_merge_and_waits_for_nothing():
 async def test_an_error_that_no_store_may_raise_ends_neither_the_engine_nor_the_merging():
     class Broken(MemoryBackend):
         async def put_new(self, path: str, data: bytes) -> None:
-            if path.endswith("/MARKERS9"):
+            if path == FIRST_MERGE:
                 raise ValueError("a defect")
             await super().put_new(path, data)
 

@@ -9,7 +9,8 @@ from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import (
     BATCHED_TYPE,
     DIRECT_TYPE,
-    INCARNATION_COUNT,
+    FIRST_INCARNATION,
+    INCARNATION_LIMIT,
     SEQUENCE_COUNT,
     claim_name,
     decode_segment,
@@ -19,6 +20,7 @@ from tallymark.engine.markers.segment import (
     marker_folder,
     read_marker_type,
     segment_name,
+    segment_number,
 )
 
 SEGMENTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=40)
@@ -67,12 +69,21 @@ def test_the_comma_joined_lines_of_a_known_defect_elsewhere_are_refused():
         decode_segment(b"a.marker.CREATE,b.marker.CREATEc.marker.CREATE\n", source="MARKERS0")
 
 
-@given(incarnation=st.integers(0, INCARNATION_COUNT - 1), sequence=st.integers(0, SEQUENCE_COUNT - 1))
+SEQUENCES = st.integers(0, SEQUENCE_COUNT - 1)
+
+
+@given(incarnation=st.integers(0, INCARNATION_LIMIT - 1), sequence=SEQUENCES)
 def test_a_segment_number_tells_its_incarnation_and_fits_a_signed_32_bit_integer(incarnation, sequence):
     name = segment_name(incarnation, sequence)
-    assert int(name.removeprefix("MARKERS")) < 2**31
+    assert segment_number(f"folder/{name}") == int(name.removeprefix("MARKERS")) < 2**31
     assert is_segment(name)
     assert incarnation_of(name) == incarnation_of(claim_name(incarnation)) == incarnation
+
+
+@given(places=st.lists(st.tuples(st.integers(FIRST_INCARNATION, INCARNATION_LIMIT - 1), SEQUENCES)))
+def test_names_sort_as_numbers_do_from_the_first_incarnation_on(places):
+    """A merge's segment lies behind all that it replaces, also for a listing: decision 0011."""
+    assert [segment_name(*place) for place in sorted(places)] == sorted(segment_name(*place) for place in places)
 
 
 @pytest.mark.parametrize("name", ["MARKERS.type", "MARKERS", "MARKERS1.tmp", "xMARKERS1", "p/MARKERS1", "staged/x"])

@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, RecordedServer, RecordedStore, ask, stored
+from tests.engine.markers.recorded import (
+    FOLDER,
+    INSTANT,
+    SEGMENTS,
+    RecordedServer,
+    RecordedStore,
+    ask,
+    claim,
+    segment,
+    stored,
+)
 from tests.history import Acked, Ended, History
 from tests.invariants import every_marker_invariant, markers_in
 from tests.support.faulty import FaultyBackend, slow
@@ -53,7 +63,7 @@ async def test_two_servers_that_begin_at_the_same_time_claim_different_incarnati
         both.start_soon(one.directory(INSTANT).create, "x.parquet")
         both.start_soon(other.directory(INSTANT).create, "x.parquet")
     segments = [path for path in await stored(storage) if path.removeprefix(f"{FOLDER}/MARKERS").isdigit()]
-    assert segments == [f"{FOLDER}/MARKERS0", f"{FOLDER}/MARKERS{1 << 20}"]
+    assert segments == [segment(0), segment(0, server=1)]
 
 
 ARRIVALS = st.tuples(
@@ -119,17 +129,17 @@ def test_two_servers_of_one_instant_use_no_number_twice_and_lose_no_acked_marker
 
 
 async def _leave_segments(store: RecordedStore, count: int) -> None:
-    await store.put(f"{FOLDER}/SERVER0", b"of a dead server")
+    await store.put(claim(), b"of a dead server")
     for number in range(count):
-        await store.put(f"{FOLDER}/MARKERS{number}", f"left{number}.parquet.marker.CREATE\n".encode())
+        await store.put(segment(number), f"left{number}.parquet.marker.CREATE\n".encode())
 
 
 @on_virtual_time
 async def test_two_servers_that_merge_what_a_third_one_left_keep_the_union():
     storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/SERVER0", b"of a dead server")
+    await storage.put(claim(), b"of a dead server")
     for number in range(20):
-        await storage.put(f"{FOLDER}/MARKERS{number}", f"left{number}.parquet.marker.CREATE\n".encode())
+        await storage.put(segment(number), f"left{number}.parquet.marker.CREATE\n".encode())
     marker_settings = MarkerSettings(interval_s=0, segment_count_max=2, merge_freed_min=1, merge_bytes_ratio_max=50.0)
     slowly = FaultyBackend(storage, slow("get", 0.5, SEGMENTS), slow("delete", 0.25))
     async with open_marker_engine(slowly, marker_settings) as one, open_marker_engine(slowly, marker_settings) as other:
@@ -145,4 +155,4 @@ async def test_two_servers_that_merge_what_a_third_one_left_keep_the_union():
     names = {f"left{number}" for number in range(20)} | {"one", "other"}
     names |= {f"{server}{number}" for server in ("one", "other") for number in range(20)}
     assert markers_in(await stored(storage)) == {(INSTANT, f"{name}.parquet.marker.CREATE") for name in names}
-    assert f"{FOLDER}/MARKERS0" not in await stored(storage)
+    assert segment(0) not in await stored(storage)

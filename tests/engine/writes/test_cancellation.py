@@ -138,7 +138,7 @@ async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_
 async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped():
     store = Store(has_staging=False)
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS0" in path else 0)
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
                 with anyio.move_on_after(1):
@@ -152,7 +152,7 @@ async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers
 async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped():
     store = Store(has_staging=False)
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS0" in path else 0)
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with anyio.move_on_after(1):
             async with begin(storage, markers=MarkerSettings()) as job:
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
@@ -165,7 +165,7 @@ async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_w
     """The beat learns it, and cancels the block."""
     store = Store(has_staging=True)
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS0" in path else 0)
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with pytest.raises(RolledBack):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
                 await table(store.backend).rollback(job.instant)

@@ -305,7 +305,13 @@ async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tas
 async def test_all_direct_markers_are_found_among_all_else_that_lies_there():
     store = Store(has_staging=True)
     folder = marker_folder("20261121020304005")
-    for name in ("MARKERS.type", "MARKERS1048576", "SERVER1", "a=1/f.parquet.marker.CREATE", "g.parquet.marker.MERGE"):
+    for name in (
+        "MARKERS.type",
+        "MARKERS1073741824",
+        "SERVER1024",
+        "a=1/f.parquet.marker.CREATE",
+        "g.parquet.marker.MERGE",
+    ):
         await store.backend.put(f"{folder}/{name}", b"")
     await store.backend.put(f"{folder}/h.parquet.marker.SOMETHING", b"")
     await store.backend.put(f"{folder}6/i.parquet.marker.CREATE", b"")
