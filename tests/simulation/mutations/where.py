@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tests.simulation.marker_plan import MarkerPlan
-from tests.simulation.plan import AttemptPlan, Mishap, Plan, WriterPlan
+from tests.simulation.plan import Mishap, Plan, WriterPlan
 
 LEASE_S = 120.0
 
@@ -57,14 +57,6 @@ def has_halted_writer(plan: Plan) -> bool:
     return any(_is_halted(writer) for writer in plan.writers)
 
 
-def has_halted_task(plan: Plan) -> bool:
-    return any(attempt.mishap and attempt.mishap.what == "stopped" for attempt in _attempts(plan))
-
-
-def has_operator(plan: Plan) -> bool:
-    return any(visitor.what == "roll back one" for visitor in plan.visitors)
-
-
 def has_death(plan: Plan) -> bool:
     """Somebody dies, or stops half way through his work."""
     mishaps = [*_of_writers(plan), *(visitor.mishap for visitor in plan.visitors if visitor.mishap)]
@@ -93,10 +85,6 @@ def has_many_servers(plan: MarkerPlan) -> bool:
 
 def _of_writers(plan: Plan) -> Iterator[Mishap]:
     return (writer.mishap for writer in plan.writers if writer.mishap is not None)
-
-
-def _attempts(plan: Plan) -> Iterator[AttemptPlan]:
-    return (attempt for writer in plan.writers for task in writer.tasks for attempt in task.attempts)
 
 
 def _is_halted(writer: WriterPlan) -> bool:
