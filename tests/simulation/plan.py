@@ -180,7 +180,7 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
     landmarks = LANDMARKS + (("delete data", ""),) * (4 if mode == "overwrite" else 0)
     return WriterPlan(
         host=draw_host(chance),
-        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 140.0)),
+        start_s=chance.choice((0.0, 0.0, 0.0, 0.01, 0.5, 30.0, 150.0)),
         clock_s=chance.choice((-5.0, 5.0, -0.001)) if "clock" in kinds else 0.0,
         mode=mode,
         dynamic=chance.random() < 0.5,

@@ -62,13 +62,13 @@ MUTATIONS = (
     ),
     Mutation(
         name="a beat does not read the log",
-        where=(where.without_staging, where.has_service),
+        where=(where.without_staging, where.has_halted_service),
         breaks="a writer that was rolled back does not learn it, and goes on acking",
         fault=lambda: method(Lease, "beat", _beat_blindly),
     ),
     Mutation(
         name="who rolls back does not outwait the writer",
-        where=(where.without_staging, where.has_service),
+        where=(where.without_staging, where.has_halted_service),
         breaks="a marker is acked after the rollback has read the markers",
         fault=lambda: replaced(helping._until_its_writer_knows, nothing),
     ),

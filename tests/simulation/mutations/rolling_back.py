@@ -1,8 +1,5 @@
 """A rollback wins its entry before it touches anything, and removes all that was marked before it forgets the marks."""
 
-from tallymark.engine.errors import CorruptObject
-from tallymark.engine.markers.loading import load_markers
-from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
 from tallymark.engine.writes import help as helping
 from tallymark.engine.writes import rollback
@@ -58,14 +55,6 @@ async def _forget_first(handle, properties, reservation):
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
 
-async def _missing_is_none(handle, reservation):
-    try:
-        loaded = await load_markers(handle.backend, marker_folder(reservation.instant), concurrency=32)
-    except CorruptObject:
-        return frozenset()
-    return frozenset(name.path for name in loaded.names)
-
-
 async def _with_metadata(handle, properties, reservation):
     ended = await _roll_back(handle, properties, reservation)
     if ended.outcome == "rolled back":
@@ -90,11 +79,6 @@ MUTATIONS = (
         where=(where.has_mishap_or_storm,),
         breaks="if it dies in between, nobody can name the files",
         fault=lambda: replaced(rollback.roll_back, _forget_first),
-    ),
-    Mutation(
-        name="markers that are missing are taken for none",
-        breaks="files that they told of stay",
-        fault=lambda: replaced(rollback.marked_paths, _missing_is_none),
     ),
     Mutation(
         name="a rollback removes the metadata of the partitions, too",
