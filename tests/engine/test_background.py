@@ -14,7 +14,7 @@ async def fail() -> None:
 
 @on_both_loops
 async def test_the_blocks_own_error_leaves_bare():
-    with pytest.raises(ZeroDivisionError):
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012
         async with background_tasks() as background:
             background.start_soon(anyio.sleep_forever)
             raise ZeroDivisionError
@@ -22,7 +22,7 @@ async def test_the_blocks_own_error_leaves_bare():
 
 @on_both_loops
 async def test_a_background_tasks_error_leaves_bare_and_cancels_the_block():
-    with pytest.raises(RolledBack):
+    with pytest.raises(RolledBack):  # noqa: PT012
         async with background_tasks() as background:
             background.start_soon(fail)
             await anyio.sleep_forever()
@@ -30,7 +30,7 @@ async def test_a_background_tasks_error_leaves_bare_and_cancels_the_block():
 
 @on_both_loops
 async def test_it_leaves_bare_also_where_the_block_is_cancelled_from_outside_at_that_moment():
-    with pytest.raises(RolledBack), anyio.CancelScope() as scope:
+    with pytest.raises(RolledBack), anyio.CancelScope() as scope:  # noqa: PT012
         async with background_tasks() as background:
 
             async def cancel_and_fail() -> None:
@@ -43,7 +43,7 @@ async def test_it_leaves_bare_also_where_the_block_is_cancelled_from_outside_at_
 
 @on_both_loops
 async def test_two_that_fail_at_once_leave_as_a_group():
-    with pytest.raises(ExceptionGroup) as failed:
+    with pytest.raises(ExceptionGroup) as failed:  # noqa: PT012
         async with background_tasks() as background:
             background.start_soon(fail)
             background.start_soon(fail)
