@@ -1,8 +1,9 @@
 """Wall-clock time as a part that is passed in, so that tests decide what time it is.
 
-Durations do not come from here: they are differences of ``anyio.current_time()``.
+Durations are differences of ``anyio.current_time()``, which may stand still while the machine sleeps: ``asleep_s``.
 """
 
+import time
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -18,3 +19,14 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+
+def asleep_s() -> float:
+    """Whole seconds that this machine has slept since it was started, which its monotonic clock leaves out.
+
+    0 where the system does not tell.
+    """
+    try:
+        return float(round(time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)))
+    except (AttributeError, OSError):  # not Linux
+        return 0.0

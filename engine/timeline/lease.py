@@ -4,11 +4,13 @@ Time only ever decides whether somebody starts a rollback, never whether somethi
 """
 
 import logging
+from collections.abc import Callable
 
 import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
+from tallymark.engine.clock import asleep_s
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.history import History
@@ -22,11 +24,20 @@ logger = logging.getLogger(__name__)
 class Lease:
     """The lease of one instant, kept by the process that writes it."""
 
-    def __init__(self, backend: Backend, instant: str, log: CommitLog, settings: LeaseSettings) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        instant: str,
+        log: CommitLog,
+        settings: LeaseSettings,
+        *,
+        asleep_s: Callable[[], float] = asleep_s,
+    ) -> None:
         self._backend = backend
         self._instant = instant
         self._log = log
         self._settings = settings
+        self._asleep_s = asleep_s
         self._last_beat = float("-inf")
         self._beating = anyio.Lock()
         self._is_over = False
@@ -40,7 +51,7 @@ class Lease:
         async with self._beating:
             if self._is_over:
                 return
-            begun = anyio.current_time()
+            begun = self._now()
             await self._backend.put(self.path, b"")
             await self.check_log()
             self._last_beat = begun
@@ -70,12 +81,16 @@ class Lease:
         Raises:
             RolledBack: somebody did.
         """
-        if anyio.current_time() - self._last_beat >= self._settings.expiry_s / 2:
+        if self._now() - self._last_beat >= self._settings.expiry_s / 2:
             await self.check_log()
 
     async def check_log(self) -> None:
         """Return if nobody has rolled this instant back so far. Raises RolledBack."""
         self._refuse_if_rolled_back(await self._log.refresh())
+
+    def _now(self) -> float:
+        """Seconds that go on while the machine sleeps: a writer that wakes does not take its beat for young."""
+        return anyio.current_time() + self._asleep_s()
 
     def _refuse_if_rolled_back(self, history: History) -> None:
         decision = history.decision(self._instant)

@@ -149,3 +149,19 @@ async def test_giving_up_waits_for_the_beat_that_is_on_its_way():
         await storage.delete([BEAT])
         tasks.cancel_scope.cancel()
     assert [entry.path async for entry in storage.list("")] == []
+
+
+@on_virtual_time
+async def test_after_the_machine_has_slept_the_log_is_asked_although_the_beat_looks_young():
+    """The monotonic clock stood still meanwhile, and others had their lease's time to roll it back."""
+    storage = MemoryBackend()
+    asleep = [0.0]
+    mine = Lease(storage, instant(1), log(storage), SETTINGS, asleep_s=lambda: asleep[0])
+    await mine.beat()
+    await win(storage, rollback(1))
+    await mine.check_open()
+    asleep[0] = 59.0
+    await mine.check_open()
+    asleep[0] = 60.0
+    with pytest.raises(RolledBack):
+        await mine.check_open()
