@@ -26,6 +26,8 @@ from tests.table_invariants import (
     timeline_instant,
 )
 
+SEAL = ".hoodie/.tallymark/seal/"
+
 UNCLEAR = ("CommitUnknown",)
 """What a writer is told who may have committed or not."""
 
@@ -97,8 +99,11 @@ def durable_first(history: History) -> None:
             _hold(is_marked, "begun before its marker was acked", event, history)
 
 
-def no_ack_came_too_late(history: History) -> None:
-    """Whoever decides an instant and reads its markers then finds every one that was acked, or ever will be."""
+def no_ack_came_too_late(history: History, *, read_after_seal: bool = False) -> None:
+    """Whoever decides an instant and reads its markers then finds every one that was acked, or ever will be.
+
+    With ``read_after_seal`` a rollback reads them when it has put the seal, and may have waited between entry and seal.
+    """
     asked = {event.request: event for event in history.of(Asked)}
     landed: set[Marker] = set()
     landed_before: dict[str, frozenset[Marker]] = {}
@@ -106,9 +111,10 @@ def no_ack_came_too_late(history: History) -> None:
     for event in replay.events():
         if isinstance(event, Landed) and "/.temp/" in event.path:
             landed.update(markers_of(event.path, event.data))
-        elif isinstance(event, Landed) and event.path.startswith(LOG):
+        elif isinstance(event, Landed) and event.path.startswith((LOG, SEAL)):
             for instant in replay.decided.keys() - landed_before.keys():
-                landed_before[instant] = frozenset(marker for marker in landed if marker[0] == instant)
+                if not read_after_seal or replay.decided[instant] == "commit" or event.path == f"{SEAL}{instant}":
+                    landed_before[instant] = frozenset(marker for marker in landed if marker[0] == instant)
         elif isinstance(event, Acked):
             request = asked[event.request]
             if (found := landed_before.get(request.instant)) is not None:

@@ -37,6 +37,8 @@ def judge(outcome: Outcome) -> None:
     durable_first(history)
     if not outcome.has_operator:  # who rolls back what lives has not waited for its lease, on which the acks rely
         no_ack_came_too_late(history)
+    elif not outcome.plan.has_staging:  # but for half of it, before the markers are read; staging is closed instead
+        no_ack_came_too_late(history, read_after_seal=True)
     all_or_nothing(history)
     nothing_lost(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)

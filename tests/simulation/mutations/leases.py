@@ -5,7 +5,6 @@ import anyio
 from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes import help as helping
-from tallymark.engine.writes.finish import drop_bookkeeping
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 from tests.simulation.scene import START
@@ -68,14 +67,8 @@ MUTATIONS = (
     ),
     Mutation(
         name="who rolls back does not outwait the writer",
-        where=(where.without_staging, where.has_halted_service),
+        where=(where.without_staging, where.has_service, where.has_operator),
         breaks="a marker is acked after the rollback has read the markers",
         fault=lambda: replaced(helping._until_its_writer_knows, nothing),
-    ),
-    Mutation(
-        name="what lies under an unreserved instant is dropped without taking the instant",
-        where=(where.has_halted_writer,),
-        breaks="its writer, which stood still, goes on without a sign of life",
-        fault=lambda: replaced(helping.drop_unreserved, drop_bookkeeping),
     ),
 )

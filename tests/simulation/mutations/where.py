@@ -53,8 +53,8 @@ def has_halted_service(plan: Plan) -> bool:
     return any(writer.kind == "batched" and _is_halted(writer) for writer in plan.writers)
 
 
-def has_halted_writer(plan: Plan) -> bool:
-    return any(_is_halted(writer) for writer in plan.writers)
+def has_operator(plan: Plan) -> bool:
+    return any(visitor.what == "roll back one" for visitor in plan.visitors)
 
 
 def has_death(plan: Plan) -> bool:
