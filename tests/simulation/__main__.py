@@ -11,7 +11,7 @@ import sys
 
 from tests.simulation.campaign import Campaign, Finding, examine
 from tests.simulation.kind import draw, run
-from tests.simulation.summary import print_finding, print_missing, print_summary
+from tests.simulation.summary import print_finding, print_missing, print_summary, show_progress
 
 FAILURES_MAX = 3
 """Enough to see a pattern; each is shrunk, which takes a while."""
@@ -24,11 +24,12 @@ def main() -> int:
         return _replay(options.seed)
     campaign = Campaign(range(options.first, options.first + options.seeds), processes=options.processes)
     findings = []
-    for finding in campaign.findings():
-        findings.append(finding)
-        print_finding(finding)
-        if len(findings) == FAILURES_MAX:
-            break
+    with show_progress(options.seeds) as progressed:
+        for finding in campaign.findings(progressed):
+            findings.append(finding)
+            print_finding(finding)
+            if len(findings) == FAILURES_MAX:
+                break
     print_summary(campaign.totals)
     return 1 if findings or print_missing(campaign.totals) else 0
 

@@ -4,7 +4,7 @@ import logging
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 
@@ -29,6 +29,8 @@ class Totals:
     occurred: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
     """How often each of ``occurrences.FAILURES`` has been gone through."""
+    cpu_s: float = 0.0
+    """Of all processes, judging and shrinking included."""
     real_s: float = 0.0
 
     def add(self, outcome: AnyOutcome) -> None:
@@ -46,6 +48,7 @@ class Totals:
         self.told += other.told
         self.occurred += other.occurred
         self.failures += other.failures
+        self.cpu_s += other.cpu_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +65,15 @@ class Campaign:
         self._processes = processes
         self.totals = Totals()
 
-    def findings(self) -> Iterator[Finding]:
-        """Play the seeds; yield those that break a promise as they come up. ``totals`` grows meanwhile."""
+    def findings(self, progressed: Callable[[Totals], None] = lambda _: None) -> Iterator[Finding]:
+        """Play the seeds; yield those that break a promise as they come up. ``totals`` grows meanwhile, and is told."""
         began = time.monotonic()
         chunks = [self._seeds[start : start + CHUNK] for start in range(0, len(self._seeds), CHUNK)]
         with get_context("forkserver").Pool(self._processes) as pool:
             for totals, findings in pool.imap_unordered(_play_chunk, chunks):
                 self.totals.merge(totals)
                 self.totals.real_s = time.monotonic() - began
+                progressed(self.totals)
                 yield from findings
 
 
@@ -91,6 +95,7 @@ def _told(error: Exception) -> str:
 
 def _play_chunk(seeds: Sequence[int]) -> tuple[Totals, list[Finding]]:
     logging.disable()
+    began = time.process_time()
     totals, findings = Totals(), []
     for seed in seeds:
         plan = draw(seed)
@@ -100,4 +105,5 @@ def _play_chunk(seeds: Sequence[int]) -> tuple[Totals, list[Finding]]:
             judge(outcome)
         except Exception as error:  # a broken promise, or a fault that no promise foresees
             findings.append(Finding(plan, _told(error)))
+    totals.cpu_s = time.process_time() - began
     return totals, findings

@@ -1,6 +1,10 @@
 """What a person reads of a campaign."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from tests.simulation.campaign import Finding, Totals, examine
@@ -12,6 +16,25 @@ SEEDS_MIN = 2000
 """What CI plays. So many are to go through every failure at least once; fewer may miss the rare ones."""
 
 console = Console(highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def show_progress(seeds: int) -> Iterator[Callable[[Totals], None]]:
+    """A bar where somebody looks on; elsewhere a line at each tenth."""
+    if console.is_terminal:
+        with Progress(console=console) as progress:
+            bar = progress.add_task("seeds", total=seeds)
+            yield lambda totals: progress.update(bar, completed=totals.seeds)
+        return
+    told = 0
+
+    def tell(totals: Totals) -> None:
+        nonlocal told
+        if totals.seeds * 10 // seeds > told:
+            told = totals.seeds * 10 // seeds
+            console.print(f"{totals.seeds} seeds in {totals.real_s:.0f} s")
+
+    yield tell
 
 
 def print_finding(finding: Finding) -> None:
@@ -37,7 +60,7 @@ def print_summary(totals: Totals) -> None:
     console.print(table)
     rate = totals.seeds / totals.real_s if totals.real_s else 0.0
     console.print(
-        f"{totals.seeds} seeds in {totals.real_s:.0f} s ({rate:.0f} a second), "
+        f"{totals.seeds} seeds in {totals.real_s:.0f} s ({rate:.0f} a second, {totals.cpu_s:.0f} s of CPU), "
         f"{totals.job_s / 3600:,.1f} hours of simulated write jobs"
     )
 
