@@ -191,7 +191,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="a closed engine leaves those who wait without an answer",
-        breaks="they wait for ever",
+        breaks="they wait for ever, or are acked after the end",
         fault=lambda: method(MarkerEngine, "close", lambda _: None),
         world="markers",
     ),
