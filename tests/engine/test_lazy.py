@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tallymark.engine.lazy import Lazy
-from tests.support.loops import on_both_loops
+from tests.support.loops import on_both_loops, on_virtual_time
 
 
 class Loads:
@@ -70,27 +70,6 @@ async def test_a_failed_load_is_told_to_its_asker_and_forgotten():
 
 
 @on_both_loops
-async def test_one_who_waited_for_a_load_that_fails_loads_instead():
-    loads = Loads()
-    loads.failures = 1
-    lazy = Lazy(loads)
-    answers: list[str] = []
-
-    async def ask() -> None:
-        try:
-            answers.append(await lazy.get())
-        except OSError as error:
-            answers.append(str(error))
-
-    async with anyio.create_task_group() as group:
-        for _ in range(3):
-            group.start_soon(ask)
-        await anyio.wait_all_tasks_blocked()
-        loads.go.set()
-    assert sorted(answers) == ["load 1 failed", "load 2", "load 2"]
-
-
-@on_both_loops
 async def test_a_cancelled_loader_hands_over_to_one_who_waits():
     loads = Loads()
     lazy = Lazy(loads)
@@ -134,3 +113,29 @@ async def test_a_cancelled_waiter_does_not_disturb_the_load():
         loads.go.set()
     assert answers == ["load 1"]
     assert loads.begun == 1
+
+
+@on_virtual_time
+async def test_a_load_that_fails_fails_for_all_who_waited_for_it_and_none_of_them_loads_again():
+    """Else the last of many would wait for as many loads, one after the other."""
+    loads: list[float] = []
+
+    async def load() -> int:
+        loads.append(anyio.current_time())
+        await anyio.sleep(5)
+        raise OSError("silence")
+
+    value = Lazy(load)
+    failed_at: list[float] = []
+
+    async def ask() -> None:
+        with pytest.raises(OSError, match="silence"):
+            await value.get()
+        failed_at.append(anyio.current_time())
+
+    async with anyio.create_task_group() as askers:
+        for _ in range(20):
+            askers.start_soon(ask)
+    assert (loads, failed_at) == ([0.0], [5.0] * 20)
+    await ask()
+    assert loads == [0.0, 5.0], "who asks later has another try"
