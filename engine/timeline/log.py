@@ -41,6 +41,8 @@ class CommitLog:
         self._settings = settings
         self._reading = anyio.Lock()
         self._is_known_whole = False
+        self._attempts: dict[str, _Attempt] = {}
+        """By nonce: an entry that is tried again, after a call that failed or was cancelled, may be there already."""
         self.history = History()
 
     async def refresh(self) -> History:
@@ -69,10 +71,12 @@ class CommitLog:
             Unavailable: storage fell silent before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
         """
-        attempt = _Attempt(entry)
+        attempt = self._attempts.setdefault(entry.nonce, _Attempt(entry))
         try:
             with anyio.move_on_after(self._settings.decision_timeout_s):
-                return await self._fight(attempt, check)
+                position = await self._fight(attempt, check)
+                del self._attempts[entry.nonce]
+                return position
         except TallymarkError as error:
             if attempt.unclear is not None and isinstance(error, BackendError | CorruptObject):
                 raise attempt.unknown(f"storage answered {error!r}") from error
@@ -162,8 +166,9 @@ class CommitLog:
         return encode_pointer(entry.nonce, _body_path(entry))
 
     async def _drop_body(self, attempt: "_Attempt") -> None:
-        """The entry will not be in the log: nobody will ask for its body."""
-        if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
+        """The entry will not be in the log: nobody will ask for its body. Not if a put of it may still land."""
+        is_clear = attempt.unclear is None
+        if is_clear and attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
             with suppress(BackendError):
                 await self._backend.delete([_body_path(attempt.entry)])
 

@@ -8,7 +8,7 @@ from typing import Literal
 import anyio
 
 from tallymark.backends.errors import BackendError
-from tallymark.engine.errors import CommitUnknown, CorruptObject, InvalidRequest
+from tallymark.engine.errors import CommitUnknown, InvalidRequest, TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
@@ -76,7 +76,7 @@ class WriteJob:
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
         self._marked: Marked | None = None
-        self._is_unclear = False
+        self._is_rolled_back = False
         """The entry may be in the log, or may still get there."""
         self._is_decided = False
         self._has_ended = False
@@ -109,12 +109,13 @@ class WriteJob:
             CommitUnknown: storage fell silent while it was being decided.
         """
         if self._is_decided or self._has_ended:
-            state = "has been committed already" if self._is_decided else "was rolled back when its block ended"
-            raise InvalidRequest(f"job {self.instant} {state}; begin a new one")
+            raise self._too_late()
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         entry, marked = await self._prepared(winners, added)
-        position = await self._win(entry)
+        position = await self._handle.log.win(
+            entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
+        )
         self._is_decided = True
         logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
         pending = await self._project(position)
@@ -129,7 +130,19 @@ class WriteJob:
         if self._is_decided:
             await finish(self._handle, self._properties, self.instant)
         else:
-            await roll_back(self._handle, self._properties, self._reservation)
+            ended = await roll_back(self._handle, self._properties, self._reservation)
+            self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
+            self._is_rolled_back = not self._is_decided
+
+    def _too_late(self) -> TallymarkError:
+        if self._is_decided:
+            return InvalidRequest(f"job {self.instant} has been committed already; begin a new one to write more")
+        if self._is_rolled_back:
+            return InvalidRequest(f"job {self.instant} was rolled back when its block ended; begin a new one")
+        return CommitUnknown(
+            f"job {self.instant} is over, and storage did not tell how it ended; ask 'tallymark timeline' once it does",
+            instant=self.instant,
+        )
 
     async def _seal(self) -> Marked:
         """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
@@ -178,23 +191,6 @@ class WriteJob:
             fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
             self._entry = self._new_entry(added, fenced)
         return self._entry, self._marked
-
-    async def _win(self, entry: LogEntry) -> int:
-        try:
-            return await self._handle.log.win(
-                entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
-            )
-        except CommitUnknown:
-            self._is_unclear = True
-            raise
-        except (BackendError, CorruptObject) as error:
-            if not self._is_unclear:
-                raise
-            raise CommitUnknown(
-                f"instant {self.instant} may have been committed before, and storage does not tell: {error}; "
-                "call commit again, or ask 'tallymark timeline' once storage answers",
-                instant=self.instant,
-            ) from error
 
     async def _project(self, position: int) -> str | None:
         try:

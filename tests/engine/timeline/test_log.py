@@ -6,7 +6,7 @@ import pytest
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, RolledBack
-from tallymark.engine.timeline.entry import encode_entry
+from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD
 from tests.engine.timeline.entries import commit, data_file, instant, log, rollback, win
@@ -216,6 +216,20 @@ async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either(
 
     with pytest.raises(Unavailable, match="nothing was written"):
         await log(storage, decision_timeout_s=30).win(commit(1), check=overtake)
+
+
+@on_virtual_time
+async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_stays_unknown():
+    """Its put lands after the second call was refused: every reader of the log asks for the body then."""
+    inner = MemoryBackend()
+    storage = FaultyBackend(inner, hanging("put_new", path(1), nth=1), refused("put_new", path(1), nth=2))
+    writer, entry = log(storage), _large(1)
+    with anyio.move_on_after(1):
+        await writer.win(entry, check=anything)
+    with pytest.raises(CommitUnknown):
+        await writer.win(entry, check=anything)
+    await inner.put_new(path(1), encode_pointer(entry.nonce, f"{BODY_FOLDER}/{entry.nonce}"))
+    assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
 
 
 @on_virtual_time

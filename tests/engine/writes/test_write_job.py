@@ -529,6 +529,26 @@ async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_
                 storage.heal()
     assert committed_files(store.objects) == {file.path for file in report.files}
     table_is_at_rest(store.objects)
+    with pytest.raises(InvalidRequest, match="has been committed already"):
+        await job.commit([report])
+
+
+@families
+@on_virtual_time
+async def test_a_job_whose_end_storage_did_not_tell_is_not_said_to_be_rolled_back(has_staging):
+    """Else its caller would write the rows once more."""
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    with pytest.raises(CommitUnknown):  # noqa: PT012
+        async with begin(table(storage, commit=impatient(5, end_timeout_s=5))) as job:
+            report = await write_rows(job, storage)
+            storage.add(hanging("put_new", "*/log/*", lands=True))
+            try:
+                await job.commit([report])
+            finally:
+                storage.add(hanging("get"), hanging("list"))
+    with pytest.raises(CommitUnknown, match="is over, and storage did not tell how it ended"):
+        await job.commit([report])
 
 
 @families
