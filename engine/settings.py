@@ -36,8 +36,8 @@ class MarkerSettings:
     """A put that takes this many times the measured mean, and 50 ms, is sent once more, and the first answer counts.
     None: never. Simulated with a 99th percentile of five medians, 3 takes a fifth off it for 5.6 % more puts."""
     hedge_ratio_max: float = 0.1
-    """Second copies at most, as a share of all puts (and 2 more): when the whole store is slow they would make it
-    slower."""
+    """Second copies at most, as a share of all puts; 2 at most can be saved up: when the whole store is slow they would
+    make it slower."""
     segment_count_max: int = 20
     """Segments that may lie in a directory before any are merged: as many objects as Hudi's server writes to."""
     merge_freed_min: int = 16

@@ -14,7 +14,8 @@ from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
 BURST = 2
-"""Second copies beyond ``hedge_ratio_max``: a young directory has few puts to take a share of."""
+"""Second copies that may be saved up: those that a thousand quick puts did without are not to be sent at once when the
+store stalls."""
 
 DELAY_LEAST_S = 0.05
 """Below this, what the process itself is slow at would be blamed on the store."""
@@ -29,6 +30,7 @@ class Hedge:
         self._counts = counts
         self._tasks: TaskGroup | None = None
         self._races: set[_Race] = set()
+        self._allowance = float(BURST)
 
     def run_in(self, tasks: TaskGroup) -> None:
         """Copies become tasks of this group, and end with it."""
@@ -40,6 +42,7 @@ class Hedge:
         The copy that is not needed is left to end by itself: a put that has begun can hardly be called back, and
         ``drained`` waits for it.
         """
+        self._allowance = min(BURST, self._allowance + self._settings.hedge_ratio_max)
         delay_s = self._delay_s()
         if delay_s is None or self._tasks is None:
             await put()
@@ -51,6 +54,7 @@ class Hedge:
         with anyio.move_on_after(delay_s):
             await race.settled.wait()
         if not race.settled.is_set() and self._has_room():
+            self._allowance -= 1
             self._counts.hedges += 1
             race.start(self._tasks)
         await race.settled.wait()
@@ -70,8 +74,7 @@ class Hedge:
 
     def _has_room(self) -> bool:
         unneeded = sum(race.settled.is_set() for race in self._races)
-        allowed = self._settings.hedge_ratio_max * self._counts.puts + BURST
-        return unneeded < self._settings.worker_count and self._counts.hedges < allowed
+        return unneeded < self._settings.worker_count and self._allowance >= 1
 
 
 class _Race:

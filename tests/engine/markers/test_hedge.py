@@ -112,6 +112,22 @@ async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_stor
 
 
 @on_virtual_time
+async def test_what_a_thousand_quick_puts_have_not_needed_is_not_sent_at_once_when_the_store_stalls():
+    storage = FaultyBackend(MemoryBackend())
+    settings = MarkerSettings(interval_s=0, worker_count=20, hedge_ratio_max=0.1)
+    async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
+        directory = engine.directory(INSTANT)
+        for number in range(1000):
+            await directory.create(f"{number}.parquet")
+        storage.add(slow("put_new", 10.0, SEGMENTS))
+        for number in range(20):
+            tasks.start_soon(directory.create, f"late/{number}.parquet")
+            await anyio.sleep(0.001)
+        await anyio.sleep(9)
+        assert engine.statistics().hedges == 2
+
+
+@on_virtual_time
 async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
     storage = storage_with(slow("put_new", 10.0, SEGMENTS, nth=2))
     async with open_marker_engine(storage, SETTINGS) as engine:
