@@ -27,6 +27,9 @@ def asleep_s() -> float:
     0 where the system does not tell.
     """
     try:
-        return float(round(time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)))
+        awake_s = time.clock_gettime(
+            time.CLOCK_MONOTONIC
+        )  # first: a pause between the two passes for sleep, not for less
+        return float(round(time.clock_gettime(time.CLOCK_BOOTTIME) - awake_s))
     except (AttributeError, OSError):  # not Linux
         return 0.0
