@@ -26,6 +26,7 @@ class CleanResult:
     ended: tuple[Ended, ...]
     """Instants of dead writers that were rolled back or finished."""
     fences_swept: int
+    """Names on the lists that were swept; not each of them needed its fence."""
 
 
 async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
@@ -93,12 +94,13 @@ async def _old(handle: TableHandle, folder: str) -> list[Entry]:
 
 
 async def _now(handle: TableHandle) -> float:
-    """The store's time."""
+    """The store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
     own = await own_beat(handle)
     try:
-        return max([entry.modified async for entry in handle.backend.list(BEAT_FOLDER) if entry.path == own])
+        beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]
     finally:
         await handle.backend.delete([own])
+    return max(beats, default=0.0)
 
 
 def _below(folder: str, path: str) -> str:
