@@ -35,10 +35,9 @@ def judge(outcome: Outcome) -> None:
     """Raises AssertionError with the history of the run, if a promise was broken."""
     history = outcome.history
     durable_first(history)
-    if not outcome.has_operator:  # who rolls back what lives has not waited for its lease, on which the acks rely
-        no_ack_came_too_late(history)
-    elif not outcome.plan.has_staging:  # but for half of it, before the markers are read; staging is closed instead
-        no_ack_came_too_late(history, read_after_seal=True)
+    if not outcome.plan.has_staging:  # where it was closed before the markers are read, a late ack leads to no file
+        # An operator who rolls back what lives has not waited for its lease, but for half of it before he reads.
+        no_ack_came_too_late(history, read_after_seal=outcome.has_operator)
     all_or_nothing(history)
     nothing_lost(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
