@@ -1,4 +1,4 @@
-"""Which writes exclude each other (R10)."""
+"""Which writes exclude each other."""
 
 import pytest
 from hypothesis import given

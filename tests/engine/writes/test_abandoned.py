@@ -1,4 +1,4 @@
-"""Writers that others take for dead: when, what becomes of them, what their tasks can still do (R2, R6, R9, R12)."""
+"""Writers that others take for dead: when, what becomes of them, what their tasks can still do."""
 
 from dataclasses import replace
 from typing import Any

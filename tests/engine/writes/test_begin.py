@@ -1,4 +1,4 @@
-"""How a write gets its instant (R1)."""
+"""How a write gets its instant."""
 
 from datetime import timedelta
 

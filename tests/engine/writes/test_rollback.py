@@ -1,4 +1,4 @@
-"""Rollback and reconciliation by markers (R9; R1 and R3 of Hudi's own tests)."""
+"""Rollback and reconciliation by markers, among them the cases of Hudi's own tests of it."""
 
 import anyio
 import pytest
@@ -43,7 +43,7 @@ kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 @kinds
 @on_virtual_time
 async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_was_is_fine(has_staging, kind):
-    """R1: the first commit wrote partA/f0; the second marked partA/f0', partB/f1 and partA/f2, which does not exist."""
+    """The first commit wrote partA/f0; the second marked partA/f0', partB/f1 and partA/f2, which does not exist."""
     store = Store(has_staging=has_staging)
     await committed(store.backend, months={1: 3})
     kept = data_files(store.objects)
@@ -64,7 +64,6 @@ async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_w
 @kinds
 @on_virtual_time
 async def test_extra_files_are_deleted_once_and_committed_ones_never(has_staging, kind):
-    """R3."""
     store = Store(has_staging=has_staging)
     await committed(store.backend)
     storage = FaultyBackend(store.backend)
@@ -250,7 +249,7 @@ async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committ
 
 @on_virtual_time
 async def test_a_name_whose_one_put_has_landed_needs_no_fence():
-    """A second copy could come only from a client that sends a put twice: R4 has none (finding 5)."""
+    """A second copy could come only from a client that sends a put twice: tasks send it once."""
     store = Store(has_staging=False)
     async with begin(store.backend) as job:
         report = await write_rows(job, store.backend, {1: 1})

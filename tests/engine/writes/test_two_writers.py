@@ -1,4 +1,4 @@
-"""Writers at once: which of them exclude each other, and what the loser leaves (R10)."""
+"""Writers at once: which of them exclude each other, and what the loser leaves."""
 
 import anyio
 import pytest
