@@ -46,7 +46,7 @@ def test_the_next_write_ends_a_driver_that_was_killed_while_its_tasks_wrote(
     write(more, table)
     committed = exactly_the_committed_files(table, scratch=True)  # it may have died in the middle of a beat's put
     await_the_rest()
-    assert exactly_the_committed_files(table, scratch=True) == committed, "what was left of the dead job could not publish"
+    assert exactly_the_committed_files(table, scratch=True) == committed, "what was left of the dead job published"
     assert_readers_agree(spark, table, wide_rows(spark).unionAll(more))
 
 
