@@ -42,7 +42,7 @@ class CommitLog:
         self._reading = anyio.Lock()
         self._is_known_whole = False
         self._attempts: dict[str, _Attempt] = {}
-        """By nonce: an entry that is tried again, after a call that failed or was cancelled, may be there already."""
+        """By nonce, those that a call left unclear: tried again, the entry may be there already."""
         self.history = History()
 
     async def refresh(self) -> History:
@@ -75,12 +75,14 @@ class CommitLog:
         try:
             with anyio.move_on_after(self._settings.decision_timeout_s):
                 position = await self._fight(attempt, check)
-                del self._attempts[entry.nonce]
+                self._attempts.pop(entry.nonce, None)
                 return position
         except TallymarkError as error:
-            if attempt.unclear is not None and isinstance(error, BackendError | CorruptObject):
+            if attempt.unclear is None:
+                self._attempts.pop(entry.nonce, None)  # tried again, it brings its body again
+                await self._drop_body(attempt)
+            elif isinstance(error, BackendError | CorruptObject):
                 raise attempt.unknown(f"storage answered {error!r}") from error
-            await self._drop_body(attempt)
             raise
         silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
         if attempt.unclear is not None:
@@ -166,9 +168,8 @@ class CommitLog:
         return encode_pointer(entry.nonce, _body_path(entry))
 
     async def _drop_body(self, attempt: "_Attempt") -> None:
-        """The entry will not be in the log: nobody will ask for its body. Not if a put of it may still land."""
-        is_clear = attempt.unclear is None
-        if is_clear and attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
+        """The entry will not be in the log: nobody will ask for its body."""
+        if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
             with suppress(BackendError):
                 await self._backend.delete([_body_path(attempt.entry)])
 

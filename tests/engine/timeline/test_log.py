@@ -233,6 +233,17 @@ async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_st
 
 
 @on_virtual_time
+async def test_an_entry_whose_put_was_refused_brings_its_body_again_when_it_is_tried_again():
+    """The body went with the refusal."""
+    inner = MemoryBackend()
+    writer, entry = log(FaultyBackend(inner, refused("put_new", path(1), nth=1))), _large(1)
+    with pytest.raises(NotPermitted):
+        await writer.win(entry, check=anything)
+    assert await writer.win(entry, check=anything) == 1
+    assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
+
+
+@on_virtual_time
 async def test_a_delayed_put_cannot_win_a_number_that_has_been_taken_since():
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 60, path(1), nth=1))
     async with anyio.create_task_group() as tasks:
