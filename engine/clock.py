@@ -27,9 +27,8 @@ def asleep_s() -> float:
     0 where the system does not tell.
     """
     try:
-        awake_s = time.clock_gettime(
-            time.CLOCK_MONOTONIC
-        )  # first: a pause between the two passes for sleep, not for less
+        # In this order: a pause between the two passes for sleep, never for less than none.
+        awake_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         return float(round(time.clock_gettime(time.CLOCK_BOOTTIME) - awake_s))
     except (AttributeError, OSError):  # not Linux
         return 0.0

@@ -76,9 +76,8 @@ class WriteJob:
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
         self._marked: Marked | None = None
-        self._is_rolled_back = False
-        """The entry may be in the log, or may still get there."""
         self._is_decided = False
+        self._is_rolled_back = False
         self._has_ended = False
 
     @property
