@@ -8,12 +8,15 @@ from tallymark.backends.errors import (
     NotFound,
     NotPermitted,
     TallymarkError,
+    Throttled,
     Unavailable,
 )
 from tallymark.backends.open import open_backend
+from tallymark.backends.options import StorageOptions
 
 __all__ = [
     "open_backend",
+    "StorageOptions",
     "Backend",
     "Entry",
     "NewFile",
@@ -24,4 +27,5 @@ __all__ = [
     "NotPermitted",
     "InvalidPath",
     "Unavailable",
+    "Throttled",
 ]

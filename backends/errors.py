@@ -7,6 +7,7 @@
         ├── NotPermitted        the store refuses; nothing was written         (also PermissionError)
         ├── InvalidPath         no store may be asked for such a path          (also ValueError)
         └── Unavailable         no answer: it may have happened, or may yet    (also OSError)
+            └── Throttled           the store asks for fewer requests
 
 A backend translates its vendor's errors into these, in its own file, with ``raise ... from``.
 """
@@ -38,3 +39,7 @@ class InvalidPath(BackendError, ValueError):
 
 class Unavailable(BackendError, OSError):
     """The outcome is unknown: the request may have landed, may land later, or may be lost."""
+
+
+class Throttled(Unavailable):
+    """The store takes no more requests for the moment: come back, and not at once."""

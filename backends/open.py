@@ -7,15 +7,16 @@ from urllib.parse import unquote_to_bytes
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import InvalidPath
+from tallymark.backends.options import StorageOptions
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
-def open_backend(url: str | os.PathLike[str]) -> Backend:
+def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None = None) -> Backend:
     """The storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
-    lives in this process.
+    lives in this process. ``options`` say what the URL does not.
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
@@ -33,7 +34,7 @@ def open_backend(url: str | os.PathLike[str]) -> Backend:
         raise InvalidPath(
             f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
         )
-    return _OPENERS[scheme](url, url[match.end() :])
+    return _OPENERS[scheme](url, url[match.end() :], options or StorageOptions())
 
 
 def _open_path(path: str) -> Backend:
@@ -48,7 +49,7 @@ def _open_path(path: str) -> Backend:
     return LocalBackend(path)
 
 
-def _open_file(url: str, rest: str) -> Backend:
+def _open_file(url: str, rest: str, _options: StorageOptions) -> Backend:
     """``rest`` is ``/path``, ``///path`` or ``//localhost/path``; "?" and "#" may stand in a directory's name."""
     host, path = "", rest
     if rest.startswith("//"):
@@ -59,7 +60,7 @@ def _open_file(url: str, rest: str) -> Backend:
     return _open_path(os.fsdecode(unquote_to_bytes(path)))
 
 
-def _open_memory(url: str, rest: str) -> Backend:
+def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
     from tallymark.backends.memory import MemoryBackend
 
     if rest.strip("/"):
@@ -67,4 +68,4 @@ def _open_memory(url: str, rest: str) -> Backend:
     return MemoryBackend()
 
 
-_OPENERS: dict[str, Callable[[str, str], Backend]] = {"file": _open_file, "memory": _open_memory}
+_OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {"file": _open_file, "memory": _open_memory}

@@ -60,7 +60,7 @@ def write_task(
     """
     _check_caller(task=task, stage=stage, attempt=attempt)
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
-    backend = backend if backend is not None else _shared_backend(ticket.url)
+    backend = backend if backend is not None else _shared_backend(ticket)
     with (
         task_markers(ticket, backend) as markers,
         TaskWriter(ticket, backend, markers.source, task=task, attempt=attempt, stage=stage) as writer,
@@ -82,13 +82,13 @@ def _check_caller(**numbers: int) -> None:
         )
 
 
-def _shared_backend(url: str) -> Backend:
-    if url.startswith("memory:"):
+def _shared_backend(ticket: WriteTicket) -> Backend:
+    if ticket.url.startswith("memory:"):
         raise InvalidRequest(
-            f"the job's storage, {url!r}, lives in the memory of the process that opened it: give write_task that very "
-            "backend there, or write to storage that processes share"
+            f"the job's storage, {ticket.url!r}, lives in the memory of the process that opened it: give write_task "
+            "that very backend there, or write to storage that processes share"
         )
-    return open_backend(url)
+    return open_backend(ticket.url, options=ticket.options)
 
 
 class TaskWriter:

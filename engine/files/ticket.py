@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings
 
@@ -14,6 +15,8 @@ class WriteTicket:
 
     url: str
     """The table's base path, as ``open_backend`` takes it."""
+    options: StorageOptions
+    """What the URL does not say of storage."""
     instant: str
     base: int
     """The position of the commit log that the job had read when it began."""

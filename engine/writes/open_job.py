@@ -90,6 +90,7 @@ async def _begin(
         lease=lease,
         ticket=WriteTicket(
             url=backend.url,
+            options=handle.storage,
             instant=reservation.instant,
             base=base.position,
             schema=properties.schema,

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.open import open_backend
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.markers.loading import load_markers
@@ -34,8 +35,17 @@ from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteJob
 class Table:
     """Made by ``open_table``. Holds no connection and no state of storage: each call reads what it needs."""
 
-    def __init__(self, backend: Backend, *, commit: CommitSettings, lease: LeaseSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        options: StorageOptions,
+        commit: CommitSettings,
+        lease: LeaseSettings,
+        clock: Clock,
+    ) -> None:
         self._backend = backend
+        self._options = options
         self._commit = commit
         self._lease = lease
         self._clock = clock
@@ -128,7 +138,7 @@ class Table:
         return await clean(self._handle(), await self._properties())
 
     def _handle(self) -> TableHandle:
-        return TableHandle(self._backend, self._commit, self._lease, self._clock)
+        return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options)
 
     async def _properties(self) -> TableProperties:
         properties = await read_properties(self._backend)
@@ -140,6 +150,7 @@ class Table:
 def open_table(
     url: str | os.PathLike[str],
     *,
+    options: StorageOptions | None = None,
     backend: Backend | None = None,
     commit: CommitSettings | None = None,
     lease: LeaseSettings | None = None,
@@ -147,10 +158,12 @@ def open_table(
 ) -> Table:
     """The table at a URL, whether it exists yet or not. No I/O.
 
-    ``backend`` is used instead of ``open_backend(url)`` where it is given.
+    ``options`` say how storage is reached where the URL does not; tasks get them, too. ``backend`` is used instead of
+    ``open_backend(url, options=options)`` where it is given.
     """
     return Table(
-        backend if backend is not None else open_backend(url),
+        backend if backend is not None else open_backend(url, options=options),
+        options=options or StorageOptions(),
         commit=commit or CommitSettings(),
         lease=lease or LeaseSettings(),
         clock=clock or SystemClock(),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tallymark.backends import BackendError as BackendError
     from tallymark.backends import InvalidPath as InvalidPath
     from tallymark.backends import NotPermitted as NotPermitted
+    from tallymark.backends import StorageOptions as StorageOptions
     from tallymark.backends import Unavailable as Unavailable
     from tallymark.backends import open_backend as open_backend
     from tallymark.engine.errors import CommitUnknown as CommitUnknown
@@ -53,7 +54,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "tallymark.backends": ("Backend", "BackendError", "InvalidPath", "NotPermitted", "Unavailable", "open_backend"),
+    "tallymark.backends": (
+        "Backend",
+        "BackendError",
+        "InvalidPath",
+        "NotPermitted",
+        "StorageOptions",
+        "Unavailable",
+        "open_backend",
+    ),
     "tallymark.engine.errors": (
         "CommitUnknown",
         "ConflictError",

@@ -43,7 +43,7 @@ def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: P
     rows = wide_rows(start_session(master), version=1, partitions=2)
     if point == "while tasks write":
         rows = faults.with_fault(rows, partial(faults.kill_driver, table, os.getpid()))
-    table_module.open_backend = lambda url: DeadlyLog(url, point)  # type: ignore[attr-defined, arg-type]
+    table_module.open_backend = lambda url, **_: DeadlyLog(url, point)  # type: ignore[attr-defined]
     write(rows, table, mode=mode)
 
 

@@ -13,6 +13,7 @@ from tallymark.backends import Backend
 from tallymark.backends.contract import NewFile
 from tallymark.backends.local import LocalBackend
 from tallymark.backends.memory import MemoryBackend
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
@@ -34,6 +35,7 @@ FLIGHTS = schema_of(flight=pa.int64(), origin=pa.string(), month=pa.int32())
 def ticket(schema: pa.Schema = FLIGHTS, *partition_by: str, **settings) -> WriteTicket:
     return WriteTicket(
         url="memory:",
+        options=StorageOptions(),
         instant=INSTANT,
         base=0,
         schema=schema,

@@ -1,0 +1,60 @@
+"""How to reach a store: what its URL does not say. Values only, and never a secret, so that they may travel to tasks.
+
+Keys come from the environment, a profile, a role of the machine, or a provider that is named here and runs wherever
+storage is opened.
+"""
+
+import re
+from dataclasses import dataclass
+
+from tallymark.backends.errors import InvalidPath
+
+_PROVIDER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_SECRET = re.compile(r"(?i)secret|password|passwd|token|access[._-]?key|credential(?!s?[._-]provider)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageOptions:
+    """What ``open_backend`` takes beside the URL. Each store uses what concerns it; None is the store's own default."""
+
+    endpoint: str | None = None
+    """S3, GCS: the server's URL where it is not the vendor's own, such as ``https://minio.example:9000``."""
+    region: str | None = None
+    """S3: the bucket's region."""
+    path_style: bool | None = None
+    """S3: whether the bucket stands in the path instead of the host name. True where an endpoint is given."""
+    profile: str | None = None
+    """S3: a profile of ``~/.aws``; needs the extra ``[aws]``."""
+    credentials: str | None = None
+    """A provider of credentials, as ``package.module:function``; called when a store is opened and when what it gave
+    expires. S3: obstore's, which gives ``access_key_id``, ``secret_access_key``, ``token``, ``expires_at``; GCS:
+    ``token``, ``expires_at``."""
+    ca_file: str | None = None
+    """S3, GCS: a PEM file with the certificates to trust, instead of the system's."""
+    hadoop: tuple[tuple[str, str], ...] = ()
+    """HDFS: settings such as ``dfs.nameservices``, over those of ``HADOOP_CONF_DIR``."""
+    connect_timeout_s: float = 5.0
+    """How long a connection may take to be made: three lost packets on a long way."""
+    request_timeout_s: float = 10.0
+    """How long one request without a data file may take before its outcome counts as unknown: thrice the 99.9th
+    percentile of a slow store, and short enough to ask a second time within half a minute."""
+    data_bytes_per_s_min: float = 512 * 1024.0
+    """The slowest upload of a data file that is waited for; its time is ``request_timeout_s`` more."""
+    spool_memory_bytes: int = 8 * 1024 * 1024
+    """S3, GCS: bytes of one data file kept in memory; beyond, it grows in a file of the temporary directory."""
+    request_count_max: int = 64
+    """Requests in flight at most, for one process: more share the same bandwidth and wait longer."""
+
+    def __post_init__(self) -> None:
+        if self.credentials is not None and not _PROVIDER.fullmatch(self.credentials):
+            raise InvalidPath("option credentials names a provider, as 'package.module:function'; keys are not taken")
+        for key, value in self.hadoop:
+            if _SECRET.search(key) and not key.endswith((".provider", ".path", ".provider.path")):
+                raise InvalidPath(f"option hadoop: {key} looks like a secret; name a file or a provider instead")
+            if not isinstance(value, str):
+                raise InvalidPath(f"option hadoop: {key} is {value!r}; give a text, as in Hadoop's XML files")
+        for name in ("connect_timeout_s", "request_timeout_s", "data_bytes_per_s_min", "request_count_max"):
+            if not getattr(self, name) > 0:
+                raise InvalidPath(f"option {name}={getattr(self, name)!r}: {name} is a number above zero")
+        if self.spool_memory_bytes < 0:
+            raise InvalidPath(f"option spool_memory_bytes={self.spool_memory_bytes!r}: it is 0 or more")
