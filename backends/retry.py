@@ -1,0 +1,230 @@
+"""Asking a store again: when, how often, and when no more. The one place that decides it, for every store.
+
+Owns: pauses, bounds and the budget. Does not own: which calls may be repeated at all (``retrying``, and each store for
+its own puts).
+
+How the bounds compose: every call through ``Retries`` ends within ``timeout_s``, so that bounds above see an answer
+before they run out: ``MarkerSettings.flush_timeout_s`` (30 s) contains one put_new with all its repeats, and
+``CommitSettings.decision_timeout_s`` (120 s) several of them, one after the other. Whoever raises ``timeout_s`` to what
+stands above makes those attempts overlap, which is safe and costs requests.
+"""
+
+import random
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+import anyio
+
+from tallymark.backends.errors import InvalidPath, Throttled, Unavailable
+from tallymark.backends.meter import RequestMeter
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetrySettings:
+    """How an unanswered request is repeated."""
+
+    attempt_count: int = 10
+    """Times that one call is made at most. With these pauses ten attempts take ``timeout_s`` where each fails at once:
+    a store that restarts within five seconds is waited for."""
+    timeout_s: float = 20.0
+    """How long one call may take with all its repeats: with what goes on above it, a dead store is a clear error within
+    half a minute."""
+    attempt_timeout_s: float = 10.0
+    """How long one attempt may stay without an answer; ten times a slow store's 99.9th percentile, and short enough
+    for a second attempt within ``timeout_s``. In a listing it bounds the wait for each page."""
+    bytes_per_s_min: float = 512 * 1024.0
+    """The slowest upload that is waited for: both bounds are longer by the time that the bytes take at this rate."""
+    pause_s: float = 0.1
+    """The longest pause before the first repeat; it doubles with each. The pause is drawn evenly from 0 to there
+    ("full jitter"), so that callers who failed together do not come back together."""
+    throttled_pause_s: float = 1.0
+    """The same where the store asked for fewer requests. GCS takes one write a second of one object."""
+    pause_max_s: float = 5.0
+    """No pause is longer: a store that is back is noticed within that."""
+    budget_count: int = 100
+    """Repeats that may be made at once, all callers together; more than the calls in flight of one process."""
+    budget_ratio: float = 0.5
+    """What each call adds to the budget. While a store is down, its requests grow by half at most, not tenfold; one
+    that fails a third of its requests is still answered through."""
+    budget_per_s: float = 5.0
+    """What each second adds to the budget: few calls do not wait for others to earn their repeats."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int | float) or not value >= 0 or (value == 0 and not _may_be_zero(field.name)):
+                raise InvalidPath(f"setting {field.name}={value!r}: {field.name} is a number above zero")
+
+
+def _may_be_zero(name: str) -> bool:
+    return "pause" in name or "budget" in name
+
+
+@dataclass(frozen=True, slots=True)
+class RetryStatistics:
+    calls: int
+    repeats: int
+    given_up: int
+    """Calls that ended without an answer, whatever bound they met."""
+    refused: int
+    """Of these, those that had attempts and time left, and no budget."""
+    budget_left: float
+
+
+class Retries:
+    """Repeats calls whose outcome is unknown. One object a store: the budget is common to all who ask it.
+
+    Threads and event loops of one process may share it.
+    """
+
+    def __init__(
+        self,
+        settings: RetrySettings | None = None,
+        *,
+        chance: Callable[[], float] | None = None,
+        meter: RequestMeter | None = None,
+    ) -> None:
+        """``chance`` gives numbers from 0 to below 1; ``meter`` counts the repeats, too."""
+        self.settings = settings or RetrySettings()
+        self._chance = chance or random.SystemRandom().random
+        self._meter = meter
+        self._lock = threading.Lock()
+        self._budget = _Budget(self.settings)
+        self._calls = self._repeats = self._given_up = self._refused = 0
+
+    async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0) -> T:
+        """What ``call`` returns, the first time that it does. It is made again after Unavailable.
+
+        ``sent`` is the number of bytes that one attempt uploads: large ones get more time.
+
+        Raises:
+            Unavailable: the last one, with how often and how long it was tried. Other errors leave at once.
+        """
+        trial = self.trial(sent=sent)
+        while True:
+            try:
+                return await bounded(call, trial.attempt_s(anyio.current_time()))
+            except Unavailable as error:
+                await anyio.sleep(trial.pause_s(error, anyio.current_time()))
+
+    def trial(self, *, sent: int = 0) -> "Trial":
+        """One call's own count of attempts and time, which begin now."""
+        now = anyio.current_time()
+        with self._lock:
+            self._calls += 1
+            self._budget.earn(now)
+        return Trial(self, now, sent / self.settings.bytes_per_s_min)
+
+    def statistics(self) -> RetryStatistics:
+        with self._lock:
+            return RetryStatistics(self._calls, self._repeats, self._given_up, self._refused, self._budget.left)
+
+    def _pause_s(self, error: Unavailable, attempts: int) -> float:
+        return longest_pause_s(self.settings, error, attempts) * self._chance()
+
+    def _repeat(self, now: float) -> bool:
+        """Take a repeat from the budget, if there is one."""
+        with self._lock:
+            if not self._budget.spend(now):
+                self._given_up += 1
+                self._refused += 1
+                return False
+            self._repeats += 1
+        if self._meter is not None:
+            self._meter.repeated()
+        return True
+
+    def _give_up(self) -> None:
+        with self._lock:
+            self._given_up += 1
+
+    def __repr__(self) -> str:
+        return f"<Retries {self._calls} calls, {self._repeats} repeats, {self._given_up} given up>"
+
+
+class Trial:
+    """The attempts at one call. It is told the time, and sleeps for nobody."""
+
+    def __init__(self, retries: Retries, begun_s: float, upload_s: float) -> None:
+        self._retries = retries
+        self._settings = retries.settings
+        self._begun_s = begun_s
+        self._upload_s = upload_s
+        self._attempts = 0
+
+    def attempt_s(self, now: float) -> float:
+        """How long the attempt that begins now may take."""
+        self._attempts += 1
+        return min(self._settings.attempt_timeout_s + self._upload_s, self._ends_s - now)
+
+    def answered(self, now: float) -> None:
+        """The call got on, as a listing does with each page: attempts and time begin anew."""
+        self._attempts, self._begun_s = 1, now
+
+    def pause_s(self, error: Unavailable, now: float) -> float:
+        """How long to wait before the next attempt.
+
+        Raises:
+            Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
+        """
+        pause_s = self._retries._pause_s(error, self._attempts)
+        if self._attempts >= self._settings.attempt_count or now + pause_s >= self._ends_s:
+            self._retries._give_up()
+            raise self._given_up(error, now) from error
+        if not self._retries._repeat(now):
+            raise self._given_up(error, now, "; too many calls fail to repeat each") from error
+        return pause_s
+
+    @property
+    def _ends_s(self) -> float:
+        return self._begun_s + self._settings.timeout_s + self._upload_s
+
+    def _given_up(self, error: Unavailable, now: float, why: str = "") -> Unavailable:
+        times = "once" if self._attempts == 1 else f"{self._attempts} times"
+        return type(error)(f"{error} (tried {times} in {now - self._begun_s:.1f} s{why})")
+
+
+def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) -> float:
+    """The longest pause after so many attempts, of which the last ended with the error."""
+    first_s = settings.throttled_pause_s if isinstance(error, Throttled) else settings.pause_s
+    return min(settings.pause_max_s, first_s * 2.0 ** (attempts - 1))
+
+
+async def bounded(call: Callable[[], Awaitable[T]], seconds: float) -> T:
+    """What the call returns. Raises Unavailable if that takes longer; it may then still happen."""
+    with anyio.move_on_after(seconds):
+        return await call()
+    raise Unavailable(f"no answer within {seconds:.1f} s")
+
+
+class _Budget:
+    """A token bucket: calls and time fill it, repeats empty it."""
+
+    def __init__(self, settings: RetrySettings) -> None:
+        self._settings = settings
+        self._filled_s: float | None = None
+        self.left = float(settings.budget_count)
+
+    def earn(self, now: float) -> None:
+        """One more call."""
+        self._fill(now)
+        self._add(self._settings.budget_ratio)
+
+    def spend(self, now: float) -> bool:
+        self._fill(now)
+        if self.left < 1:
+            return False
+        self.left -= 1
+        return True
+
+    def _fill(self, now: float) -> None:
+        if self._filled_s is not None:  # each loop has a clock of its own: time may seem to go back
+            self._add(max(0.0, now - self._filled_s) * self._settings.budget_per_s)
+        self._filled_s = now
+
+    def _add(self, count: float) -> None:
+        self.left = min(float(self._settings.budget_count), self.left + count)
