@@ -96,28 +96,28 @@ class Retries:
         self._budget = _Budget(self.settings)
         self._calls = self._repeats = self._given_up = self._refused = 0
 
-    async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0) -> T:
+    async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0, more_s: float = 0.0) -> T:
         """What ``call`` returns, the first time that it does. It is made again after Unavailable.
 
-        ``sent`` is the number of bytes that one attempt uploads: large ones get more time.
+        ``sent`` is the number of bytes that one attempt uploads, ``more_s`` what else it may take beyond the bounds.
 
         Raises:
             Unavailable: the last one, with how often and how long it was tried. Other errors leave at once.
         """
-        trial = self.trial(sent=sent)
+        trial = self.trial(sent=sent, more_s=more_s)
         while True:
             try:
                 return await bounded(call, trial.attempt_s(anyio.current_time()))
             except Unavailable as error:
                 await anyio.sleep(trial.pause_s(error, anyio.current_time()))
 
-    def trial(self, *, sent: int = 0) -> "Trial":
+    def trial(self, *, sent: int = 0, more_s: float = 0.0) -> "Trial":
         """One call's own count of attempts and time, which begin now."""
         now = anyio.current_time()
         with self._lock:
             self._calls += 1
             self._budget.earn(now)
-        return Trial(self, now, sent / self.settings.bytes_per_s_min)
+        return Trial(self, now, more_s + sent / self.settings.bytes_per_s_min)
 
     def statistics(self) -> RetryStatistics:
         with self._lock:
@@ -149,30 +149,32 @@ class Retries:
 class Trial:
     """The attempts at one call. It is told the time, and sleeps for nobody."""
 
-    def __init__(self, retries: Retries, begun_s: float, upload_s: float) -> None:
+    def __init__(self, retries: Retries, begun_s: float, more_s: float) -> None:
         self._retries = retries
         self._settings = retries.settings
         self._begun_s = begun_s
-        self._upload_s = upload_s
-        self._attempts = 0
+        self._more_s = more_s
+        self._failures = 0
 
     def attempt_s(self, now: float) -> float:
         """How long the attempt that begins now may take."""
-        self._attempts += 1
-        return min(self._settings.attempt_timeout_s + self._upload_s, self._ends_s - now)
+        return min(self._settings.attempt_timeout_s + self._more_s, self._ends_s - now)
 
-    def answered(self, now: float) -> None:
-        """The call got on, as a listing does with each page: attempts and time begin anew."""
-        self._attempts, self._begun_s = 1, now
+    def answered(self, now: float, *, is_news: bool) -> None:
+        """A part of the call was answered, as a page of a listing is: time begins anew, and attempts after news."""
+        self._begun_s = now
+        if is_news:
+            self._failures = 0
 
     def pause_s(self, error: Unavailable, now: float) -> float:
-        """How long to wait before the next attempt.
+        """The attempt failed: how long to wait before the next.
 
         Raises:
             Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
         """
-        pause_s = self._retries._pause_s(error, self._attempts)
-        if self._attempts >= self._settings.attempt_count or now + pause_s >= self._ends_s:
+        self._failures += 1
+        pause_s = self._retries._pause_s(error, self._failures)
+        if self._failures >= self._settings.attempt_count or now + pause_s >= self._ends_s:
             self._retries._give_up()
             raise self._given_up(error, now) from error
         if not self._retries._repeat(now):
@@ -181,10 +183,10 @@ class Trial:
 
     @property
     def _ends_s(self) -> float:
-        return self._begun_s + self._settings.timeout_s + self._upload_s
+        return self._begun_s + self._settings.timeout_s + self._more_s
 
     def _given_up(self, error: Unavailable, now: float, why: str = "") -> Unavailable:
-        times = "once" if self._attempts == 1 else f"{self._attempts} times"
+        times = "once" if self._failures == 1 else f"{self._failures} times"
         return type(error)(f"{error} (tried {times} in {now - self._begun_s:.1f} s{why})")
 
 
