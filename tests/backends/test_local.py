@@ -8,9 +8,8 @@ import pytest
 
 from tallymark.backends import AlreadyExists, InvalidPath, NotFound, NotPermitted
 from tallymark.backends.local import SCRATCH, SCRATCH_AGE_MAX_S, LocalBackend
-from tests.backends.conformance import StagingConformance
+from tallymark.backends.testing import STAGING, StagingConformance, listed
 from tests.backends.local_peek import LocalPeek
-from tests.backends.peek import STAGING, listed
 from tests.backends.race import race
 from tests.support.loops import on_both_loops
 from tests.support.rights import locked_folder

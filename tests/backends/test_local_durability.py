@@ -9,8 +9,8 @@ import pytest
 
 from tallymark.backends import AlreadyExists, NotPermitted, Unavailable
 from tallymark.backends.local import SCRATCH, LocalBackend
+from tallymark.backends.testing import STAGING
 from tests.backends.local_peek import LocalPeek
-from tests.backends.peek import STAGING
 from tests.backends.system_calls import SystemCalls
 from tests.support.loops import on_both_loops
 

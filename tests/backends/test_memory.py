@@ -2,8 +2,9 @@
 
 import pytest
 
+from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
-from tests.backends.conformance import ObjectStoreConformance, StagingConformance
+from tallymark.backends.testing import ObjectStoreConformance, StagingConformance
 from tests.support.loops import on_virtual_time
 
 
@@ -11,10 +12,11 @@ class MemoryPeek:
     """The dict itself."""
 
     def __init__(self, *, has_staging: bool) -> None:
-        self.backend = MemoryBackend(has_staging=has_staging)
+        self._store = MemoryBackend(has_staging=has_staging)
+        self.backend: Backend = self._store
 
     def objects(self) -> dict[str, bytes]:
-        return {path: data for path, (data, _) in self.backend._objects.items()}
+        return {path: data for path, (data, _) in self._store._objects.items()}
 
     def directories(self) -> list[str]:
         return []

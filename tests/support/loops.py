@@ -1,16 +1,13 @@
 """Run an async test on both event loops, or on trio's virtual clock."""
 
 import functools
-import inspect
 from collections.abc import Awaitable, Callable
 
-import anyio
 import pytest
-import sniffio
 import trio
 import trio.testing
 
-LOOPS = ("trio", "asyncio")
+from tallymark.backends.testing.loops import LOOPS, run_on, with_loop
 
 REAL_S_MAX = 60
 """Seconds after which a test on a real loop fails that would wait for ever."""
@@ -22,19 +19,10 @@ VIRTUAL_S_MAX = 1e6
 def on_both_loops(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     """The async test as two ordinary ones, which fail if they do not run on the loop they are named after."""
 
-    @functools.wraps(test)
     def run(*arguments: object, loop: str, **named: object) -> None:
-        async def main() -> None:
-            assert sniffio.current_async_library() == loop
-            with anyio.fail_after(REAL_S_MAX):
-                await test(*arguments, **named)
+        run_on(loop, functools.partial(test, *arguments, **named), s_max=REAL_S_MAX)
 
-        anyio.run(main, backend=loop)
-
-    asked = inspect.signature(test)
-    loop = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = asked.replace(parameters=[*asked.parameters.values(), loop])  # type: ignore[attr-defined]
-    both: Callable[..., None] = pytest.mark.parametrize("loop", LOOPS)(run)
+    both: Callable[..., None] = pytest.mark.parametrize("loop", LOOPS)(with_loop(run, test))
     return both
 
 

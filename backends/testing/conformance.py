@@ -1,0 +1,29 @@
+"""The promises of ``backends/contract.py``, each one a test. A backend is finished when it passes them all.
+
+A backend joins by a subclass of the class for its family, with a fixture ``peek``: a fresh, empty store, and a look at
+it that does not go through the backend under test (``store.Peek``).
+"""
+
+from tallymark.backends.testing.data_file_promises import DataFilePromises
+from tallymark.backends.testing.delete_promises import DeletePromises
+from tallymark.backends.testing.large_promises import LargePromises
+from tallymark.backends.testing.list_promises import ListPromises
+from tallymark.backends.testing.name_promises import NamePromises
+from tallymark.backends.testing.object_promises import ObjectPromises
+from tallymark.backends.testing.put_if_absent_promises import PutIfAbsentPromises
+from tallymark.backends.testing.put_new_promises import PutNewPromises
+from tallymark.backends.testing.staging_promises import StagingPromises
+
+
+class _Conformance(
+    ObjectPromises, PutNewPromises, ListPromises, DeletePromises, NamePromises, DataFilePromises, LargePromises
+):
+    """What both families promise."""
+
+
+class StagingConformance(_Conformance, StagingPromises):
+    """For stores that can rename: local disk, HDFS."""
+
+
+class ObjectStoreConformance(_Conformance, PutIfAbsentPromises):
+    """For stores that cannot: S3, GCS."""
