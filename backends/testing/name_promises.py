@@ -109,6 +109,7 @@ class NamePromises(StoreTests):
             lambda: backend.put(path, b""),
             lambda: backend.put_new(path, b""),
             lambda: backend.delete([path]),
+            lambda: backend.delete(["keep", path]),
             lambda: self.write_file(backend, path),
             lambda: backend.open_staging(path),
             lambda: backend.close_staging(path),

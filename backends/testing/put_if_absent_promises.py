@@ -1,6 +1,8 @@
 """What stores without rename do instead of staging: each name is fenced by a put-if-absent."""
 
-from tallymark.backends import Backend
+import pytest
+
+from tallymark.backends import AlreadyExists, Backend
 from tallymark.backends.testing.store import STAGING, Peek, StoreTests, listed, promise
 
 
@@ -34,3 +36,25 @@ class PutIfAbsentPromises(StoreTests):
         await backend.put("a/b", b"2")
         assert peek.objects() == {"a": b"1", "a/b": b"2"}
         assert await listed(backend, "a") == ["a/b"]
+
+    @promise
+    async def test_the_same_bytes_go_under_another_name(self, backend: Backend, peek: Peek) -> None:
+        file = backend.new_file("a", staging=STAGING)
+        file.sink.write(b"rows" * 1000)
+        file.publish()
+        for name in ("p=1/b", "p=1/c"):
+            file = file.again(name)
+            file.publish()
+        assert peek.objects() == dict.fromkeys(["a", "p=1/b", "p=1/c"], b"rows" * 1000)
+
+    @promise
+    async def test_another_name_that_is_taken_is_refused_and_left_untouched(self, backend: Backend, peek: Peek) -> None:
+        await backend.put("b", b"fence")
+        file = backend.new_file("a", staging=STAGING)
+        file.sink.write(b"rows")
+        other = file.again("b")
+        with pytest.raises(AlreadyExists):
+            other.publish()
+        file.abandon()
+        other.abandon()
+        assert peek.objects() == {"b": b"fence"}

@@ -4,7 +4,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tallymark.backends import Backend, NotFound
+from tallymark.backends import Backend, NotFound, Unavailable
 from tallymark.backends.testing.store import STAGING, Peek, StoreTests, promise
 
 
@@ -83,3 +83,13 @@ class StagingPromises(StoreTests):
         await backend.close_staging(STAGING)
         file.publish()
         assert peek.objects() == {"a": b""}
+
+    @promise
+    async def test_no_file_is_brought_a_second_time(self, backend: Backend, peek: Peek) -> None:
+        await backend.open_staging(STAGING)
+        file = backend.new_file("a", staging=STAGING)
+        file.sink.write(b"rows")
+        with pytest.raises(Unavailable):
+            file.again("b")
+        file.abandon()
+        assert peek.objects() == {}
