@@ -101,18 +101,18 @@ class FaultProxy:
         """Whether the connection goes on."""
         kind = fault.kind if fault else None
         if fault is None:
-            return await _send(writer, await self._forward(request))
+            return await _send(writer, (await self._forward(request)).encode(request.method))
         if kind is Kind.STATUS_BEFORE:
-            return await _send(writer, fault.answer())
+            return await _send(writer, fault.answer().encode(request.method))
         if kind is Kind.RESET_BEFORE:
             return _reset(writer)
         if kind is Kind.DELAY:
             await asyncio.sleep(fault.delay_s)
         if kind is Kind.SLOW:
             await asyncio.sleep(len(request.body) / fault.bytes_per_s)
-        answer = await self._forward(request)
+        answer = (await self._forward(request)).encode(request.method)
         if kind is Kind.STATUS_AFTER:
-            return await _send(writer, fault.answer())
+            return await _send(writer, fault.answer().encode(request.method))
         if kind is Kind.RESET_AFTER:
             return _reset(writer)
         if kind is Kind.TORN:
@@ -129,8 +129,7 @@ class FaultProxy:
             writer.close()
 
 
-async def _send(writer: asyncio.StreamWriter, answer: Answer, *, bytes_per_s: float | None = None) -> bool:
-    data = answer.encode()
+async def _send(writer: asyncio.StreamWriter, data: bytes, *, bytes_per_s: float | None = None) -> bool:
     if bytes_per_s is None:
         writer.write(data)
         await writer.drain()
@@ -143,10 +142,10 @@ async def _send(writer: asyncio.StreamWriter, answer: Answer, *, bytes_per_s: fl
     return True
 
 
-async def _tear(writer: asyncio.StreamWriter, answer: Answer) -> bool:
+async def _tear(writer: asyncio.StreamWriter, data: bytes) -> bool:
     """Send the answer up to the middle of its body; one without a body loses the end of its head."""
-    data = answer.encode()
-    writer.write(data[: len(data) - max(len(answer.body) // 2, 1)])
+    body = data.partition(b"\r\n\r\n")[2]
+    writer.write(data[: len(data) - max(len(body) // 2, 1)])
     await writer.drain()
     return _reset(writer)
 

@@ -33,9 +33,11 @@ class Answer:
     headers: Mapping[str, str]
     body: bytes = field(repr=False)
 
-    def encode(self) -> bytes:
+    def encode(self, method: str = "GET") -> bytes:
+        """As it goes to whoever asked by that method: an answer to HEAD has no body, but may tell its length."""
         length = {} if self.status == 204 else {"content-length": str(len(self.body))}
-        return _head(f"HTTP/1.1 {self.status} -", {**length, **self.headers}) + self.body
+        head = _head(f"HTTP/1.1 {self.status} -", {**length, **self.headers})
+        return head if method == "HEAD" else head + self.body
 
 
 async def read_request(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Request | None:

@@ -209,3 +209,11 @@ def test_409_comes_by_chance_for_conditional_writes_only(scene):
         scene.line.request("PUT", "/a", b"", {"If-None-Match": "*"})
         scene.line.getresponse().read()
     assert scene.proxy.faults["status before 409"] > 5
+
+
+def test_an_error_in_answer_to_a_head_has_no_body(scene):
+    scene.kept["/a"] = BODY
+    scene.proxy.script(Fault(Kind.STATUS_BEFORE, 503), method="HEAD")
+    assert scene.ask("HEAD") == (503, b"")
+    assert scene.ask("HEAD") == (200, b"")
+    assert scene.ask("GET") == (200, BODY)
