@@ -11,7 +11,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("engine", "backends", "spark_glue")
+FOLDERS = ("engine", "backends", "spark_glue", "bench")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def test_sdist_holds_each_source_once_and_no_tests(distribution):
         names = [name.partition("/")[2] for name in archive.getnames()]
     assert len(names) == len(set(names))
     assert {name.partition("/")[0] for name in names} == {
-        *("src", "engine", "backends", "spark_glue"),
+        *("src", "engine", "backends", "spark_glue", "bench"),
         *("README.md", "CHANGELOG.md", "LICENSE", "PKG-INFO", "pyproject.toml", ".gitignore"),
     }
     assert not [name for name in names if name.startswith(("src/tallymark/engine/", "src/tallymark/backends/"))]

@@ -1,0 +1,65 @@
+"""``python -m tallymark.bench``: the questions, and what they take. Nothing heavy is imported before it is needed."""
+
+import functools
+import json
+from pathlib import Path
+
+import click
+
+_url = click.option(
+    "--url",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="Measure on this store, in a new folder there that is removed at the end; may be given several times. Without "
+    "it: memory, a directory in memory, one on disk, and S3 on a server of this harness.",
+)
+_storage = click.option("--storage", multiple=True, metavar="KEY=VALUE", help="What the URLs do not say of storage.")
+_file = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
+@click.pass_context
+def main(context: click.Context) -> None:
+    """Measure Tallymark beside the alternatives, in one run on your own machine and storage."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@main.command()
+@_url
+@_storage
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="About how long it takes. [default: 90]")
+@click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 21]")
+@click.option("--quick", is_flag=True, help="A glance: 10 seconds, 6 rounds, and no large files.")
+@click.option("--json", "json_path", type=_file, metavar="PATH", help="Write all samples and figures to this file.")
+@click.option("--svg", "svg_path", type=_file, metavar="PATH", help="Draw them into this file.")
+def backends(
+    urls: tuple[str, ...],
+    storage: tuple[str, ...],
+    seconds: float | None,
+    rounds: int | None,
+    quick: bool,
+    json_path: Path | None,
+    svg_path: Path | None,
+) -> None:
+    """What does a call cost over the vendor's library alone?"""
+    import anyio
+
+    from tallymark.backends.errors import TallymarkError
+    from tallymark.bench import plot, report, run
+
+    try:
+        asked = run.Asked.of(urls, storage, seconds=seconds, rounds=rounds, quick=quick)
+        answer = anyio.run(functools.partial(run.run, asked), backend="trio")
+    except TallymarkError as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+    report.show(report.console(), answer)
+    if json_path:
+        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
+    if svg_path:
+        svg_path.write_text(plot.draw(answer))
+
+
+if __name__ == "__main__":
+    main(prog_name="python -m tallymark.bench")

@@ -1,0 +1,22 @@
+"""The program of that process: prints its port and runs until its stdin ends."""
+
+import asyncio
+import sys
+import threading
+
+from tallymark.bench.loopback.connection import Connection
+from tallymark.bench.loopback.objects import Objects
+
+
+async def _serve() -> None:
+    objects = Objects()
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(lambda: Connection(objects), "127.0.0.1", 0)
+    print(listening.sockets[0].getsockname()[1], flush=True)  # noqa: T201 the parent reads it
+    ended = asyncio.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(ended.set)), daemon=True).start()
+    await ended.wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve())

@@ -1,0 +1,24 @@
+"""The process of the server, for as long as somebody needs it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The URL of a server that ends with the block, or with this process."""
+    command = [sys.executable, "-m", "tallymark.bench.loopback"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603 our own program
+        assert running.stdin is not None
+        assert running.stdout is not None
+        try:
+            yield f"http://127.0.0.1:{int(running.stdout.readline())}"
+        finally:
+            running.stdin.close()
+
+
+def credentials() -> dict[str, object]:
+    """What a client signs with, as ``StorageOptions.credentials`` names it; nobody checks it."""
+    return {"access_key_id": "bench", "secret_access_key": "bench", "token": None, "expires_at": None}

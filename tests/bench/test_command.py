@@ -1,0 +1,70 @@
+import json
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from tallymark.bench.__main__ import main
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_without_a_question_the_questions_are_listed():
+    result = run()
+    assert result.exit_code == 0
+    assert "backends  What does a call cost over the vendor's library alone?" in result.stdout
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A quick run on memory and on a disk."""
+    folder = tmp_path_factory.mktemp("bench")
+    (folder / "store").mkdir()
+    (folder / "store" / "mine").write_text("not the harness's")
+    places = ("--url", "memory:", "--url", folder / "store")
+    files = ("--json", folder / "answer.json", "--svg", folder / "answer.svg")
+    return run("backends", *places, *files, "--quick", "--seconds", 0.5), folder
+
+
+def test_quick_run_shows_a_table_for_each_store(measured):
+    result, _ = measured
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "memory (this process; the floor of the harness) beside dict" in result.stdout
+    assert "beside os calls" in result.stdout
+    assert result.stdout.count("put_new 1 KiB, 32") == 2
+
+
+def test_json_has_a_row_for_every_case_of_every_store(measured):
+    _, folder = measured
+    sections = json.loads((folder / "answer.json").read_text())["sections"]
+    labels = [[row["label"] for row in section["rows"]] for section in sections]
+    assert len(labels) == 2
+    assert labels[0] == labels[1]
+    assert {label.partition(" ")[0] for label in labels[0]} == {"get", "put", "put_new", "list", "delete", "data"}
+    disk = {row["label"]: row for row in sections[1]["rows"]}
+    assert disk["get 1 KiB"]["sides"].keys() == {"plain", "thread", "ours"}
+    assert disk["data file 1 MB"]["sides"].keys() == {"plain", "ours"}
+    assert all(row["rounds"] == 6 for row in disk.values())
+
+
+def test_svg_is_written(measured):
+    _, folder = measured
+    assert ET.parse(folder / "answer.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_nothing_is_left_on_the_store_and_nothing_else_is_touched(measured):
+    _, folder = measured
+    assert [path.name for path in (folder / "store").iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [("/no/such/place", "/no/such/place is no directory of this machine"), ("ftp://host/x", "no library to hold")],
+)
+def test_a_store_that_cannot_be_measured_is_one_line(url, said):
+    result = run("backends", "--url", url)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
