@@ -6,6 +6,7 @@
         ├── AlreadyExists       the path is taken; nothing was written         (also FileExistsError)
         ├── NotPermitted        the store refuses; nothing was written         (also PermissionError)
         ├── InvalidPath         no store may be asked for such a path          (also ValueError)
+        ├── NotInstalled        an optional library is missing                 (also ImportError)
         └── Unavailable         no answer: it may have happened, or may yet    (also OSError)
             └── Throttled           the store asks for fewer requests
 
@@ -35,6 +36,10 @@ class NotPermitted(BackendError, PermissionError):
 
 class InvalidPath(BackendError, ValueError):
     """The path is absolute, leaves the root, or holds what no store may be given."""
+
+
+class NotInstalled(BackendError, ImportError):
+    """A library that this store needs is not installed; the message names the extra that brings it."""
 
 
 class Unavailable(BackendError, OSError):

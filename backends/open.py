@@ -16,10 +16,12 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     """The storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
-    lives in this process. ``options`` say what the URL does not.
+    lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, its prefix taken as it is written.
+    ``options`` say what the URL does not.
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
+        NotInstalled: the store needs a library that is not here; the message names the extra.
     """
     if isinstance(url, os.PathLike):
         return _open_path(os.fspath(url))
@@ -68,4 +70,24 @@ def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
     return MemoryBackend()
 
 
-_OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {"file": _open_file, "memory": _open_memory}
+def _open_s3(_url: str, rest: str, options: StorageOptions) -> Backend:
+    from tallymark.backends.meter import RequestMeter
+    from tallymark.backends.retry import Retries, RetrySettings
+    from tallymark.backends.retrying import RetryingBackend
+    from tallymark.backends.s3 import S3Backend, parse_bucket
+
+    meter = RequestMeter()
+    retries = Retries(
+        RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
+        meter=meter,
+    )
+    bucket, prefix = parse_bucket(rest)
+    return RetryingBackend(S3Backend(bucket, prefix, options, retries, meter), retries)
+
+
+_OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {
+    "file": _open_file,
+    "memory": _open_memory,
+    "s3": _open_s3,
+    "s3a": _open_s3,
+}

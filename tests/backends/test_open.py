@@ -77,7 +77,7 @@ def test_a_memory_store_with_a_name_is_refused_with_the_remedy():
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "s4:bucket", "http://[half", "data:,x"])
 def test_an_unknown_scheme_is_refused_and_the_known_ones_are_named(url):
-    with pytest.raises(InvalidPath, match=r"unknown scheme .* file:, memory: and plain paths"):
+    with pytest.raises(InvalidPath, match=r"unknown scheme .* file:, .*memory:, .*and plain paths"):
         open_backend(url)
 
 

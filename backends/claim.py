@@ -1,0 +1,56 @@
+"""One put-if-absent on a store without rename, and whose the object is after an answer that does not say.
+
+S3 may answer 409 where nothing was written, and 412 or 500 where the caller's own earlier bytes were; a reset or a
+timeout says nothing at all. So each put-if-absent carries a nonce, and after any answer but success the object's
+metadata is read: our nonce, another's or none, or nothing there are three different things, also for equal bytes.
+"""
+
+import secrets
+
+from tallymark.backends.errors import AlreadyExists, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.object_client import Data, ObjectClient
+
+
+class Claim:
+    """One caller's put of one new object, however often it is sent."""
+
+    def __init__(self, client: ObjectClient, path: str, data: Data) -> None:
+        self._client = client
+        self._path = path
+        self._data = data
+        self._nonce = secrets.token_hex(16)
+        self._unclear = 0
+        """Sends that may have been applied, or may yet be."""
+
+    def attempt(self) -> None:
+        """Send it once. On return the object is this caller's. Blocking; may be called again after Unavailable.
+
+        Raises:
+            AlreadyExists: another's object is at the path.
+            NotPermitted, InvalidPath: refused; nothing of this claim was written.
+            Unavailable: this attempt, or an earlier one, may have been applied.
+        """
+        self._unclear += 1
+        try:
+            self._client.put_new(self._path, self._data, self._nonce)
+        except (AlreadyExists, Unavailable) as answer:
+            self._find_out(answer)
+        except (NotPermitted, InvalidPath) as refusal:
+            self._unclear -= 1
+            raise self._if_clear(refusal) from refusal.__cause__
+
+    def _find_out(self, answer: AlreadyExists | Unavailable) -> None:
+        if isinstance(answer, AlreadyExists):
+            self._unclear -= 1  # this send did nothing; an earlier one may have
+        try:
+            found = self._client.nonce(self._path)
+        except NotFound:
+            raise Unavailable(f"{answer}; it was not there a moment later, and may still arrive") from answer
+        except (NotPermitted, InvalidPath) as refusal:
+            raise self._if_clear(refusal) from answer
+        if found != self._nonce:
+            raise AlreadyExists(f"{self._client.at(self._path)} exists; another has put it") from answer
+
+    def _if_clear(self, refusal: NotPermitted | InvalidPath) -> NotPermitted | InvalidPath | Unavailable:
+        """The refusal, unless an earlier send may have been applied."""
+        return Unavailable(f"{refusal} (an earlier request may have been taken)") if self._unclear else refusal

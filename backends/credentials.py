@@ -1,0 +1,76 @@
+"""Credentials from a provider that is named in the options, and runs wherever storage is opened.
+
+Owns: finding the provider when it is first needed, and telling its failures without a word of what it said. Does not
+own: when it is asked again; the vendor's library does that when what it gave expires.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from tallymark.backends.errors import Unavailable
+
+Provide = Callable[[], Mapping[str, Any]]
+
+
+class CredentialsRefused(Exception):
+    """The provider failed, and will again. Crosses the vendor's library as text: ``object_errors`` reads it."""
+
+
+class CredentialsUnavailable(Exception):
+    """The provider had no answer for the moment."""
+
+
+class CredentialProvider:
+    """What the vendor's library calls for credentials; its failures name the provider, and repeat nothing it said."""
+
+    def __init__(self, name: str, load: Callable[[], Provide], *, needs: Sequence[str]) -> None:
+        """``load`` finds the function that gives credentials, once; ``needs`` are the fields that it must give."""
+        self._name = name
+        self._load = load
+        self._needs = needs
+        self._provide: Provide | None = None
+
+    def __call__(self) -> dict[str, Any]:
+        """Credentials, with ``expires_at``: None, or when to ask again."""
+        failure: Exception
+        try:
+            if self._provide is None:
+                self._provide = self._load()
+            given = self._provide()
+            lacks = self._lacks(given)
+            if lacks is None:
+                return {"token": None, "expires_at": None, **given}
+            failure = CredentialsRefused(f"{self._name} gave {lacks}")
+        except Exception as error:  # what it says may hold a key: only its kind is told
+            passes = isinstance(error, Unavailable | TimeoutError | ConnectionError)
+            kind = CredentialsUnavailable if passes else CredentialsRefused
+            failure = kind(f"{self._name} raised {type(error).__name__}")
+        raise failure
+
+    def _lacks(self, given: object) -> str | None:
+        """What is wrong with what the provider gave."""
+        if not isinstance(given, Mapping):
+            return "no mapping"
+        for field in self._needs:
+            if not (isinstance(given.get(field), str) and given[field]):
+                return f"no {field}"
+        expires = given.get("expires_at")
+        if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo is not None):
+            return "an expires_at that is no datetime with a time zone"
+        return None
+
+    def __repr__(self) -> str:
+        return f"<CredentialProvider {self._name}>"
+
+
+def named_provider(name: str, *, needs: Sequence[str]) -> CredentialProvider:
+    """The provider ``package.module:function``. It is imported when it is first asked."""
+    return CredentialProvider(name, lambda: _find(name), needs=needs)
+
+
+def _find(name: str) -> Provide:
+    module, _, function = name.partition(":")
+    found: Provide = getattr(importlib.import_module(module), function)
+    return found

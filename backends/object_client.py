@@ -1,0 +1,213 @@
+"""One method for each HTTP request that an object store is asked, over obstore's blocking calls.
+
+Owns: sending each request once (the vendor's own retries are off), how long it may take, counting it, and its
+errors in this library's words. Does not own: what follows on an unclear answer (``claim``), asking again (``retry``).
+"""
+
+import mmap
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tallymark.backends.contract import PATH_BYTES_MAX, Entry, check_path
+from tallymark.backends.errors import BackendError, InvalidPath, NotPermitted
+from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
+from tallymark.backends.object_errors import Verb, translated
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+
+T = TypeVar("T")
+Data = bytes | memoryview | mmap.mmap
+
+NONCE = "tallymark-nonce"
+"""The metadata of an object that tells one writer's put from another's: ``x-amz-meta-``, ``x-goog-meta-``."""
+
+PAGE_COUNT = 1000
+"""Entries of a listing, or keys of a delete, in one request: as many as S3 takes."""
+
+PUT_BYTES_MAX = 5 * 1024**3
+"""What S3 and GCS take in one put. Larger objects would need an upload in parts, which is more than one request."""
+
+SMALL_BYTES = 64 * 1024
+"""Up to here the size of a put is not worth a timeout of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long a request may take before its outcome counts as unknown."""
+
+    request_s: float
+    bytes_per_s_min: float
+
+    def of(self, size: int) -> tuple[int, float]:
+        """The power of two that stands for puts of this size (0: small ones), and how long those may take."""
+        if size <= SMALL_BYTES:
+            return 0, self.request_s
+        bound = 1 << (size - 1).bit_length()
+        return bound, self.request_s + bound / self.bytes_per_s_min
+
+
+class ObjectClient:
+    """Requests below one prefix of one bucket. Threads may share it; each call blocks its thread."""
+
+    def __init__(
+        self,
+        url: str,
+        prefix: str,
+        make_store: Callable[[float], "ObjectStore"],
+        *,
+        timeouts: Timeouts,
+        meter: RequestMeter,
+        rights: Mapping[Verb, str],
+    ) -> None:
+        """``url`` and ``prefix`` name the root, the latter as keys begin. ``rights`` name what each verb needs.
+
+        ``make_store`` gives the vendor's store whose requests take that many seconds at most; called when needed.
+        """
+        self.url = url
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._make_store = make_store
+        self._timeouts = timeouts
+        self._meter = meter
+        self._rights = rights
+        self._stores: dict[int, ObjectStore] = {}
+        self._making = threading.Lock()
+
+    def key(self, path: str) -> str:
+        """The object's key. Raises InvalidPath."""
+        key = self._prefix + check_path(path)
+        if len(key.encode()) > PATH_BYTES_MAX:
+            raise InvalidPath(f"{self.at(path)}: the key is longer than {PATH_BYTES_MAX} bytes; give shorter names")
+        return key
+
+    def at(self, path: str) -> str:
+        """Where the path lies, for messages."""
+        return f"{self.url}/{path}" if path else self.url
+
+    def get(self, path: str) -> bytes:
+        """The object's bytes. Raises NotFound."""
+        key = self.key(path)
+
+        def get() -> bytes:
+            from obstore import get
+
+            return get(self._store(), key).bytes().to_bytes()
+
+        return self._ask("get", "get", path, get)
+
+    def nonce(self, path: str) -> str | None:
+        """Who has put the object: its nonce, or None if it has none. Raises NotFound."""
+        key = self.key(path)
+
+        def head() -> str | None:
+            from obstore import get
+
+            return get(self._store(), key, options={"head": True}).attributes.get(NONCE)
+
+        return self._ask("head", "head", path, head)
+
+    def put(self, path: str, data: Data) -> None:
+        """Create or replace the object."""
+        self._put("put", path, data, mode="overwrite")
+
+    def put_new(self, path: str, data: Data, nonce: str) -> None:
+        """Create the object, with the nonce.
+
+        Raises:
+            AlreadyExists: the path is taken, perhaps by an earlier put with this very nonce.
+        """
+        self._put("put_new", path, data, mode="create", attributes={NONCE: nonce})
+
+    def page(self, directory: str, after: str | None = None) -> tuple[Sequence[Entry], bool]:
+        """The next objects below the directory, sorted, from beyond that path on; and whether there may be more."""
+        below = self.key(directory) + "/" if directory else self._prefix
+
+        def page() -> Sequence[Mapping[str, Any]]:
+            from obstore import list as list_objects
+
+            offset = None if after is None else self.key(after)
+            pages = list_objects(self._store(), below.removesuffix("/") or None, offset=offset, chunk_size=PAGE_COUNT)
+            return next(iter(pages), ())
+
+        found = self._ask("list", "list", directory, page)
+        keys = [meta["path"] for meta in found]
+        if keys != sorted(keys) or (keys and after is not None and keys[0] <= self.key(after)):
+            raise NotPermitted(
+                f"{self.at(directory)}: the store lists out of order, as S3's directory buckets do; use another bucket"
+            )
+        start = len(self._prefix)
+        entries = [
+            Entry(meta["path"][start:], meta["size"], meta["last_modified"].timestamp())
+            for meta in found
+            if meta["path"].startswith(below)  # not an object of the directory's own name
+        ]
+        return entries, len(found) >= PAGE_COUNT
+
+    def delete(self, paths: Sequence[str]) -> None:
+        """Remove the objects, PAGE_COUNT at most. Of several, absent ones are fine.
+
+        Raises:
+            NotFound: it was only one, and is absent; some stores say so.
+        """
+        keys = [self.key(path) for path in paths]
+
+        def delete() -> None:
+            from obstore import delete
+
+            delete(self._store(), keys)
+
+        self._ask("delete", "delete", paths[0] if len(paths) == 1 else "", delete)
+
+    def statistics(self) -> RequestStatistics:
+        return self._meter.statistics()
+
+    def _put(self, verb: Verb, path: str, data: Data, **how: Any) -> None:
+        key, size = self.key(path), len(data)
+        if size > PUT_BYTES_MAX:
+            raise NotPermitted(f"{self.at(path)}: {size} bytes are more than one put takes, {PUT_BYTES_MAX}")
+
+        def put() -> None:
+            from obstore import put
+
+            put(self._store(size), key, data, use_multipart=False, **how)
+
+        self._ask("put", verb, path, put, sent=size)
+
+    def _ask(self, request_class: RequestClass, verb: Verb, path: str, request: Callable[[], T], *, sent: int = 0) -> T:
+        """What the request returns. It is counted, and its error translated."""
+        begun = time.perf_counter()
+        try:
+            answer = request()
+        except BackendError as error:
+            failure = error
+        except BaseException as error:
+            if not _is_vendors(error):
+                raise
+            failure = translated(error, verb, self.at(path), self._rights)
+        else:
+            received = len(answer) if isinstance(answer, bytes) else 0
+            self._meter.record(request_class, "ok", sent=sent, received=received, seconds=time.perf_counter() - begun)
+            return answer
+        self._meter.record(request_class, outcome_of(failure), sent=sent, seconds=time.perf_counter() - begun)
+        raise failure  # here, where the vendor's error is not its context: that may repeat a secret
+
+    def _store(self, size: int = 0) -> "ObjectStore":
+        """The vendor's store with the timeout for this many bytes: it has one for all its requests."""
+        bound, timeout_s = self._timeouts.of(size)
+        store = self._stores.get(bound)
+        if store is None:
+            with self._making:
+                store = self._stores.get(bound)
+                if store is None:
+                    store = self._stores[bound] = self._make_store(timeout_s)
+        return store
+
+
+def _is_vendors(error: BaseException) -> bool:
+    """Whether the vendor's library raised it. Where that panics, it is no Exception, and no class that has a name."""
+    from obstore.exceptions import BaseError
+
+    return isinstance(error, BaseError | OSError | ValueError) or type(error).__name__ == "PanicException"

@@ -1,0 +1,230 @@
+"""What an object store's refusal means, read from the words of obstore's errors: it has no status on them.
+
+Owns: the one table from status, code and phrase to an error of this library, and keeping secrets out of messages: a
+store's error body may repeat a token (S3's ``ExpiredToken``, ``SignatureDoesNotMatch``), so that of the vendor's text
+only the status, the code and the store's own sentence are told, and the vendor's error is not chained.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tallymark.backends.errors import (
+    AlreadyExists,
+    BackendError,
+    InvalidPath,
+    NotFound,
+    NotPermitted,
+    Throttled,
+    Unavailable,
+)
+
+Verb = Literal["get", "head", "put", "put_new", "list", "delete"]
+
+_STATUS = re.compile(r"status code: (\d{3})(?: ([^:\n]*))?")
+_CODE = re.compile(r"<Code>([\w.]{1,80})</Code>|\(code: ([\w.]{1,80})\)")
+_SENTENCE = re.compile(r"<Message>([^<]{1,300})|failed for key [^\n]*?: ([^\n]{1,300}) \(code: ")
+_REFUSED_KEY = re.compile(r"failed for key (.+?): [^\n]* \(code: ")
+_PROVIDER = re.compile(r"credential provider: (?:(CredentialsRefused|CredentialsUnavailable): ([^\n]*))?")
+_METADATA_SERVICE = re.compile(
+    r"Error performing \w+ http://(169\.254\.\d+\.\d+|\[fd00:ec2::|metadata\.google\.internal|metadata[:/])"
+)
+
+NO_ANSWER = "no answer; it may have happened, or may yet"
+
+
+class Meaning(NamedTuple):
+    """The error to raise, and what the caller can do; ``{right}`` is the right that the verb needs."""
+
+    error: type[BackendError]
+    remedy: str
+
+
+_GRANT = Meaning(NotPermitted, "grant {right} to these credentials")
+_KEYS = Meaning(NotPermitted, "look which credentials are used here: the store does not take these")
+_REGION = Meaning(NotPermitted, "the bucket is elsewhere: set StorageOptions.region, and look at endpoint")
+_NO_STORE = Meaning(NotPermitted, "look at the URL and at StorageOptions.endpoint: no bucket answers there")
+_UNANSWERED = Meaning(Unavailable, NO_ANSWER)
+_BROKEN_BODY = Meaning(Unavailable, "the bytes did not arrive as they were sent")
+_FULL = Meaning(NotPermitted, "free space there, or raise the quota")
+_SLOWER = Meaning(Throttled, "the store asks for fewer requests")
+
+CODES: Mapping[str, Meaning] = {
+    "NoSuchKey": Meaning(NotFound, "nothing is stored there"),
+    "NoSuchBucket": Meaning(NotPermitted, "look at the bucket's name and region, or create it"),
+    "InvalidBucketName": Meaning(NotPermitted, "look at the bucket's name"),
+    "AccessDenied": _GRANT,
+    "AllAccessDisabled": _GRANT,
+    "ExpiredToken": Meaning(NotPermitted, "the credentials have expired: renew them, or name a provider that does"),
+    "TokenRefreshRequired": Meaning(
+        NotPermitted, "the credentials have expired: renew them, or name a provider that does"
+    ),
+    "InvalidToken": _KEYS,
+    "InvalidAccessKeyId": _KEYS,
+    "SignatureDoesNotMatch": _KEYS,
+    "InvalidSecurity": _KEYS,
+    "AuthenticationRequired": _KEYS,
+    "RequestTimeTooSkewed": Meaning(NotPermitted, "set this machine's clock"),
+    "AuthorizationHeaderMalformed": _REGION,
+    "PermanentRedirect": _REGION,
+    "IllegalLocationConstraintException": _REGION,
+    "KeyTooLongError": Meaning(InvalidPath, "give a shorter path"),
+    "EntityTooLarge": Meaning(NotPermitted, "one put takes less than this; lower TaskSettings.max_file_bytes"),
+    "QuotaExceeded": _FULL,
+    "InsufficientStorage": _FULL,
+    "XMinioStorageFull": _FULL,
+    "NotImplemented": Meaning(
+        NotPermitted, "this store lacks what Tallymark stands on; ask 'tallymark doctor' what it can do"
+    ),
+    "RequestTimeout": _UNANSWERED,
+    "IncompleteBody": _BROKEN_BODY,
+    "BadDigest": _BROKEN_BODY,
+    "XAmzContentSHA256Mismatch": _BROKEN_BODY,
+    "InternalError": _UNANSWERED,
+    "OperationAborted": Meaning(Unavailable, "another request for the same object was on its way"),
+    "ConditionalRequestConflict": Meaning(Unavailable, "another request for the same object was on its way"),
+    "SlowDown": _SLOWER,
+    "ServiceUnavailable": _SLOWER,
+    "TooManyRequests": _SLOWER,
+    "RequestLimitExceeded": _SLOWER,
+    "Throttling": _SLOWER,
+}
+"""By the code in the store's answer, which says more than the status."""
+
+STATUSES: Mapping[int, Meaning] = {
+    400: Meaning(NotPermitted, "credentials that have expired, or another region than the bucket's, are answered so"),
+    401: _KEYS,
+    403: _GRANT,
+    404: _NO_STORE,
+    405: _NO_STORE,
+    408: _UNANSWERED,
+    409: Meaning(Unavailable, "another request for the same object was on its way"),
+    412: Meaning(AlreadyExists, "it was not touched"),
+    413: CODES["EntityTooLarge"],
+    425: _SLOWER,
+    429: _SLOWER,
+    501: CODES["NotImplemented"],
+    503: _SLOWER,
+    507: _FULL,
+}
+"""By the status, where no code is known: answers to HEAD have none."""
+
+PHRASES: tuple[tuple[str, Meaning], ...] = (
+    ("redirect without LOCATION", _REGION),
+    ("Temporary failure in name resolution", _UNANSWERED),
+    ("dns error", Meaning(NotPermitted, "no host has this name: look at the URL, endpoint and region")),
+    ("BadScheme", Meaning(NotPermitted, "the endpoint is not https; say so in StorageOptions.endpoint")),
+    ("InvalidContentType", Meaning(NotPermitted, "the server does not speak TLS: say 'http://' in endpoint")),
+    ("InvalidCertificate", Meaning(NotPermitted, "its certificate is not trusted here: name its issuer in ca_file")),
+    ("invalid peer certificate", Meaning(NotPermitted, "its certificate is not trusted: name its issuer in ca_file")),
+    ("ConnectionRefused", Meaning(Unavailable, "nothing listens there, or not at this moment")),
+    ("kind: Connect", Meaning(Unavailable, "it cannot be reached from here, or not at this moment")),
+    ("kind: Timeout", Meaning(Unavailable, "no answer in time; it may have happened, or may yet")),
+    (
+        "invalid path",
+        Meaning(
+            InvalidPath, "a foreign object's key has empty or dot segments or control characters: rename or remove it"
+        ),
+    ),
+    (
+        "header missing",
+        Meaning(Unavailable, "what answers there is no object store: look at the URL and at StorageOptions.endpoint"),
+    ),
+)
+"""By what the vendor says where no status came; the first that occurs counts. Otherwise the outcome is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A vendor's error, taken apart."""
+
+    meaning: Meaning
+    said: str
+    """What may be told of it."""
+    key: str | None = None
+    """The one of several keys that it is about."""
+
+
+def read_refusal(error: BaseException, verb: Verb) -> Refusal:
+    """What the vendor's error means. Nothing of it is told but the parts that hold no secret."""
+    text = str(error)
+    if (provider := _provider_failure(text)) is not None:
+        return provider
+    code, status = _first(_CODE, text), _first(_STATUS, text)
+    if (metadata := _metadata_failure(text, status)) is not None:
+        return metadata
+    said = " ".join(part for part in (status, code, _sentence(text)) if part)
+    key = _REFUSED_KEY.search(text)
+    meaning = _by_answer(code, int(status) if status else None, verb) or _by_phrase(text)
+    return Refusal(meaning, said, key[1] if key else None)
+
+
+def translated(error: BaseException, verb: Verb, where: str, rights: Mapping[Verb, str]) -> BackendError:
+    """The error to raise instead: it names ``where``, the answer and the remedy."""
+    refusal = read_refusal(error, verb)
+    at = f"{where} (key {refusal.key!r})" if refusal.key is not None else where
+    said = f": {refusal.said}" if refusal.said else ""
+    remedy = refusal.meaning.remedy.format(right=rights.get(verb, "the right to do so"))
+    if refusal.meaning.error is NotFound:
+        return NotFound(f"{at} does not exist")
+    if refusal.meaning.error is AlreadyExists:
+        return AlreadyExists(f"{at} exists; {remedy}")
+    return refusal.meaning.error(f"{at}: {_DOING[verb]}{said}; {remedy}")
+
+
+_DOING: Mapping[Verb, str] = {
+    "get": "could not be read",
+    "head": "could not be read",
+    "put": "could not be written",
+    "put_new": "could not be written",
+    "list": "could not be listed",
+    "delete": "could not be deleted",
+}
+
+
+def _by_answer(code: str | None, status: int | None, verb: Verb) -> Meaning | None:
+    if code is not None and code in CODES and not (code == "NoSuchKey" and verb in ("put", "put_new", "list")):
+        return CODES[code]
+    if status is None:
+        return None if code is None else _GRANT if "Denied" in code else _UNANSWERED
+    if status == 404 and verb == "head":  # no body says what is missing: what follows on it will meet the bucket
+        return CODES["NoSuchKey"]
+    if status in STATUSES and not (status == 412 and verb != "put_new"):
+        return STATUSES[status]
+    return Meaning(NotPermitted, "look at the store's answer") if 300 <= status < 500 else _UNANSWERED
+
+
+def _by_phrase(text: str) -> Meaning:
+    found = (meaning for phrase, meaning in PHRASES if phrase.lower() in text.lower())
+    return next(found, _UNANSWERED)
+
+
+def _provider_failure(text: str) -> Refusal | None:
+    """What ``credentials.CredentialProvider`` said, which the vendor's library has wrapped."""
+    found = _PROVIDER.search(text)
+    if found is None:
+        return None
+    error = Unavailable if found[1] == "CredentialsUnavailable" else NotPermitted
+    said = found[2] or "it gave what the store's library does not take"
+    return Refusal(Meaning(error, "no request was sent; look at the provider of credentials"), said)
+
+
+def _metadata_failure(text: str, status: str | None) -> Refusal | None:
+    """No credentials were named, and this machine has no role either that its metadata service would tell."""
+    if not _METADATA_SERVICE.search(text):
+        return None
+    is_passing = status is not None and (int(status) >= 500 or status == "429")
+    remedy = "no credentials were found in the environment, and the machine's metadata service gave none"
+    return Refusal(Meaning(Unavailable if is_passing else NotPermitted, remedy), status or "")
+
+
+def _sentence(text: str) -> str:
+    """The store's own sentence, without what stands between tags."""
+    found = _first(_SENTENCE, text)
+    return "(" + " ".join(found.split()) + ")" if found else ""
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str | None:
+    found = pattern.search(text)
+    return next(group for group in found.groups() if group) if found else None

@@ -1,0 +1,146 @@
+"""Stores without rename: S3 and GCS. Each object arrives whole by one put; a new one by a put-if-absent with a nonce.
+
+Owns: which requests a verb of the contract makes, and in which order. Does not own: the requests (``object_client``),
+whose an object is (``claim``), and asking again but for put_new (``retrying``).
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import BinaryIO
+
+import anyio
+
+from tallymark.backends.claim import Claim
+from tallymark.backends.contract import Entry, NewFile, check_path
+from tallymark.backends.errors import BackendError, NotFound
+from tallymark.backends.meter import RequestStatistics
+from tallymark.backends.object_client import ObjectClient
+from tallymark.backends.options import StorageOptions
+from tallymark.backends.retry import Retries
+from tallymark.backends.spool import Spool
+from tallymark.backends.threads import Threads
+
+DELETE_CONCURRENCY = 16
+"""Requests that delete at once: where a store takes objects one by one, thousands of them are not to take minutes."""
+
+
+class ObjectStoreBackend:
+    """Whole objects below one prefix of a bucket. One object serves all threads and event loops of a process."""
+
+    has_staging = False
+
+    def __init__(
+        self, client: ObjectClient, retries: Retries, options: StorageOptions, *, delete_count: int = 1000
+    ) -> None:
+        """``delete_count``: objects that the store deletes by one request."""
+        self._client = client
+        self._retries = retries
+        self._threads = Threads(options.request_count_max)
+        self._spool_memory_bytes = options.spool_memory_bytes
+        self._delete_count = delete_count
+
+    @property
+    def url(self) -> str:
+        return self._client.url
+
+    def statistics(self) -> RequestStatistics:
+        """Every HTTP request so far."""
+        return self._client.statistics()
+
+    async def get(self, path: str) -> bytes:
+        return await self._threads.run(self._client.get, path)
+
+    async def put(self, path: str, data: bytes) -> None:
+        await self._threads.run(self._client.put, path, bytes(data))
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        """As the contract's, but that AlreadyExists always means another's object: an unclear put is found out."""
+        claim = Claim(self._client, path, bytes(data))
+        await self._retries.run(lambda: self._threads.run(claim.attempt), sent=len(data))
+
+    async def list(self, directory: str) -> AsyncIterator[Entry]:
+        async for entry in self._list(directory, None):
+            yield entry
+
+    async def list_after(self, directory: str, after: str) -> AsyncIterator[Entry]:
+        """As ``list``, without what sorts up to and including the path ``after``."""
+        async for entry in self._list(directory, after):
+            yield entry
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._client.key(path)
+        pages = [paths[first : first + self._delete_count] for first in range(0, len(paths), self._delete_count)]
+        limiter = anyio.CapacityLimiter(DELETE_CONCURRENCY)
+        failed: list[BackendError] = []
+
+        async def delete(page: Sequence[str]) -> None:
+            async with limiter:
+                if failed:
+                    return
+                try:
+                    await self._threads.run(self._client.delete, page)
+                except NotFound:
+                    pass
+                except BackendError as error:
+                    failed.append(error)
+
+        async with anyio.create_task_group() as group:
+            for page in pages:
+                group.start_soon(delete, page)
+        if failed:
+            raise failed[0]
+
+    def new_file(self, path: str, *, staging: str) -> NewFile:
+        self._client.key(path)
+        return _SpooledFile(self._client, path, Spool(self._spool_memory_bytes))
+
+    async def open_staging(self, directory: str) -> None:
+        check_path(directory)
+        await anyio.lowlevel.checkpoint()
+
+    async def close_staging(self, directory: str) -> None:
+        check_path(directory)
+        await anyio.lowlevel.checkpoint()
+
+    async def _list(self, directory: str, after: str | None) -> AsyncIterator[Entry]:
+        has_more = True
+        while has_more:
+            entries, has_more = await self._threads.run(self._client.page, directory, after)
+            for entry in entries:
+                yield entry
+            if entries:
+                after = entries[-1].path
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.url}>"
+
+
+class _SpooledFile:
+    """A data file whose bytes are sent when they are whole: by one put-if-absent, which nobody repeats."""
+
+    def __init__(self, client: ObjectClient, path: str, spool: Spool) -> None:
+        self._client = client
+        self._path = path
+        self._spool: Spool | None = spool
+
+    @property
+    def sink(self) -> BinaryIO:
+        return self._bytes().sink
+
+    def publish(self) -> None:
+        spool = self._bytes()
+        Claim(self._client, self._path, spool.whole()).attempt()
+        spool.close()
+
+    def again(self, path: str) -> NewFile:
+        self._client.key(path)
+        spool, self._spool = self._bytes(), None
+        return _SpooledFile(self._client, path, spool)
+
+    def abandon(self) -> None:
+        if self._spool is not None:
+            self._spool.close()
+
+    def _bytes(self) -> Spool:
+        assert self._spool is not None, "its bytes went to another name"
+        return self._spool

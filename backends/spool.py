@@ -1,0 +1,41 @@
+"""The bytes of a data file until they are sent: in memory while they are few, in a temporary file beyond.
+
+Such a file has no name, lies in the machine's temporary directory (``TMPDIR``), and is gone with the process.
+"""
+
+import mmap
+import tempfile
+from typing import BinaryIO, cast
+
+from tallymark.backends.object_client import Data
+
+
+class Spool:
+    """Bytes written in order, then had whole as often as needed. Owned by one thread."""
+
+    def __init__(self, memory_bytes: int) -> None:
+        """``memory_bytes``: what is kept in memory at most."""
+        self._memory_bytes = memory_bytes
+        self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes)  # noqa: SIM115
+        if not memory_bytes:
+            self._file.rollover()  # to the standard library 0 is no limit at all
+
+    @property
+    def sink(self) -> BinaryIO:
+        return cast("BinaryIO", self._file)
+
+    def whole(self) -> Data:
+        """All bytes. A file is mapped and not read: the memory that it takes is the system's to take back."""
+        size = self._file.seek(0, 2)
+        if size > self._memory_bytes:
+            self._file.flush()
+            return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
+        self._file.seek(0)
+        return self._file.read()
+
+    def close(self) -> None:
+        """Forget the bytes."""
+        self._file.close()
+
+    def __del__(self) -> None:
+        self.close()
