@@ -36,7 +36,7 @@ class Entry:
 class NewFile(Protocol):
     """A data file in the making, owned by one thread. Its methods block.
 
-    Nothing is at its path before ``publish``; one of ``publish`` and ``abandon`` ends it.
+    Nothing is at its path before ``publish``; one of ``publish`` and ``abandon`` ends it, or ``again``.
     """
 
     @property
@@ -50,12 +50,26 @@ class NewFile(Protocol):
         Raises:
             AlreadyExists: something is at the path; it is untouched.
             NotFound: the staging directory was closed; nothing was published, and nothing can be.
-            Unavailable: unknown. Never call it again: take a new name.
+            Unavailable: unknown. Never call it again: take a new name, and ``again`` where there is no staging.
+        """
+        ...
+
+    def again(self, path: str) -> "NewFile":
+        """The same bytes for another path, once ``publish`` has raised Unavailable, or in its place; blocking.
+
+        They pass to it: this file is over.
+
+        The new path has a marker of its own that was acked. What becomes of the old one stays unknown; its marker leads
+        to it, and a fence closes it.
+
+        Raises:
+            Unavailable: the bytes cannot be had again. So it is on stores with staging: a rename of which one cannot
+                tell whether it happened is a sick disk or a dead NameNode, which a second name does not cure.
         """
         ...
 
     def abandon(self) -> None:
-        """Forget the bytes. Does nothing after ``publish``."""
+        """Forget the bytes. Does nothing after ``publish`` or ``again``."""
         ...
 
 

@@ -215,6 +215,11 @@ class _StagedFile:
         finally:
             self.abandon()
 
+    def again(self, path: str) -> NewFile:
+        raise Unavailable(
+            f"{path}: a disk that cannot tell whether it keeps {self._path} is not asked to keep it twice"
+        )
+
     def abandon(self) -> None:
         with suppress(OSError):
             self._file.close()

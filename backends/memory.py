@@ -11,7 +11,7 @@ from typing import BinaryIO
 import anyio.lowlevel
 
 from tallymark.backends.contract import Entry, NewFile, check_path
-from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 
 
 class MemoryBackend:
@@ -61,9 +61,10 @@ class MemoryBackend:
 
     async def delete(self, paths: Sequence[str]) -> None:
         await anyio.lowlevel.checkpoint()
+        checked = [check_path(path) for path in paths]
         with self._lock:
-            for path in paths:
-                self._objects.pop(check_path(path), None)
+            for path in checked:
+                self._objects.pop(path, None)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         with self._lock:
@@ -120,6 +121,13 @@ class _MemoryFile:
 
     def publish(self) -> None:
         self._backend._publish(self._path, self._bytes.getvalue(), self._staging, self._opening)
+
+    def again(self, path: str) -> NewFile:
+        if self._backend.has_staging:
+            raise Unavailable(f"{path}: this store renames files into place; it does not bring one a second time")
+        other = _MemoryFile(self._backend, check_path(path), self._staging, self._opening)
+        other._bytes, self._bytes = self._bytes, other._bytes
+        return other
 
     def abandon(self) -> None:
         self._bytes = io.BytesIO()

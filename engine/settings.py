@@ -129,6 +129,12 @@ class TaskSettings:
     there is time left for its own put. Three attempts to connect of five seconds each, and a slow store's put."""
     service_pause_s: float = 30.0
     """While the service is out of reach, how often a process tries it again. No task waits for that."""
+    publish_attempt_count: int = 4
+    """Names under which an object store is offered one file, when it does not tell what became of the last. Of puts
+    that fail in 5 of 100 cases, 6 files in a million use them up. Each name is one marker more, and perhaps a fence."""
+    publish_pause_s: float = 1.0
+    """Pause before the second of these names; before the n-th it is n - 1 times as long. What a load balancer resets
+    goes through at once; a store that throttles has some seconds."""
 
     @property
     def service_patience_s(self) -> float:
@@ -150,6 +156,8 @@ class TaskSettings:
         _check(isinstance(self.fallback, bool), "fallback", self.fallback, "is True or False")
         _check_above_zero("service_wait_s", self.service_wait_s)
         _check_not_negative("service_pause_s", self.service_pause_s)
+        _check_at_least(1, "publish_attempt_count", self.publish_attempt_count)
+        _check_not_negative("publish_pause_s", self.publish_pause_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,11 @@
 Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds), and what the store's refusals mean for a task.
 """
 
-from collections.abc import Iterator
+import logging
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,14 +18,35 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 
+logger = logging.getLogger(__name__)
+
+
+def pause_thread(seconds: float) -> None:
+    threading.Event().wait(seconds)
+
 
 class OpenFile:
     """A file whose marker was acked. Nothing is at its path before ``publish``; owned by one thread."""
 
-    def __init__(self, ticket: WriteTicket, backend: Backend, partition: str, name: str) -> None:
-        """Raises Sealed if the job is over."""
-        self._file = DataFile(partition, name, 0, 0)
+    def __init__(
+        self,
+        ticket: WriteTicket,
+        backend: Backend,
+        partition: str,
+        take: Callable[[str], str],
+        *,
+        pause: Callable[[float], object] = pause_thread,
+    ) -> None:
+        """``take`` gives a name in the partition, whose marker was acked. ``pause`` blocks for so many seconds.
+
+        Raises:
+            Sealed: the job is over. Else what ``take`` raises.
+        """
+        self._take = take
+        self._pause = pause
+        self._file = DataFile(partition, take(partition), 0, 0)
         self._instant = ticket.instant
+        self._settings = ticket.settings
         self._has_staging = backend.has_staging
         self._new_file = self._begun(backend, ticket.staging)
         try:
@@ -57,14 +81,29 @@ class OpenFile:
     def publish(self) -> DataFile:
         """Bring the file to its path. On return it survives a crash.
 
+        Where an object store does not tell what became of it, the same bytes go under another name, with a marker of
+        its own: the file that is returned is the one that is known to be there. The names before are neither reported
+        as files nor given back as unused, so that the job closes them as it does those of lost attempts.
+
         Raises:
             Sealed: the job was committed or rolled back meanwhile; nothing was published.
             CorruptObject: something else lies under this file's own name; it was not touched.
-            Unavailable: unknown. The attempt is lost; the file can be found through its marker.
+            Unavailable: unknown. The attempt is lost; the file can be found through its marker. Else what ``take`` of
+                the constructor raises.
         """
         with self._kept():
             self._writer.close()
-        file = DataFile(self._file.partition, self._file.name, self._rows, self.bytes)
+        self._file = replace(self._file, rows=self._rows, bytes=self.bytes)
+        for names_tried in range(1, self._settings.publish_attempt_count):
+            try:
+                return self._published()
+            except Unavailable as error:
+                if self._has_staging:
+                    raise
+                self._rename(names_tried, error)
+        return self._published()
+
+    def _published(self) -> DataFile:
         try:
             self._new_file.publish()
         except NotFound as error:
@@ -72,7 +111,14 @@ class OpenFile:
         except AlreadyExists as error:
             # Without staging a closing job fences the names of those who have not reported: then it is a fence.
             raise (self._taken() if self._has_staging else self._sealed()) from error
-        return file
+        return self._file
+
+    def _rename(self, names_tried: int, error: Unavailable) -> None:
+        self._pause(names_tried * self._settings.publish_pause_s)
+        name = self._take(self._file.partition)
+        logger.warning("file.renamed path=%s name=%s error=%s", self._file.path, name, error)
+        self._file = replace(self._file, name=name)
+        self._new_file = self._new_file.again(self._file.path)
 
     def abandon(self) -> None:
         """Forget the file. Does nothing after ``publish``."""

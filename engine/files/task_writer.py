@@ -22,7 +22,7 @@ from tallymark.engine.files.conform import conform
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.markers_ahead import MarkersAhead
-from tallymark.engine.files.open_file import OpenFile
+from tallymark.engine.files.open_file import OpenFile, pause_thread
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
@@ -104,6 +104,7 @@ class TaskWriter:
         attempt: int = 0,
         stage: int = 0,
         monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = pause_thread,
     ) -> None:
         settings = ticket.settings
         self._ticket = ticket
@@ -111,6 +112,7 @@ class TaskWriter:
         self._task = task
         self._attempt = attempt
         self._monotonic = monotonic
+        self._pause = pause
         self._began = monotonic()
         self._row_group_bytes = min(settings.row_group_bytes, settings.max_file_bytes)
         self._partitions = PartitionIndex(ticket.partition_by)
@@ -177,8 +179,8 @@ class TaskWriter:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))
             path = self._partitions.path(partition)
-            name = self._markers.take(path)
-            self._open[partition] = OpenFile(self._ticket, self._backend, path, name)
+            take = self._markers.take
+            self._open[partition] = OpenFile(self._ticket, self._backend, path, take, pause=self._pause)
         self._open.move_to_end(partition)
         return self._open[partition]
 

@@ -39,6 +39,8 @@ CASES: list[tuple[type, str, list[object]]] = [
     (TaskSettings, "fallback", [None, 1, "no"]),
     (TaskSettings, "service_wait_s", [0, -1, "20"]),
     (TaskSettings, "service_pause_s", [-1, "30"]),
+    (TaskSettings, "publish_attempt_count", [0, 1.5]),
+    (TaskSettings, "publish_pause_s", [-1, "1"]),
     (ServiceSettings, "host", ["", None, 5]),
     (ServiceSettings, "port", [-1, 65536, "8080", 1.5]),
     (ServiceSettings, "connection_count", [0]),

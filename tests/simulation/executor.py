@@ -12,7 +12,6 @@ import pyarrow as pa
 import trio
 from anyio.abc import TaskGroup
 
-from tallymark.backends.contract import NewFile
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.background import background_tasks
 from tallymark.engine.files.direct_markers import DirectMarkers
@@ -22,7 +21,7 @@ from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.service.outage import Outage
-from tests.history import Acked, Asked, Began, Refused
+from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.line import Line
 from tests.simulation.plan import AttemptPlan, TaskPlan
@@ -117,11 +116,12 @@ async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *
     def run() -> TaskReport:
         with TaskWriter(
             source.ticket,
-            _Storage(source.port, scene),  # type: ignore[arg-type]
+            source.port,
             source,
             task=task,
             attempt=number,
             monotonic=lambda: scene.kernel.now,
+            pause=lambda seconds: block_on(trio.sleep(seconds)),  # noqa: ASYNC105  # awaited there
         ) as writer:
             if plan.astray is not None:
                 writer.write(pa.RecordBatch.from_pydict({"flight": [99], "month": [plan.astray]}, schema=FLIGHTS))
@@ -207,16 +207,3 @@ class _Recorded:
         else:
             name = type(error).__name__
             self.scene.history.record(Refused(at=at, request=request, error=name, message=str(error)))
-
-
-class _Storage:
-    """A task's hold on storage: it writes down which data files are begun."""
-
-    def __init__(self, port: Port, scene: Scene) -> None:
-        self._port = port
-        self._scene = scene
-        self.has_staging = port.has_staging
-
-    def new_file(self, path: str, *, staging: str) -> NewFile:
-        self._scene.history.record(Began(at=self._scene.kernel.now, path=path, by=self._port.process.name))
-        return self._port.new_file(path, staging=staging)

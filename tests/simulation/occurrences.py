@@ -450,6 +450,7 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a put of a log entry never lands": _strayed("put", LOG, "lost request"),
     "a writer cannot know whether it has committed": _outcome_unknown,
     "a put of a data file is unclear": _data_put_unclear,
+    "a data file's put is unclear, and it goes under another name": _counted("data file under another name"),
     "a put lands after a delete of its name": _late_after_a_delete,
     "markers are missing at a rollback, and the table is listed": _counted("table listed for an instant"),
     # tasks

@@ -17,7 +17,7 @@ import trio
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tests.history import History, Landed, Removed, Sent, Strayed
+from tests.history import Began, History, Landed, Removed, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
@@ -172,7 +172,12 @@ class Port:
             await self._call("staging", directory, lambda: self.objects.close_staging(directory))
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
+        self.begins(path)
         return _DataFile(self, check_path(path), staging, self.objects.opening(staging))
+
+    def begins(self, path: str) -> None:
+        """From now on a task may send bytes of this data file."""
+        self._history.record(Began(at=self._kernel.now, path=path, by=self.process.name))
 
     def close(self) -> None:
         """The run is over: nobody hears anything from storage any more but ProcessDied."""
@@ -253,6 +258,16 @@ class _DataFile:
         by = port.process.name
         publish = partial(port.objects.publish, self._path, data, self._staging, self._opening, by)
         block_on(port._call("data", self._path, publish))
+
+    def again(self, path: str) -> NewFile:
+        port = self._port
+        if port.has_staging:
+            raise Unavailable(f"{path}: this store renames files into place")
+        port.begins(path)
+        port.objects.mishaps["data file under another name"] += 1
+        other = _DataFile(port, check_path(path), self._staging, self._opening)
+        other._bytes = self._bytes
+        return other
 
     def abandon(self) -> None:
         self._bytes = io.BytesIO()

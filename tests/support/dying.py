@@ -94,5 +94,8 @@ class _DyingFile:
     def publish(self) -> None:
         self._backend._publish(self._inner)
 
+    def again(self, path: str) -> NewFile:
+        return _DyingFile(self._backend, self._inner.again(path))
+
     def abandon(self) -> None:
         self._inner.abandon()

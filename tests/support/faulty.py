@@ -195,6 +195,9 @@ class _FaultyFile:
             self._inner.publish()
         _raise_first(met)
 
+    def again(self, path: str) -> NewFile:
+        return _FaultyFile(self._backend, path, self._inner.again(path))
+
     def abandon(self) -> None:
         self._inner.abandon()
 

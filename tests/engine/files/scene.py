@@ -116,7 +116,8 @@ class WatchedBackend:
 def write(
     job: WriteTicket, batches: Iterable[pa.RecordBatch], backend, markers: Markers | None = None, **named
 ) -> TaskReport:
-    """What ``write_task`` does, with a marker source of the test's own."""
+    """What ``write_task`` does, with a marker source of the test's own, and without pauses."""
+    named.setdefault("pause", lambda _: None)
     with TaskWriter(job, backend, markers or Markers(), task=named.pop("task", 7), **named) as writer:
         for batch in batches:
             writer.write(batch)

@@ -10,13 +10,27 @@ from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.open_file import OpenFile
 from tests.engine.files.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
-from tests.support.faulty import FaultyBackend, lost_answer
+from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 
 PATH = "month=1/f.parquet"
 
 
-def begun(backend, schema=FLIGHTS, **settings):
-    return OpenFile(ticket(schema, **settings), backend, "month=1", "f.parquet")
+class Names:
+    """Gives names whose markers were acked, and remembers the pauses between them."""
+
+    def __init__(self) -> None:
+        self.taken: list[str] = []
+        self.paused: list[float] = []
+
+    def take(self, partition: str) -> str:
+        self.taken.append("f.parquet" if not self.taken else f"f{len(self.taken)}.parquet")
+        return self.taken[-1]
+
+
+def begun(backend, schema=FLIGHTS, names=None, **settings):
+    names = names or Names()
+    job = ticket(schema, **settings)
+    return OpenFile(job, backend, "month=1", names.take, pause=names.paused.append)
 
 
 def rows(count=10):
@@ -102,13 +116,64 @@ def test_a_stranger_under_a_fresh_name_is_reported_and_not_touched():
     assert stored(storage) == {PATH: b"strange"}
 
 
-def test_an_unknown_outcome_stays_unknown():
+@pytest.mark.parametrize("fault", [lost_answer, lost_request])
+def test_a_file_whose_put_is_unclear_goes_under_another_name(fault):
+    names = Names()
+    storage = FaultyBackend(memory(has_staging=False), fault("publish", nth=1), fault("publish", nth=2))
+    file = begun(storage, names=names, publish_pause_s=0.5)
+    file.write(rows())
+    published = file.publish()
+    assert (published.path, published.rows) == ("month=1/f2.parquet", 10)
+    assert stored(storage.inner).keys() - {published.path} == (
+        {PATH, "month=1/f1.parquet"} if fault is lost_answer else set()
+    )
+    assert len(set(stored(storage.inner).values())) == 1
+    assert footer(storage.inner, published.path).num_rows == 10
+    assert len(stored(storage.inner)[published.path]) == published.bytes
+    assert names.paused == [0.5, 1.0]
+
+
+def test_no_name_is_put_twice():
     storage = FaultyBackend(memory(has_staging=False), lost_answer("publish"))
     file = begun(storage)
     file.write(rows())
     with pytest.raises(Unavailable):
         file.publish()
+    assert storage.paths("publish") == [PATH, *(f"month=1/f{number}.parquet" for number in (1, 2, 3))]
     file.abandon()
+
+
+def test_an_unknown_outcome_stays_unknown_where_names_are_used_up():
+    names = Names()
+    storage = FaultyBackend(memory(has_staging=False), lost_answer("publish"))
+    file = begun(storage, names=names, publish_attempt_count=1)
+    file.write(rows())
+    with pytest.raises(Unavailable):
+        file.publish()
+    assert (names.taken, names.paused) == (["f.parquet"], [])
+    file.abandon()
+
+
+def test_a_rename_of_unknown_outcome_is_not_tried_under_another_name():
+    names = Names()
+    storage = FaultyBackend(memory(has_staging=True), lost_answer("publish"))
+    file = begun(storage, names=names)
+    file.write(rows())
+    with pytest.raises(Unavailable):
+        file.publish()
+    assert names.taken == ["f.parquet"]
+    file.abandon()
+
+
+def test_a_job_that_ended_while_a_file_took_another_name_seals_it():
+    storage = FaultyBackend(memory(has_staging=False), lost_request("publish", nth=1))
+    anyio.run(storage.put_new, "month=1/f1.parquet", b"a fence")
+    file = begun(storage)
+    file.write(rows())
+    with pytest.raises(Sealed, match=r"month=1/f1\.parquet was dropped"):
+        file.publish()
+    file.abandon()
+    assert stored(storage.inner) == {"month=1/f1.parquet": b"a fence"}
 
 
 def test_values_that_parquet_cannot_hold_are_refused_with_the_partition(backend):

@@ -1,4 +1,5 @@
 import random
+from typing import Any
 
 import anyio
 import pyarrow as pa
@@ -26,7 +27,7 @@ from tests.engine.files.scene import (
     ticket,
     write,
 )
-from tests.support.faulty import FaultyBackend, lost_request
+from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 
 NOISE = schema_of(month=pa.int32(), noise=pa.binary())
 
@@ -328,13 +329,31 @@ def test_a_job_that_ended_while_the_task_wrote_seals_the_task():
     assert stored(storage) == {}
 
 
-def test_a_publish_whose_request_was_lost_fails_the_attempt():
-    storage = FaultyBackend(memory(has_staging=False), lost_request("publish", nth=2))
+def test_a_file_whose_put_is_never_answered_fails_the_attempt():
+    storage = FaultyBackend(memory(has_staging=False), lost_request("publish", "month=2/*"))
     markers = Markers()
     with pytest.raises(Unavailable):
         write(ticket(FLIGHTS, "month"), [flights(range(9), months=3)], storage, markers)
+    assert all(path.startswith("month=1/") for path in stored(storage))
     assert len(stored(storage)) == 1
     assert set(stored(storage)) < set(markers.asked)
+
+
+@pytest.mark.parametrize("fault", [lost_request, lost_answer])
+def test_a_file_whose_put_is_unclear_is_reported_under_the_name_that_is_known_to_be_there(fault):
+    storage = FaultyBackend(memory(has_staging=False), fault("publish", "month=2/*", nth=1))
+    markers = Markers()
+    watched: Any = WatchedBackend(storage, markers)
+    job = ticket(FLIGHTS, "month", max_file_bytes=1, row_group_bytes=1)
+    report = write(job, [flights(range(9), months=3), flights(range(4), months=2)], watched, markers)
+    unclear = next(path for path in storage.paths("publish") if path.startswith("month=2/"))
+    reported = {file.path for file in report.files}
+    assert unclear not in reported | set(report.unused)
+    assert reported == set(storage.paths("publish")) - {unclear}
+    assert set(storage.paths("publish")) <= markers.acked
+    assert sorted(row["flight"] for _, rows in tables(storage, report) for row in rows.to_pylist()) == sorted(
+        [*range(9), *range(4)]
+    )
 
 
 def test_a_row_group_holds_what_was_gathered_over_many_batches():

@@ -233,6 +233,20 @@ async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(has_sta
     table_is_at_rest(store.objects)
 
 
+@pytest.mark.parametrize("fault", [lost_request, lost_answer])
+@on_both_loops
+async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_commit(fault):
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, fault("publish", nth=1))
+    async with begin(storage, tasks=TaskSettings(publish_pause_s=0)) as job:
+        result = await job.commit([await write_in_thread(job, storage, flights({1: 5}))])
+    unclear, published = storage.paths("publish")
+    assert committed_files(store.objects) == {published}
+    assert (unclear in store.objects) == (fault is lost_request), "an empty file keeps the name that nobody has"
+    assert (result.rows, result.files, result.markers) == (5, 1, 2)
+    table_is_at_rest(store.objects)
+
+
 @on_virtual_time
 async def test_the_result_can_be_shown():
     store = Store(has_staging=True)

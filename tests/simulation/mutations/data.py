@@ -24,6 +24,9 @@ class _Repeated:
         self.sink = file.sink
         self.abandon = file.abandon
 
+    def again(self, path):
+        return _Repeated(self._file.again(path))
+
     def publish(self):
         try:
             self._file.publish()
@@ -38,7 +41,7 @@ def _open_again(file, backend, staging):
     try:
         return backend.new_file(file._file.path, staging=staging)
     except NotFound:
-        block_on(backend._port.open_staging(staging))
+        block_on(backend.open_staging(staging))
         return backend.new_file(file._file.path, staging=staging)
 
 
