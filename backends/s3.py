@@ -48,7 +48,7 @@ class S3Backend(ObjectStoreBackend):
     def __init__(
         self, bucket: str, prefix: str, options: StorageOptions, retries: Retries, meter: RequestMeter
     ) -> None:
-        store = _S3Store(bucket, options)
+        store = S3Stores(bucket, options)
         client = ObjectClient(
             f"s3://{bucket}/{prefix}".removesuffix("/"),
             prefix,
@@ -60,7 +60,7 @@ class S3Backend(ObjectStoreBackend):
         super().__init__(client, retries, options)
 
 
-def parse_bucket(rest: str) -> tuple[str, str]:
+def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
     """Bucket and prefix of what follows a URL's scheme: ``//bucket/prefix``. The prefix is taken as it is written.
 
     Raises:
@@ -74,12 +74,12 @@ def parse_bucket(rest: str) -> tuple[str, str]:
             "address goes into StorageOptions.endpoint"
         )
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket):
-        raise InvalidPath(f"{rest!r} names no bucket; a URL is such as 's3://bucket/flights'")
+        raise InvalidPath(f"{rest!r} names no bucket; a URL is such as '{scheme}://bucket/flights'")
     prefix = prefix.rstrip("/")
     return bucket, check_path(prefix) if prefix else ""
 
 
-class _S3Store:
+class S3Stores:
     """Makes the vendor's stores for one bucket; they differ in their timeouts."""
 
     def __init__(self, bucket: str, options: StorageOptions) -> None:

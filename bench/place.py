@@ -1,5 +1,6 @@
 """Where is measured: a store with our backend and a bare library on it, in a folder of its own that goes at the end."""
 
+import secrets
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
@@ -8,12 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import anyio
+
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
+from tallymark.backends.s3 import S3Stores, parse_bucket
+from tallymark.bench.case import SAMPLE_BYTES_MAX
+from tallymark.bench.loopback import credentials, server
+from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.machine import file_system
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers import Peer
 from tallymark.bench.peers.dictionary import Dictionary
 from tallymark.bench.peers.disk import Disk
+from tallymark.bench.peers.objects import Obstore
 
 FOLDER = "tallymark-bench-"
 """Begins the name of what is made on a user's store."""
@@ -61,6 +69,38 @@ def local_folders() -> list[Path]:
     return [folder for folder in folders if folder.is_dir() and shutil.disk_usage(folder).free > LOCAL_BYTES_MIN]
 
 
+@asynccontextmanager
+async def loopback() -> AsyncIterator[Place]:
+    with server() as endpoint:
+        options = StorageOptions(
+            endpoint=endpoint, region="us-east-1", credentials=f"{credentials.__module__}:credentials"
+        )
+        async with objects(
+            f"s3://{BUCKET}", options, title="S3", where="a server of this harness, no latency"
+        ) as place:
+            yield place
+
+
+@asynccontextmanager
+async def objects(url: str, options: StorageOptions, *, title: str, where: str) -> AsyncIterator[Place]:
+    """A new prefix below the URL, whose objects go at the end."""
+    root = f"{url.rstrip('/')}/{FOLDER}{secrets.token_hex(6)}"
+    bucket, prefix = parse_bucket(root.partition(":")[2])
+    stores = S3Stores(bucket, options)
+    timeout_s = options.request_timeout_s + SAMPLE_BYTES_MAX / options.data_bytes_per_s_min
+    ours = Ours(open_backend(root, options=options))
+    try:
+        yield Place(title, where, ours, Obstore(stores.make(timeout_s), prefix))
+    finally:
+        await _removed(ours)
+
+
+async def _removed(ours: Ours) -> None:
+    """Delete all there is, also when the run was interrupted."""
+    with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+        await ours.delete([entry.path async for entry in ours.backend.list("")])
+
+
 def at(url: str, options: StorageOptions) -> AbstractAsyncContextManager[Place]:
     """The store at a URL that a user gives."""
     scheme, colon, rest = url.partition(":")
@@ -69,5 +109,7 @@ def at(url: str, options: StorageOptions) -> AbstractAsyncContextManager[Place]:
             return memory()
         case "" | "file":
             return disk(Path(unquote(rest.removeprefix("//")) if colon else url))
+        case "s3" | "s3a":
+            return objects(url, options, title="S3", where=url)
         case _:
             raise InvalidPath(f"{url!r}: this harness has no library to hold that store against")

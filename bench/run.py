@@ -67,7 +67,7 @@ async def run(asked: Asked) -> Answer:
 def _places(asked: Asked) -> list[AbstractAsyncContextManager[Place]]:
     if asked.urls:
         return [place.at(url, asked.options) for url in asked.urls]
-    return [place.memory(), *map(place.disk, place.local_folders())]
+    return [place.memory(), *map(place.disk, place.local_folders()), place.loopback()]
 
 
 class _Shown:

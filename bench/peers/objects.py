@@ -3,32 +3,35 @@
 import io
 from collections.abc import Sequence
 
-from obstore.store import GCSStore, S3Store
+import obstore
+from obstore.store import ObjectStore
 
 
 class Obstore:
     name = "obstore"
 
-    def __init__(self, store: S3Store | GCSStore) -> None:
+    def __init__(self, store: ObjectStore, prefix: str) -> None:
+        """``prefix`` begins every key."""
         self._store = store
+        self._prefix = prefix
 
     def get(self, path: str) -> object:
-        return self._store.get(path).bytes()
+        return obstore.get(self._store, f"{self._prefix}/{path}").bytes()
 
     def put(self, path: str, data: bytes) -> None:
-        self._store.put(path, data, use_multipart=False)
+        obstore.put(self._store, f"{self._prefix}/{path}", data, use_multipart=False)
 
     def put_new(self, path: str, data: bytes) -> None:
-        self._store.put(path, data, mode="create")
+        obstore.put(self._store, f"{self._prefix}/{path}", data, mode="create")
 
     def list(self, directory: str) -> int:
-        return len(self._store.list(f"{directory}/").collect())
+        return len(obstore.list(self._store, f"{self._prefix}/{directory}").collect())
 
     def delete(self, paths: Sequence[str]) -> None:
-        self._store.delete(list(paths))
+        obstore.delete(self._store, [f"{self._prefix}/{path}" for path in paths])
 
     def data_file(self, path: str, pieces: Sequence[bytes]) -> None:
         sink = io.BytesIO()
         for piece in pieces:
             sink.write(piece)
-        self._store.put(path, sink.getbuffer(), mode="create")
+        obstore.put(self._store, f"{self._prefix}/{path}", sink.getbuffer(), mode="create")
