@@ -7,7 +7,15 @@ metadata is read: our nonce, another's or none, or nothing there are three diffe
 
 import secrets
 
-from tallymark.backends.errors import AlreadyExists, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.errors import (
+    AlreadyExists,
+    BackendError,
+    InvalidPath,
+    NotFound,
+    NotPermitted,
+    Throttled,
+    Unavailable,
+)
 from tallymark.backends.object_client import Data, ObjectClient
 
 
@@ -27,30 +35,30 @@ class Claim:
 
         Raises:
             AlreadyExists: another's object is at the path.
-            NotPermitted, InvalidPath: refused; nothing of this claim was written.
+            NotPermitted, InvalidPath: refused, this time: ``outcome`` tells what that means for all attempts.
             Unavailable: this attempt, or an earlier one, may have been applied.
         """
         self._unclear += 1
         try:
             self._client.put_new(self._path, self._data, self._nonce)
-        except (AlreadyExists, Unavailable) as answer:
-            self._find_out(answer)
-        except (NotPermitted, InvalidPath) as refusal:
+        except (NotPermitted, InvalidPath):
             self._unclear -= 1
-            raise self._if_clear(refusal) from refusal.__cause__
+            raise
+        except (AlreadyExists, Unavailable) as answer:
+            if isinstance(answer, AlreadyExists):
+                self._unclear -= 1  # this send did nothing; an earlier one may have
+            self._find_out(answer)
+
+    def outcome(self, refusal: BackendError) -> BackendError:
+        """A refusal that ended the claim: itself, or Unavailable where an earlier send may have been applied."""
+        if not self._unclear:
+            return refusal
+        return Unavailable(f"{refusal} (an earlier request may have been taken)")
 
     def _find_out(self, answer: AlreadyExists | Unavailable) -> None:
-        if isinstance(answer, AlreadyExists):
-            self._unclear -= 1  # this send did nothing; an earlier one may have
         try:
             found = self._client.nonce(self._path)
         except NotFound:
             raise Unavailable(f"{answer}; it was not there a moment later, and may still arrive") from answer
-        except (NotPermitted, InvalidPath) as refusal:
-            raise self._if_clear(refusal) from answer
         if found != self._nonce:
             raise AlreadyExists(f"{self._client.at(self._path)} exists; another has put it") from answer
-
-    def _if_clear(self, refusal: NotPermitted | InvalidPath) -> NotPermitted | InvalidPath | Unavailable:
-        """The refusal, unless an earlier send may have been applied."""
-        return Unavailable(f"{refusal} (an earlier request may have been taken)") if self._unclear else refusal
