@@ -3,11 +3,15 @@
 import os
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import InvalidPath
 from tallymark.backends.options import StorageOptions
+
+if TYPE_CHECKING:
+    from tallymark.backends.object_store import ObjectStoreBackend
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -16,8 +20,8 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     """The storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
-    lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, its prefix taken as it is written.
-    ``options`` say what the URL does not.
+    lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, and so is ``gs://bucket/prefix``;
+    prefixes are taken as they are written. ``options`` say what the URL does not.
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
@@ -32,7 +36,7 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
         return _open_path(url)
     scheme = match[1].lower()
     if scheme not in _OPENERS:
-        known = ", ".join(f"{name}:" for name in sorted(_OPENERS))
+        known = ", ".join(f"{name}:" for name in sorted(_OPENERS) if _OPENERS[name] is not _refuse_gcs)
         raise InvalidPath(
             f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
         )
@@ -71,22 +75,42 @@ def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
 
 
 def _open_s3(_url: str, rest: str, options: StorageOptions) -> Backend:
+    from tallymark.backends.s3 import S3Backend, parse_bucket
+
+    return _open_bucket(S3Backend, *parse_bucket(rest), options)
+
+
+def _open_gcs(_url: str, rest: str, options: StorageOptions) -> Backend:
+    from tallymark.backends.gcs import GcsBackend
+    from tallymark.backends.s3 import parse_bucket
+
+    return _open_bucket(GcsBackend, *parse_bucket(rest, scheme="gs"), options)
+
+
+def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
+    raise InvalidPath(f"{url!r}: Google's own tools and Hadoop write gs:, and so does Tallymark; say 'gs:{rest}'")
+
+
+def _open_bucket(
+    store: "Callable[..., ObjectStoreBackend]", bucket: str, prefix: str, options: StorageOptions
+) -> Backend:
+    """Retries are common to the store, which repeats its puts-if-absent, and to what repeats all else."""
     from tallymark.backends.meter import RequestMeter
     from tallymark.backends.retry import Retries, RetrySettings
     from tallymark.backends.retrying import RetryingBackend
-    from tallymark.backends.s3 import S3Backend, parse_bucket
 
     meter = RequestMeter()
     retries = Retries(
         RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
         meter=meter,
     )
-    bucket, prefix = parse_bucket(rest)
-    return RetryingBackend(S3Backend(bucket, prefix, options, retries, meter), retries)
+    return RetryingBackend(store(bucket, prefix, options, retries, meter), retries)
 
 
 _OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {
     "file": _open_file,
+    "gcs": _refuse_gcs,
+    "gs": _open_gcs,
     "memory": _open_memory,
     "s3": _open_s3,
     "s3a": _open_s3,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from random import Random
+from urllib.parse import unquote
 
 from tests.support.http_message import Answer, Request
 
@@ -95,7 +96,11 @@ class Scripted:
     happened: int = 0
 
     def take(self, request: Request) -> Fault | None:
-        if self.times == self.happened or request.method != self.method or not self.path.search(request.target):
+        if (
+            self.times == self.happened
+            or request.method != self.method
+            or not self.path.search(unquote(request.target))
+        ):
             return None
         if self.skip:
             self.skip -= 1

@@ -32,12 +32,13 @@ class FaultProxy:
         self._plan = FaultPlan()
         self._lock = threading.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._busy = 0
         self.endpoint = ""
 
     def script(self, fault: Fault, *, method: str, path: str = "", skip: int = 0, times: int = 1) -> Scripted:
         """Let the next ``times`` requests of the method meet the fault whose target matches, ``skip`` of them aside.
 
-        ``path`` is a regular expression, sought anywhere in path and query. ``happened`` of what is returned counts.
+        ``path`` is a regular expression, sought anywhere in the unquoted target. The result counts in ``happened``.
         """
         scripted = Scripted(fault, method, re.compile(path), skip, times)
         with self._lock:
@@ -63,8 +64,8 @@ class FaultProxy:
 
     @property
     def under_way(self) -> int:
-        """Connections that are open, and requests that wait or go on though their client has gone."""
-        return len(self._tasks)
+        """Requests that have come and are not answered, also where their client has gone."""
+        return self._busy
 
     async def serve(self, started: threading.Event, stop: asyncio.Event) -> None:
         server = await asyncio.start_server(self._connected, "127.0.0.1", 0, limit=HEAD_BYTES_MAX)
@@ -90,8 +91,12 @@ class FaultProxy:
             while request := await read_request(reader, writer):
                 with self._lock:
                     fault = self._plan.next(request)
-                if not await self._answer(request, fault, writer):
-                    break
+                self._busy += 1
+                try:
+                    if not await self._answer(request, fault, writer):
+                        break
+                finally:
+                    self._busy -= 1
         except _LOST:
             pass  # the client's affair
         finally:
