@@ -59,6 +59,7 @@ class Claim:
         try:
             found = self._client.nonce(self._path)
         except NotFound:
-            raise Unavailable(f"{answer}; it was not there a moment later, and may still arrive") from answer
+            unknown = Throttled if isinstance(answer, Throttled) else Unavailable  # asked again later, or soon
+            raise unknown(f"{answer}; it was not there a moment later, and may still arrive") from answer
         if found != self._nonce:
             raise AlreadyExists(f"{self._client.at(self._path)} exists; another has put it") from answer
