@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tallymark.backends.contract import PATH_BYTES_MAX, Entry, check_path
 from tallymark.backends.errors import BackendError, InvalidPath, NotPermitted
 from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
-from tallymark.backends.object_errors import Verb, translated
+from tallymark.backends.object_errors import NO_OBJECT_STORE, Verb, translated
 
 if TYPE_CHECKING:
+    from obstore import GetResult
     from obstore.store import ObjectStore
 
 T = TypeVar("T")
@@ -94,7 +95,7 @@ class ObjectClient:
         def get() -> bytes:
             from obstore import get
 
-            return get(self._store(), key).bytes().to_bytes()
+            return self._stored(get(self._store(), key), path).bytes().to_bytes()
 
         return self._ask("get", "get", path, get)
 
@@ -105,7 +106,7 @@ class ObjectClient:
         def head() -> str | None:
             from obstore import get
 
-            return get(self._store(), key, options={"head": True}).attributes.get(NONCE)
+            return self._stored(get(self._store(), key, options={"head": True}), path).attributes.get(NONCE)
 
         return self._ask("head", "head", path, head)
 
@@ -193,6 +194,12 @@ class ObjectClient:
             return answer
         self._meter.record(request_class, outcome_of(failure), sent=sent, seconds=time.perf_counter() - begun)
         raise failure  # here, where the vendor's error is not its context: that may repeat a secret
+
+    def _stored(self, found: "GetResult", path: str) -> "GetResult":
+        """What was found, if an object store says so: a page of some other server has no entity tag, or seldom."""
+        if found.meta["e_tag"] is None:
+            raise NotPermitted(f"{self.at(path)}: {NO_OBJECT_STORE}")
+        return found
 
     def _store(self, size: int = 0) -> "ObjectStore":
         """The vendor's store with the timeout for this many bytes: it has one for all its requests."""

@@ -25,13 +25,16 @@ Verb = Literal["get", "head", "put", "put_new", "list", "delete"]
 _STATUS = re.compile(r"status code: (\d{3})(?: ([^:\n]*))?")
 _CODE = re.compile(r"<Code>([\w.]{1,80})</Code>|\(code: ([\w.]{1,80})\)")
 _SENTENCE = re.compile(r"<Message>([^<]{1,300})|failed for key [^\n]*?: ([^\n]{1,300}) \(code: ")
-_REFUSED_KEY = re.compile(r"failed for key (.+?): [^\n]* \(code: ")
+_KEY = re.compile(
+    r"failed for key (.+?): [^\n]* \(code: |invalid path: [^\n]*?Path \"(.+?)\"(?:: | contained)", re.DOTALL
+)
 _PROVIDER = re.compile(r"credential provider: (?:(CredentialsRefused|CredentialsUnavailable): ([^\n]*))?")
 _METADATA_SERVICE = re.compile(
     r"Error performing \w+ http://(169\.254\.\d+\.\d+|\[fd00:ec2::|metadata\.google\.internal|metadata[:/])"
 )
 
 NO_ANSWER = "no answer; it may have happened, or may yet"
+NO_OBJECT_STORE = "what answers there is no object store: look at the URL and at StorageOptions.endpoint"
 
 
 class Meaning(NamedTuple):
@@ -129,7 +132,7 @@ PHRASES: tuple[tuple[str, Meaning], ...] = (
     ),
     (
         "header missing",
-        Meaning(Unavailable, "what answers there is no object store: look at the URL and at StorageOptions.endpoint"),
+        Meaning(Unavailable, NO_OBJECT_STORE),
     ),
 )
 """By what the vendor says where no status came; the first that occurs counts. Otherwise the outcome is unknown."""
@@ -155,9 +158,8 @@ def read_refusal(error: BaseException, verb: Verb) -> Refusal:
     if (metadata := _metadata_failure(text, status)) is not None:
         return metadata
     said = " ".join(part for part in (status, code, _sentence(text)) if part)
-    key = _REFUSED_KEY.search(text)
     meaning = _by_answer(code, int(status) if status else None, verb) or _by_phrase(text)
-    return Refusal(meaning, said, key[1] if key else None)
+    return Refusal(meaning, said, _first(_KEY, text))
 
 
 def translated(error: BaseException, verb: Verb, where: str, rights: Mapping[Verb, str]) -> BackendError:

@@ -11,7 +11,7 @@ import anyio
 
 from tallymark.backends.claim import Claim
 from tallymark.backends.contract import Entry, NewFile, check_path
-from tallymark.backends.errors import BackendError, NotFound
+from tallymark.backends.errors import BackendError, InvalidPath, NotFound, NotPermitted
 from tallymark.backends.meter import RequestStatistics
 from tallymark.backends.object_client import ObjectClient
 from tallymark.backends.options import StorageOptions
@@ -55,7 +55,10 @@ class ObjectStoreBackend:
     async def put_new(self, path: str, data: bytes) -> None:
         """As the contract's, but that AlreadyExists always means another's object: an unclear put is found out."""
         claim = Claim(self._client, path, bytes(data))
-        await self._retries.run(lambda: self._threads.run(claim.attempt), sent=len(data))
+        try:
+            await self._retries.run(lambda: self._threads.run(claim.attempt), sent=len(data))
+        except (NotPermitted, InvalidPath) as refusal:
+            raise claim.outcome(refusal) from None
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         async for entry in self._list(directory, None):
@@ -129,7 +132,11 @@ class _SpooledFile:
 
     def publish(self) -> None:
         spool = self._bytes()
-        Claim(self._client, self._path, spool.whole()).attempt()
+        claim = Claim(self._client, self._path, spool.whole())
+        try:
+            claim.attempt()
+        except (NotPermitted, InvalidPath) as refusal:
+            raise claim.outcome(refusal) from None
         spool.close()
 
     def again(self, path: str) -> NewFile:

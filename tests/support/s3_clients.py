@@ -1,0 +1,40 @@
+"""S3 backends as tests need them: that repeat at once, or not at all."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tallymark.backends import StorageOptions
+from tallymark.backends.meter import RequestMeter
+from tallymark.backends.retry import Retries, RetrySettings
+from tallymark.backends.retrying import RetryingBackend
+from tallymark.backends.s3 import S3Backend
+from tests.support.s3_server import ENVIRONMENT, REGION
+
+AT_ONCE = RetrySettings(pause_s=0, throttled_pause_s=0, budget_count=1000)
+ONCE = RetrySettings(attempt_count=1)
+
+
+def s3_backend(
+    endpoint: str, bucket: str, retry: RetrySettings = AT_ONCE, prefix: str = "", **options: Any
+) -> S3Backend:
+    """The store itself, which repeats nothing but put_new."""
+    meter = RequestMeter()
+    made = StorageOptions(endpoint=endpoint, region=REGION, **options)
+    return S3Backend(bucket, prefix, made, Retries(retry, meter=meter), meter)
+
+
+def retrying_s3(endpoint: str, bucket: str, retry: RetrySettings = AT_ONCE, **options: Any) -> RetryingBackend:
+    """The store as ``open_backend`` gives it, but for its pauses."""
+    inner = s3_backend(endpoint, bucket, retry, **options)
+    return RetryingBackend(inner, inner._retries)
+
+
+@pytest.fixture(scope="module")
+def s3_keys() -> Iterator[None]:
+    """Credentials in the environment, for servers that look at none."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield
