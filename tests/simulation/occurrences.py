@@ -53,15 +53,23 @@ def _data_put_unclear(story: Story) -> int:
     return sum(event.verb == "data" and event.what in ("lost answer", "late landing") for event in story.strayed)
 
 
-def _late_after_a_delete(story: Story) -> int:
-    """Puts that were given up, and landed where a delete had been meanwhile."""
-    late = [event for event in story.strayed if event.verb in ("put", "data") and event.what == "late landing"]
-    return sum(
-        any(place < landing for place, removed in story.removed.get(event.path, ()) if removed.at > event.at)
-        for event in late
-        for landing, landed in story.landed.get(event.path, ())
-        if landed.at == event.at + (event.for_s or 0.0)
-    )
+def _after_a_delete(what: str) -> Callable[[Story], int]:
+    """Puts that strayed so, and landed where a delete had been meanwhile."""
+
+    def count(story: Story) -> int:
+        late = [event for event in story.strayed if event.verb in ("put", "data") and event.what == what]
+        return sum(
+            any(place < landing for place, removed in story.removed.get(event.path, ()) if removed.at > event.at)
+            for event in late
+            for landing, landed in story.landed.get(event.path, ())
+            if landed.at == event.at + (event.for_s or 0.0)
+        )
+
+    return count
+
+
+def _deleted_once_more(story: Story) -> int:
+    return sum(event.verb.startswith("delete") and event.what == "lands once more" for event in story.strayed)
 
 
 def _stuck(*, itself: bool) -> Callable[[Story], int]:
@@ -451,7 +459,10 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a writer cannot know whether it has committed": _outcome_unknown,
     "a put of a data file is unclear": _data_put_unclear,
     "a data file's put is unclear, and it goes under another name": _counted("data file under another name"),
-    "a put lands after a delete of its name": _late_after_a_delete,
+    "a put lands after a delete of its name": _after_a_delete("late landing"),
+    "a put lands once more after it was answered": _strayed("put", "", "lands once more"),
+    "a put lands once more, after a delete of its name": _after_a_delete("lands once more"),
+    "a delete is carried out once more after it was answered": _deleted_once_more,
     "markers are missing at a rollback, and the table is listed": _counted("table listed for an instant"),
     # tasks
     "a task fails half way": _failed_half_way,

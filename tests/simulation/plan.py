@@ -7,7 +7,7 @@ smaller failing run (``shrink``).
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tallymark.engine.markers.segment import FIRST_INCARNATION, segment_name
@@ -143,7 +143,7 @@ def draw(seed: int) -> Plan:
     return Plan(
         seed=seed,
         has_staging=chance.random() < 0.4,
-        weather=draw_weather(chance, kinds),
+        weather=with_repeats(draw_weather(chance, kinds), seed),
         writers=writers,
         visitors=visitors,
         rescuer_host=draw_host(chance),
@@ -173,6 +173,14 @@ def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
         delete_size=chance.choice((1, 1, 2, 1000)),
         **weather,
     )
+
+
+def with_repeats(weather: Weather, seed: int) -> Weather:
+    """In every sixth run the store's client sends some requests twice, as it does whose first one was not answered."""
+    chance = random.Random(f"{seed}/repeats")
+    if chance.random() >= 1 / 6:
+        return weather
+    return replace(weather, twice=chance.choice((0.02, 0.1, 0.5)), late_s=chance.choice((1, 20, 300)))
 
 
 def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:

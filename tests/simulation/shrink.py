@@ -56,7 +56,7 @@ def calmer(weather: Weather) -> Iterator[Weather]:
     if weather == calm:
         return
     yield calm
-    for name in ("tail", "lost_request", "lost_answer", "late", "throttled", "reset", "unreachable", "spread"):
+    for name in ("tail", "lost_request", "lost_answer", "late", "throttled", "twice", "reset", "unreachable", "spread"):
         if getattr(weather, name):
             changes: dict[str, Any] = {name: 0.0}
             yield replace(weather, **changes)

@@ -5,6 +5,7 @@ and back in the weather, and cannot be called back once it was sent.
 """
 
 import io
+import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -21,7 +22,10 @@ from tests.history import Began, History, Landed, Removed, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
-from tests.simulation.weather import Fate, Weather, fate, fate_in_outage
+from tests.simulation.weather import Fate, Weather, fate, fate_in_outage, heard_after_s, later
+
+TWICE = ("put", "delete", "delete data")
+"""What a client sends again that was not answered. A data file is never sent twice."""
 
 EPOCH = 1_000_000.0
 """The store's clock when a run begins."""
@@ -38,6 +42,8 @@ class Objects:
         self.removal_count = 0
         self.outage_until = 0.0
         self._modified: dict[str, float] = {}
+        self._put_by: dict[str, object] = {}
+        """What each object's put was, however often it was sent: the nonce that its client looks for."""
         self._staging: dict[str, object] = {}
         self.history = history
         self._kernel = kernel
@@ -58,10 +64,14 @@ class Objects:
         self._modified[path] = self.now
         self.history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
 
-    def put_new(self, path: str, data: bytes, by: str) -> None:
+    def put_new(self, path: str, data: bytes, by: str, nonce: object = None) -> None:
+        """Done, too, where an earlier copy of the same put has done it."""
         if path in self.data:
+            if nonce is not None and self._put_by.get(path) is nonce:
+                return
             raise AlreadyExists(f"{path} exists")
         self.put(path, data, by)
+        self._put_by[path] = nonce
 
     def page(self, directory: str, after: str, size: int) -> list[Entry]:
         prefix = f"{directory}/" if directory else ""
@@ -72,6 +82,7 @@ class Objects:
         for path in paths:
             if path in self.data:
                 del self.data[path], self._modified[path]
+                self._put_by.pop(path, None)
                 self.removal_count += 1
                 self.history.record(Removed(at=self._kernel.now, path=path, by=by))
 
@@ -109,6 +120,7 @@ class Port:
         self._kernel = kernel
         self._history = objects.history
         self._chance = kernel.stream(f"port of {process.name}")
+        self._repeats = kernel.stream(f"repeats of {process.name}") if weather.twice else None
         self._waiting: dict[int, trio.lowlevel.Task] = {}
         """By the number of the call: a task that gave one up may wait for the next when the answer comes."""
         self._calls = count()
@@ -127,7 +139,8 @@ class Port:
         check_path(path)
         if "/MARKERS" in path:
             self._history.record(Sent(at=self._kernel.now, server=self.process.name, path=path, data=data))
-        await self._call("put", path, lambda: self.objects.put_new(path, data, self.process.name))
+        nonce = object()
+        await self._call("put", path, lambda: self.objects.put_new(path, data, self.process.name, nonce))
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         if not directory and f"{LOG_FOLDER}/{1:020d}" in self.objects.data:
@@ -192,6 +205,8 @@ class Port:
         call = next(self._calls)
         self._waiting[call] = trio.lowlevel.current_task()
         drawn = self._fate(verb, path)
+        if self._repeats is not None and verb in TWICE and self._repeats.random() < self.weather.twice:
+            drawn = self._sent_twice(self._repeats, drawn, verb, path, act)
         self.objects.requests[verb] += 1
         if drawn.name:
             self.mishap_count += 1
@@ -208,6 +223,17 @@ class Port:
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
         self.process.requests(verb, path)
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
+
+    def _sent_twice(self, chance: random.Random, second: Fate, verb: str, path: str, act: Callable[[], Any]) -> Fate:
+        """Let the first copy land some time, while nobody waits for it; returns the second one's fate, from now on."""
+        first_s, silence_s = self.weather.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
+        second = later(second, silence_s)
+        what = "lands once more" if second.is_told and first_s > heard_after_s(second) else "sent twice"
+        self._kernel.after(first_s, lambda: self._land(-1, act, None))
+        self.objects.mishaps[what] += 1
+        by = self.process.name
+        self._history.record(Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=what, for_s=first_s))
+        return second
 
     def _fate(self, verb: str, path: str) -> Fate:
         weather, objects, now = self.weather, self.objects, self._kernel.now

@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,9 @@ class Weather:
     """Probability that a request is answered as lost and lands up to ``late_s`` later, whatever happened meanwhile."""
     late_s: float = 0.0
     throttled: float = 0.0
+    twice: float = 0.0
+    """Probability that a put or a delete is sent a second time, as the first was not answered; the second one's fate is
+    drawn as ever, and the first lands up to ``late_s`` later, whatever the second came to."""
     outage: tuple[str, str] | None = None
     """The first request of this verb whose path holds this begins an outage: nobody is answered for ``outage_s``."""
     outage_s: float = 0.0
@@ -69,6 +72,18 @@ def fate_in_outage(weather: Weather, chance: random.Random) -> Fate:
     name = chance.choice(("lost request", "lost answer"))
     half_s = weather.put_s / 2
     return _mishap(name, weather, chance, half_s, half_s + chance.choice((0.5, 5.0)))
+
+
+def heard_after_s(fate: Fate) -> float:
+    """Seconds until the caller hears of it: ``answered_after_s`` counts from the landing of what is told."""
+    return fate.answered_after_s + (fate.lands_after_s or 0.0 if fate.is_told else 0.0)
+
+
+def later(fate: Fate, seconds: float) -> Fate:
+    """The same for a request that is sent only then."""
+    if fate.lands_after_s is not None:
+        fate = replace(fate, lands_after_s=fate.lands_after_s + seconds)
+    return fate if fate.is_told else replace(fate, answered_after_s=fate.answered_after_s + seconds)
 
 
 def _unkind(weather: Weather, chance: random.Random, half_s: float) -> Fate:

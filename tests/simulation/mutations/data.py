@@ -1,17 +1,23 @@
 """A data file is put once under a name of its own, and only the winner of each task is committed."""
 
+from unittest import mock
 from uuid import UUID
 
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.engine.files import file_name
+from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.markers_ahead import MarkersAhead
 from tallymark.engine.files.open_file import OpenFile
 from tallymark.engine.writes import write_job
+from tests.simulation import storage
 from tests.simulation.blocking import block_on
 from tests.simulation.executor import Stage
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, method, replaced
 
 _begun = OpenFile._begun
+_rename = OpenFile._rename
+_unused = MarkersAhead.unused.fget  # type: ignore[attr-defined]
 _hear = Stage._hear
 _run = Stage.run
 
@@ -45,6 +51,21 @@ def _open_again(file, backend, staging):
         return backend.new_file(file._file.path, staging=staging)
 
 
+def _rename_unmarked(file, names_tried, error):
+    before, file._take = file._take, lambda _: new_file_name(instant=file._instant, task=0, stage=0, attempt=0)
+    _rename(file, names_tried, error)
+    file._take = before
+
+
+def _rename_and_give_back(file, names_tried, error):
+    vars(file._take.__self__).setdefault("given_back", []).append(file._file.path)
+    _rename(file, names_tried, error)
+
+
+def _unused_and_given_back(ahead):
+    return (*_unused(ahead), *vars(ahead).get("given_back", ()))
+
+
 def _hear_all(stage, report, task, process):
     if report is not None:
         vars(stage).setdefault("reports", []).append(report)
@@ -66,6 +87,27 @@ MUTATIONS = (
         where=(where.without_staging, where.has_storm, where.has_late_tasks),
         breaks="the first copy is deleted as a loser's, and the second lands after that",
         fault=lambda: method(OpenFile, "_begun", lambda *of: _Repeated(_begun(*of))),
+    ),
+    Mutation(
+        name="the store's client repeats the put of a data file",
+        where=(where.without_staging, where.has_repeats),
+        breaks="its first copy lands after the second was deleted as a loser's",
+        fault=lambda: mock.patch.object(storage, "TWICE", (*storage.TWICE, "data")),
+    ),
+    Mutation(
+        name="a file whose put is unclear goes under another name that was not marked",
+        where=(where.without_staging, where.has_storm),
+        breaks="a file lies there that no marker tells of",
+        fault=lambda: method(OpenFile, "_rename", _rename_unmarked),
+    ),
+    Mutation(
+        name="the name under which a file was lost sight of is given back as unused",
+        where=(where.without_staging, where.has_storm),
+        breaks="nobody closes it, and the file lies there twice",
+        fault=lambda: both(
+            method(OpenFile, "_rename", _rename_and_give_back),
+            mock.patch.object(MarkersAhead, "unused", property(_unused_and_given_back)),
+        ),
     ),
     Mutation(
         name="a task opens the staging directory again that it finds closed",

@@ -71,6 +71,10 @@ def has_storm(plan: Plan) -> bool:
     return not plan.weather.is_kind_to_storage
 
 
+def has_repeats(plan: Plan) -> bool:
+    return bool(plan.weather.twice)
+
+
 def has_wrong_clock(plan: Plan) -> bool:
     return any(mishap.what == "clock jumps" for mishap in _of_writers(plan)) and len(plan.writers) > 1
 
