@@ -5,6 +5,7 @@ whose an object is (``claim``), and asking again but for put_new (``retrying``).
 """
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from typing import BinaryIO
 
 import anyio
@@ -70,6 +71,9 @@ class ObjectStoreBackend:
             yield entry
 
     async def delete(self, paths: Sequence[str]) -> None:
+        """As the contract's. Where that takes several requests, each is repeated by itself: whoever repeated the whole
+        for one lost answer among a thousand would never come to its end.
+        """
         for path in paths:
             self._client.key(path)
         pages = [paths[first : first + self._delete_count] for first in range(0, len(paths), self._delete_count)]
@@ -81,9 +85,7 @@ class ObjectStoreBackend:
                 if failed:
                     return
                 try:
-                    await self._threads.run(self._client.delete, page)
-                except NotFound:
-                    pass
+                    await (self._delete(page) if len(pages) == 1 else self._retries.run(lambda: self._delete(page)))
                 except BackendError as error:
                     failed.append(error)
 
@@ -92,6 +94,11 @@ class ObjectStoreBackend:
                 group.start_soon(delete, page)
         if failed:
             raise failed[0]
+
+    async def _delete(self, page: Sequence[str]) -> None:
+        """By one request; one that was done and whose answer was lost finds nothing the second time."""
+        with suppress(NotFound):
+            await self._threads.run(self._client.delete, page)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         self._client.key(path)

@@ -119,6 +119,19 @@ async def test_a_data_file_is_sent_once_under_its_name_whatever_the_answer(gcs, 
 
 
 @on_both_loops
+async def test_a_delete_of_many_repeats_the_requests_that_were_lost_and_no_others(gcs, bucket, proxy):
+    paths = [f"m/{number:03}" for number in range(100)]
+    for path in paths:
+        await open_backend(f"gs://{bucket}", options=gcs.options).put(path, b"")
+    lost = [proxy.script(Fault(Kind.RESET_BEFORE), method="DELETE", path=f"m/{number:02}0$") for number in range(10)]
+    proxy.script(Fault(Kind.RESET_AFTER), method="DELETE", path="m/011$")
+    await open_backend(f"gs://{bucket}", options=gcs.behind(proxy.endpoint)).delete(paths)
+    assert gcs.keys(bucket) == []
+    assert [fault.happened for fault in lost] == [1] * 10
+    assert proxy.requests == {"DELETE": 111}
+
+
+@on_both_loops
 async def test_more_than_one_write_a_second_of_an_object_is_throttled_and_waits_for_its_second(gcs):
     bucket = gcs.bucket(one_write_a_second=True)
     meter = RequestMeter()
