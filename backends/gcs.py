@@ -46,7 +46,7 @@ class GcsBackend(ObjectStoreBackend):
     def __init__(
         self, bucket: str, prefix: str, options: StorageOptions, retries: Retries, meter: RequestMeter
     ) -> None:
-        store = _GcsStore(bucket, options)
+        store = GcsStores(bucket, options)
         client = ObjectClient(
             f"gs://{bucket}/{prefix}".removesuffix("/"),
             prefix,
@@ -58,7 +58,7 @@ class GcsBackend(ObjectStoreBackend):
         super().__init__(client, retries, options, delete_count=1)
 
 
-class _GcsStore:
+class GcsStores:
     """Makes the vendor's stores for one bucket; they differ in their timeouts."""
 
     def __init__(self, bucket: str, options: StorageOptions) -> None:

@@ -47,7 +47,7 @@ CASES = (
     Case("get"),
     Case("put"),
     Case("put_new"),
-    Case("list", object_count=1000),
+    Case("list", object_count=500),
     Case("delete"),
     Case("delete", object_count=100),
     Case("data_file", data_bytes=MB),

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 import anyio
 
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
+from tallymark.backends.gcs import GcsStores
 from tallymark.backends.s3 import S3Stores, parse_bucket
 from tallymark.bench.case import SAMPLE_BYTES_MAX
 from tallymark.bench.loopback import credentials, server
@@ -86,13 +87,17 @@ async def objects(url: str, options: StorageOptions, *, title: str, where: str) 
     """A new prefix below the URL, whose objects go at the end."""
     root = f"{url.rstrip('/')}/{FOLDER}{secrets.token_hex(6)}"
     bucket, prefix = parse_bucket(root.partition(":")[2])
-    stores = S3Stores(bucket, options)
+    stores = GcsStores(bucket, options) if url.lower().startswith("gs:") else S3Stores(bucket, options)
     timeout_s = options.request_timeout_s + SAMPLE_BYTES_MAX / options.data_bytes_per_s_min
     ours = Ours(open_backend(root, options=options))
     try:
         yield Place(title, where, ours, Obstore(stores.make(timeout_s), prefix))
     finally:
         await _removed(ours)
+
+
+def _where(url: str, options: StorageOptions) -> str:
+    return f"{url} at {options.endpoint}" if options.endpoint else url
 
 
 async def _removed(ours: Ours) -> None:
@@ -110,6 +115,8 @@ def at(url: str, options: StorageOptions) -> AbstractAsyncContextManager[Place]:
         case "" | "file":
             return disk(Path(unquote(rest.removeprefix("//")) if colon else url))
         case "s3" | "s3a":
-            return objects(url, options, title="S3", where=url)
+            return objects(url, options, title="S3", where=_where(url, options))
+        case "gs":
+            return objects(url, options, title="GCS", where=_where(url, options))
         case _:
             raise InvalidPath(f"{url!r}: this harness has no library to hold that store against")

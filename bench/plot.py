@@ -15,9 +15,9 @@ from tallymark.bench.report import seconds, signed
 WIDTH = 900
 LEFT, RIGHT = 210, 660
 """Where the axis begins and ends; labels stand before it, figures after it."""
-ROW, HEAD, TOP, FOOT = 24, 58, 92, 46
+ROW, HEAD, TOP, FOOT = 24, 56, 88, 62
 
-RATIO_MIN, RATIO_MAX = 0.5, 3.0
+RATIO_MIN, RATIO_MAX = 0.33, 3.0
 """The axis. What lies outside is drawn at its edge as an arrow."""
 
 TICKS = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
@@ -63,9 +63,8 @@ class _Panel:
 
     def drawn(self, top: int) -> Iterator[str]:
         title = f"{self.section.title} beside {self.section.peer}"
-        yield _text(24, top + 20, title, weight="600")
-        yield _text(24, top + 37, self.section.where, colour=FAINT, size=11)
-        yield from self._axis(top + HEAD - 12, top + self.height - 8)
+        yield _text(24, top + 25, title, weight="600", faint=self.section.where)
+        yield from self._axis(top + HEAD - 2, top + self.height - 2)
         for number, row in enumerate(self.rows):
             yield from _row(row, self.section.peer, top + HEAD + ROW * number + ROW // 2)
 
@@ -143,7 +142,17 @@ def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, width: flo
 
 
 def _text(
-    x: float, y: float, text: str, *, colour: str = INK, anchor: str = "start", size: float = 12.5, weight: str = "400"
+    x: float,
+    y: float,
+    text: str,
+    *,
+    colour: str = INK,
+    anchor: str = "start",
+    size: float = 12.5,
+    weight: str = "400",
+    faint: str = "",
 ) -> str:
+    """``faint`` goes on behind the text, smaller and greyer."""
     where = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}"'
-    return f'<text {where} fill="{colour}" font-size="{size}" font-weight="{weight}">{escape(text)}</text>'
+    more = f'<tspan dx="8" fill="{FAINT}" font-size="11" font-weight="400">{escape(faint)}</tspan>' if faint else ""
+    return f'<text {where} fill="{colour}" font-size="{size}" font-weight="{weight}">{escape(text)}{more}</text>'

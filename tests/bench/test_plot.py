@@ -20,7 +20,7 @@ def test_svg_is_well_formed_whatever_machine_and_store_are_called():
     root = drawn(row(ours_us=220))
     assert root.tag == f"{SVG}svg"
     assert any("A <CPU> & more" in text for text in texts(root))
-    assert "a <server> of this harness" in texts(root)
+    assert [element.text for element in root.iter(f"{SVG}tspan")] == ["a <server> of this harness"]
 
 
 def test_each_row_is_labelled_and_has_its_figures():
