@@ -10,11 +10,12 @@ store does; a listing and a delete of many do so for each page. So what waits ab
 and bounds above that are longer than ``timeout_s`` (a flush's 30 s, a decision's 120 s) see the error and not silence.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol, runtime_checkable
 
 import anyio
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend, Entry, NewFile
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.measured import close_listing
@@ -23,6 +24,9 @@ from tallymark.backends.retry import Retries, Trial, bounded
 
 PAGE_COUNT = 1000
 """Entries of a listing, or paths of a delete, that are one attempt: as many as S3 takes in one request."""
+
+DELETE_CONCURRENCY = 4
+"""Pages of one delete at once: direct markers of a large job are a hundred pages."""
 
 DELETES_PER_S_MIN = 100.0
 """The slowest deleting of many that is waited for: a store that takes paths one by one from far away."""
@@ -97,9 +101,11 @@ class RetryingBackend:
         return failure
 
     async def delete(self, paths: Sequence[str]) -> None:
-        for first in range(0, len(paths), PAGE_COUNT):
-            page = paths[first : first + PAGE_COUNT]
-            await self._retries.run(self._deleting(page), more_s=len(page) / DELETES_PER_S_MIN)
+        pages = [paths[first : first + PAGE_COUNT] for first in range(0, len(paths), PAGE_COUNT)]
+        await concurrently(self._delete_page, pages, limit=DELETE_CONCURRENCY)
+
+    async def _delete_page(self, page: Sequence[str]) -> None:
+        await self._retries.run(lambda: self._inner.delete(page), more_s=len(page) / DELETES_PER_S_MIN)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         return self._inner.new_file(path, staging=staging)
@@ -109,9 +115,6 @@ class RetryingBackend:
 
     async def close_staging(self, directory: str) -> None:
         await self._retries.run(lambda: self._inner.close_staging(directory))
-
-    def _deleting(self, page: Sequence[str]) -> Callable[[], Awaitable[None]]:
-        return lambda: self._inner.delete(page)
 
     def __repr__(self) -> str:
         return repr(self._inner)

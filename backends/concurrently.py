@@ -1,0 +1,29 @@
+"""The same act on many things, a bounded number at a time."""
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeVar
+
+import anyio
+
+T = TypeVar("T")
+
+
+async def concurrently(act: Callable[[T], Awaitable[object]], items: Iterable[T], *, limit: int) -> None:
+    """Return when every act has ended. The first error stops those that have not begun, and leaves bare."""
+    limiter = anyio.CapacityLimiter(limit)
+    failed: list[Exception] = []
+
+    async def run(item: T) -> None:
+        async with limiter:
+            if failed:
+                return
+            try:
+                await act(item)
+            except Exception as error:  # leaves below, not in a group
+                failed.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        for item in items:
+            tasks.start_soon(run, item)
+    if failed:
+        raise failed[0]
