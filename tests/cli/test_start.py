@@ -10,7 +10,9 @@ from tests.cli.scene import run
 HEAVY = ("pyspark", "pyarrow", "trio", "asyncio", "rich")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["status", "--help"], ["--version"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["status", "--help"], ["doctor", "--help"], ["--version"]], ids=" ".join
+)
 def test_help_and_version_import_nothing_heavy(arguments):
     program = (
         "import sys\n"
@@ -28,7 +30,9 @@ def test_version_is_the_library_s():
 
 def test_every_command_is_listed():
     page = run("--help").stdout
-    assert all(f"\n  {command} " in page for command in ("status", "timeline", "markers", "rollback", "clean"))
+    assert all(
+        f"\n  {command} " in page for command in ("status", "timeline", "markers", "rollback", "clean", "doctor")
+    )
 
 
 def test_help_of_a_command_names_the_keys_of_its_document():

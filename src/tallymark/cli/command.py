@@ -5,13 +5,15 @@ import json
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
 from tallymark import __version__
 from tallymark.backends.errors import TallymarkError
-from tallymark.cli import document
+from tallymark.backends.options import StorageOptions
+from tallymark.cli import document, storage
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,8 +22,34 @@ if TYPE_CHECKING:
 
 D = TypeVar("D", bound=Mapping[str, object])
 
-_url = click.argument("url")
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a command looks, and how it answers: what every command takes."""
+
+    url: str
+    options: StorageOptions
+    as_json: bool
+
+
+def _at_a_url(command: Callable[..., None]) -> Callable[..., None]:
+    """Give the command its ``Place``: URL, ``--storage`` and ``--json``."""
+
+    @click.argument("url")
+    @click.option(
+        "--storage",
+        "options",
+        multiple=True,
+        metavar="KEY=VALUE",
+        callback=storage.parse,
+        help=f"What the URL does not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
+    @functools.wraps(command)
+    def run(url: str, options: StorageOptions, as_json: bool, **others: object) -> None:
+        command(Place(url, options, as_json), **others)
+
+    return run
 
 
 def _json_keys(kind: type) -> str:
@@ -40,46 +68,42 @@ def main() -> None:
 
 
 @main.command(epilog=_json_keys(document.StatusDocument))
-@_url
-@_as_json
-def status(url: str, as_json: bool) -> None:
+@_at_a_url
+def status(at: Place) -> None:
     """Show what a table holds, and who is writing it."""
     from tallymark.cli.tables import show_status
 
-    _answer(url, document.status, show_status, as_json=as_json)
+    _answer(at, document.status, show_status)
 
 
 @main.command(epilog=_json_keys(document.TimelineDocument))
-@_url
+@_at_a_url
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the N newest entries.")
-@_as_json
-def timeline(url: str, last: int | None, as_json: bool) -> None:
+def timeline(at: Place, last: int | None) -> None:
     """List commits and rollbacks, oldest first."""
     from tallymark.cli.tables import show_timeline
 
-    _answer(url, functools.partial(document.timeline, last=last), show_timeline, as_json=as_json)
+    _answer(at, functools.partial(document.timeline, last=last), show_timeline)
 
 
 @main.command(epilog=_json_keys(document.MarkersDocument))
-@_url
+@_at_a_url
 @click.argument("instant")
-@_as_json
-def markers(url: str, instant: str, as_json: bool) -> None:
+def markers(at: Place, instant: str) -> None:
     """List the markers of an open instant.
 
     Each names a data file that may have been begun.
     """
     from tallymark.cli.tables import show_markers
 
-    _answer(url, functools.partial(document.markers, instant=instant), show_markers, as_json=as_json)
+    _answer(at, functools.partial(document.markers, instant=instant), show_markers)
 
 
 @main.command(epilog=_json_keys(document.RollbackDocument))
-@_url
+@_at_a_url
 @click.option("--instant", metavar="T", help="End this instant, even if its writer is alive; asks first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@_as_json
-def rollback(url: str, instant: str | None, yes: bool, as_json: bool) -> None:
+def rollback(at: Place, instant: str | None, yes: bool) -> None:
     """End every instant whose writer is dead.
 
     What had not been committed goes away; what had been is finished.
@@ -87,39 +111,58 @@ def rollback(url: str, instant: str | None, yes: bool, as_json: bool) -> None:
     from tallymark.cli.tables import show_rollback
 
     if instant is not None and not yes:
-        _confirm(url, instant, as_json=as_json)
-    _answer(url, functools.partial(document.rollback, instant=instant), show_rollback, as_json=as_json)
+        _confirm(at, instant)
+    _answer(at, functools.partial(document.rollback, instant=instant), show_rollback)
 
 
 @main.command(epilog=_json_keys(document.CleanDocument))
-@_url
-@_as_json
-def clean(url: str, as_json: bool) -> None:
+@_at_a_url
+def clean(at: Place) -> None:
     """Do as rollback does, then remove what was kept for long enough."""
     from tallymark.cli.tables import show_clean
 
-    _answer(url, document.clean, show_clean, as_json=as_json)
+    _answer(at, document.clean, show_clean)
 
 
-def _answer(
-    url: str, ask: Callable[["Table"], Awaitable[D]], show: Callable[["Console", D], None], *, as_json: bool
-) -> None:
-    answer = _ask(url, ask, as_json=as_json)
-    if as_json:
+@main.command(epilog=_json_keys(document.DoctorDocument))
+@_at_a_url
+@click.option("--large", "is_large", is_flag=True, help="Try a file of 5 GB, too, however long that takes.")
+def doctor(at: Place, is_large: bool) -> None:
+    """Try whether a store keeps what tables are built on.
+
+    Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most. The
+    exit code is 0 only if the store is fit.
+    """
+    with _failing_plainly(as_json=at.as_json):
+        from tallymark.cli.doctor import examined
+
+        found = document.doctor(at.url, examined(at.url, at.options, is_large=is_large))
+    from tallymark.cli.tables import show_doctor
+
+    _print(at, found, show_doctor)
+    sys.exit(0 if found["fit"] else 1)
+
+
+def _answer(at: Place, ask: Callable[["Table"], Awaitable[D]], show: Callable[["Console", D], None]) -> None:
+    _print(at, _ask(at, ask), show)
+
+
+def _ask(at: Place, ask: Callable[["Table"], Awaitable[D]]) -> D:
+    import anyio
+
+    with _failing_plainly(as_json=at.as_json):
+        from tallymark.engine.writes import open_table
+
+        return anyio.run(ask, open_table(at.url, options=at.options), backend="trio")
+
+
+def _print(at: Place, answer: D, show: Callable[["Console", D], None]) -> None:
+    if at.as_json:
         click.echo(json.dumps(answer, indent=2))
         return
     from tallymark.cli.tables import console
 
     show(console(), answer)
-
-
-def _ask(url: str, ask: Callable[["Table"], Awaitable[D]], *, as_json: bool) -> D:
-    import anyio
-
-    with _failing_plainly(as_json=as_json):
-        from tallymark.engine.writes import open_table
-
-        return anyio.run(ask, open_table(url), backend="trio")
 
 
 @contextmanager
@@ -138,9 +181,9 @@ def _fail(error: TallymarkError, *, as_json: bool) -> NoReturn:
     sys.exit(1)
 
 
-def _confirm(url: str, instant: str, *, as_json: bool) -> None:
+def _confirm(at: Place, instant: str) -> None:
     """Say who would be interrupted, and ask. An instant that is not open is left for the rollback to refuse."""
-    found = _ask(url, document.status, as_json=as_json)
+    found = _ask(at, document.status)
     for writer in found["open_instants"]:
         if writer["instant"] == instant:
             age = writer["beat_age_s"]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hi
 from tallymark.backends.errors import TallymarkError
 
 if TYPE_CHECKING:  # pyarrow and the engine take half a second to import
+    from tallymark.backends.doctor import Diagnosis
     from tallymark.engine.timeline.entry import LogEntry
     from tallymark.engine.writes import Ended, OpenInstant, Table
 
@@ -106,6 +107,45 @@ class CleanDocument(TypedDict):
     fences_swept: int
 
 
+class PromiseFields(TypedDict):
+    promise: str
+    result: Literal["kept", "broken", "untried"]
+    detail: str
+
+
+class LatencyFields(TypedDict):
+    verb: Literal["put_new", "put", "get", "list", "delete"]
+    count: int
+    """Calls that were timed, one after the other."""
+    median_s: float
+    p99_s: float
+
+
+class GroundFields(TypedDict):
+    file_system: str
+    mount_point: str
+    free_bytes: int | None
+    """Null where the file system does not tell."""
+
+
+class DoctorDocument(TypedDict):
+    url: str
+    fit: bool
+    verdict: str
+    interval_s: float | None
+    """What ``MarkerSettings.interval_s="auto"`` would begin with; null where no put succeeded."""
+    promises: list[PromiseFields]
+    latencies: list[LatencyFields]
+    clock_skew_s: float | None
+    """How far the store's clock is ahead of this machine's; null where it could not be told."""
+    ground: GroundFields | None
+    """What a local directory lies on."""
+    remarks: list[str]
+    left: list[str]
+    """What could not be removed."""
+    seconds: float
+
+
 class ErrorFields(TypedDict):
     type: str
     """The error's class in Python, such as ``UnsupportedTable``."""
@@ -163,6 +203,37 @@ async def clean(table: "Table") -> CleanDocument:
         "url": table.url,
         "ended": [_ended(ended) for ended in result.ended],
         "fences_swept": result.fences_swept,
+    }
+
+
+def doctor(url: str, found: "Diagnosis") -> DoctorDocument:
+    from tallymark.engine.markers.pace import PUTS_PER_PUT_TIME
+
+    put_s = next((latency.mean_s for latency in found.latencies if latency.verb == "put_new"), None)
+    ground = found.ground
+    return {
+        "url": url,
+        "fit": found.is_fit,
+        "verdict": found.verdict,
+        "interval_s": None if put_s is None else put_s / PUTS_PER_PUT_TIME,
+        "promises": [
+            {"promise": each.promise, "result": each.result, "detail": each.detail} for each in found.findings
+        ],
+        "latencies": [
+            {"verb": each.verb, "count": each.count, "median_s": each.median_s, "p99_s": each.p99_s}
+            for each in found.latencies
+        ],
+        "clock_skew_s": found.clock_skew_s,
+        "ground": None
+        if ground is None
+        else {
+            "file_system": ground.file_system,
+            "mount_point": ground.mount_point,
+            "free_bytes": ground.free_bytes,
+        },
+        "remarks": list(found.remarks),
+        "left": list(found.left),
+        "seconds": found.seconds,
     }
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 
 from tallymark.cli.document import (
     CleanDocument,
+    DoctorDocument,
     EndedFields,
     EntryFields,
     MarkersDocument,
@@ -78,6 +79,43 @@ def show_rollback(page: Console, document: RollbackDocument) -> None:
 def show_clean(page: Console, document: CleanDocument) -> None:
     _show_ended(page, document["ended"])
     page.print(f"{document['fences_swept']:,} fences swept.")
+
+
+def show_doctor(page: Console, document: DoctorDocument) -> None:
+    promises = [(each["promise"], each["result"], each["detail"]) for each in document["promises"]]
+    _print(page, ["promise", "", "seen"], promises, folding=(2,))
+    if document["latencies"]:
+        rows = [
+            (each["verb"], _ms(each["median_s"]), _ms(each["p99_s"]), f"{each['count']:,}")
+            for each in document["latencies"]
+        ]
+        _print(page, ["verb", "median", "p99", "calls"], rows, numbers=(1, 2, 3))
+    _print(page, ["", ""], _doctor_facts(document), folding=(1,), has_header=False)
+    page.print(f"{document['url']} is {document['verdict']}.")
+
+
+def _doctor_facts(document: DoctorDocument) -> list[tuple[str, str]]:
+    facts = []
+    if document["interval_s"] is not None:
+        facts.append(("interval", f"{_ms(document['interval_s'])}, a quarter of the mean put: what 'auto' begins with"))
+    if document["clock_skew_s"] is not None:
+        facts.append(("clock", _clock(document["clock_skew_s"])))
+    if (ground := document["ground"]) is not None:
+        room = "" if ground["free_bytes"] is None else f", {decimal(ground['free_bytes'])} free"
+        facts.append(("file system", f"{ground['file_system']} at {ground['mount_point']}{room}"))
+    facts += [("remark", remark) for remark in document["remarks"]]
+    facts += [("left behind", path) for path in document["left"]]
+    return [*facts, ("took", f"{document['seconds']:.1f} s")]
+
+
+def _clock(ahead_s: float) -> str:
+    if abs(ahead_s) < 1.5:  # stores tell whole seconds
+        return "the store's and this machine's agree to a second"
+    return f"the store's is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f} ms"
 
 
 def _show_ended(page: Console, ended: Sequence[EndedFields]) -> None:

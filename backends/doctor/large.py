@@ -1,0 +1,37 @@
+"""One data file of 5 GB, written as a task writes it and read back in a listing."""
+
+from functools import partial
+
+import anyio
+
+from tallymark.backends.doctor.promises import STAGING, Broken
+from tallymark.backends.doctor.traces import TracedBackend
+
+LARGE_FILE_BYTES = 5_000_000_000
+"""Beyond what fits into 32 bits, and just below the 5 GiB that S3 takes in one put."""
+
+_CHUNK = bytes(range(256)) * (1 << 14)
+"""4 MiB: what is in memory at a time."""
+
+
+async def keeps_a_huge_file(backend: TracedBackend, size: int = LARGE_FILE_BYTES) -> str:
+    """The file is not read back: what a put took is what a listing says."""
+    await backend.open_staging(STAGING)
+    begun = anyio.current_time()
+    await backend.in_thread(partial(_write, backend, size))
+    seconds = anyio.current_time() - begun
+    sizes = [entry.size async for entry in backend.list("huge")]
+    await backend.close_staging(STAGING)
+    if sizes != [size]:
+        raise Broken(f"a file of {size:,} bytes is listed with {sizes[0] if sizes else 'no'} bytes")
+    return f"{size / 1e9:g} GB in {seconds:.0f} s, {size / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
+
+
+def _write(backend: TracedBackend, size: int) -> None:
+    file = backend.new_file("huge/file", staging=STAGING)
+    try:
+        for start in range(0, size, len(_CHUNK)):
+            file.sink.write(_CHUNK[: size - start])
+        file.publish()
+    finally:
+        file.abandon()

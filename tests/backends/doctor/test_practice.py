@@ -1,0 +1,99 @@
+"""Where the doctor works: a directory of its own, gone afterwards; and the ground that it lies on."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tallymark.backends import InvalidPath
+from tallymark.backends.doctor import Examination, ground, practice
+from tallymark.backends.doctor.ground import ground_of
+from tests.support.loops import on_both_loops
+from tests.support.rights import locked_folder
+
+MOUNTS = r"""22 28 0:21 / / rw,relatime shared:7 - ext4 /dev/vda rw
+23 22 0:22 / /mnt rw - nfs4 server:/export rw,hard
+24 23 0:23 / /mnt/with\040blank rw - tmpfs tmpfs rw
+25 22 0:24 / /mnt rw master:1 - nfs server:/second rw
+"""
+
+
+@pytest.fixture
+def mounts(tmp_path, monkeypatch):
+    monkeypatch.setattr(ground, "MOUNTS", tmp_path / "mountinfo")
+    (tmp_path / "mountinfo").write_text(MOUNTS)
+
+
+def test_it_works_below_the_url_out_of_readers_sight(tmp_path):
+    with practice(str(tmp_path)) as place:
+        assert place.backend.url.startswith(f"{tmp_path.as_uri()}/.tallymark-doctor-")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_two_doctors_do_not_meet(tmp_path):
+    with practice(str(tmp_path)) as one, practice(str(tmp_path)) as other:
+        assert one.backend.url != other.backend.url
+
+
+@pytest.mark.parametrize("path", ["there", "there/not/yet", "a b%20#?"])
+@on_both_loops
+async def test_after_an_examination_of_a_disk_every_directory_is_as_before(tmp_path, path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "table").write_text("of somebody")
+    before = sorted(tmp_path.rglob("*"))
+    with practice(str(tmp_path / path)) as place:
+        found = await Examination(place.backend, now=anyio.current_time, ground=place.ground).run()
+    assert found.is_fit
+    assert found.ground is not None
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@on_both_loops
+async def test_a_directory_without_rights_is_not_fit_and_the_rule_is_named():
+    with locked_folder() as folder:
+        with practice(str(folder)) as place:
+            found = await Examination(place.backend, now=anyio.current_time, ground=place.ground).run()
+        assert found.verdict.startswith("not fit: gives back what it was given: ")
+        assert "check rights" in found.verdict
+
+
+def test_directories_that_somebody_uses_meanwhile_stay(tmp_path):
+    with practice(str(tmp_path / "new")):
+        (tmp_path / "new").mkdir()
+        (tmp_path / "new" / "mine").touch()
+    assert (tmp_path / "new" / "mine").exists()
+
+
+def test_memory_has_no_ground():
+    with practice("memory:") as place:
+        assert (place.backend.url, place.ground) == ("memory:", None)
+
+
+def test_a_url_of_no_store_is_refused():
+    with pytest.raises(InvalidPath, match="unknown scheme"), practice("s4://bucket"):
+        raise AssertionError
+
+
+def test_a_directory_that_is_not_there_lies_on_the_ground_of_the_nearest_one_that_is(tmp_path):
+    assert ground_of(tmp_path / "a" / "b").directory == str(tmp_path)
+    assert (ground_of(tmp_path).free_bytes or 0) > 0
+
+
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("/data", ("/", "ext4")),
+        ("/mntx", ("/", "ext4")),
+        ("/mnt", ("/mnt", "nfs")),
+        ("/mnt/x", ("/mnt", "nfs")),
+        ("/mnt/with blank/x", ("/mnt/with blank", "tmpfs")),
+    ],
+)
+@pytest.mark.usefixtures("mounts")
+def test_a_path_lies_on_the_last_of_the_longest_mounts_above_it(path, found):
+    assert ground._mount(path) == found
+
+
+def test_without_a_list_of_mounts_the_file_system_is_unknown(monkeypatch):
+    monkeypatch.setattr(ground, "MOUNTS", Path("/nowhere"))
+    assert ground._mount("/data") == ("/", "unknown")

@@ -1,0 +1,87 @@
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tallymark.backends.doctor import Diagnosis, Examination, Finding, Ground, Latency
+from tallymark.cli import document
+from tallymark.cli.tables import console, show_doctor
+from tests.cli.scene import run, run_json, write
+from tests.support.rights import locked_folder
+
+FOUND = Diagnosis(
+    url="s3://bucket/doctor",
+    findings=(Finding("creates a name once", "broken", "32 of 32 won"), Finding("keeps odd names", "kept", "15 names")),
+    latencies=(Latency("put_new", 20, 0.04, 0.05, 0.09), Latency("get", 20, 0.01, 0.01, 0.02)),
+    clock_skew_s=-120.0,
+    ground=Ground("/data", "ext4", "/", is_read_only=False, free_bytes=10**9),
+    remarks=("run jobs nearer",),
+    left=("taken",),
+    seconds=4.2,
+)
+
+
+def test_a_disk_that_is_fit_ends_with_exit_code_0_and_nothing_left(tmp_path):
+    found = run_json("doctor", tmp_path)
+    assert (found["fit"], found["left"]) == (True, [])
+    assert {each["result"] for each in found["promises"]} == {"kept"}
+    assert 0 < found["interval_s"] < 1
+    assert found["seconds"] < 30
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_page_says_what_the_document_says(capsys):
+    show_doctor(console(), document.doctor("s3://bucket", FOUND))
+    page = capsys.readouterr().out
+    for fact in ("broken", "32 of 32 won", "40.0 ms", "12.5 ms", "120 s behind", "1.0 GB", "run jobs nearer", "taken"):
+        assert fact in page
+    assert page.splitlines()[-1] == "s3://bucket is not fit: creates a name once: 32 of 32 won."
+
+
+def test_the_interval_is_a_quarter_of_the_mean_put():
+    assert document.doctor("s3://bucket", FOUND)["interval_s"] == 0.0125
+
+
+def test_a_store_that_is_not_fit_ends_with_exit_code_1_and_a_whole_document():
+    with locked_folder() as folder:
+        result = run("doctor", folder, "--json")
+    assert (result.exit_code, result.stderr) == (1, "")
+    found = json.loads(result.stdout)
+    assert found["fit"] is False
+    assert found["verdict"].startswith("not fit: gives back what it was given: ")
+    assert found["interval_s"] is None
+
+
+def test_a_table_that_is_examined_stays_as_it_is(tmp_path):
+    write(tmp_path, 1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    assert run("doctor", tmp_path).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
+def test_a_doctor_who_is_interrupted_says_so_and_leaves_nothing(tmp_path, signal_):
+    program = [sys.executable, "-c", "from tallymark.cli import main; main()", "doctor", str(tmp_path)]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        until = time.monotonic() + 30
+        while not any((folder / "many").exists() for folder in tmp_path.iterdir()) and time.monotonic() < until:
+            threading.Event().wait(0.02)
+        running.send_signal(signal_)
+        _, said = running.communicate(timeout=30)
+    assert said == f"tallymark: the examination of {tmp_path} was interrupted; nothing is left\n"
+    assert running.returncode == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_before_a_large_file_is_written_its_size_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(Examination, "run", lambda self: _found())
+    result = run("doctor", tmp_path, "--large")
+    assert result.stderr.startswith(f"--large writes one file of 5 GB below {tmp_path} and removes it.")
+
+
+async def _found():
+    return FOUND
