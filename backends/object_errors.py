@@ -29,9 +29,12 @@ _KEY = re.compile(
     r"failed for key (.+?): [^\n]* \(code: |invalid path: [^\n]*?Path \"(.+?)\"(?:: | contained)", re.DOTALL
 )
 _PROVIDER = re.compile(r"credential provider: (?:(CredentialsRefused|CredentialsUnavailable): ([^\n]*))?")
-_METADATA_SERVICE = re.compile(
-    r"Error performing \w+ http://(169\.254\.\d+\.\d+|\[fd00:ec2::|metadata\.google\.internal|metadata[:/])"
+_ASKED_FOR_KEYS = re.compile(
+    r"Error performing \w+ (REDACTED|http://169\.254\.|http://\[fd00:ec2:|\S*/latest/(?:api/token|meta-data)"
+    r"|\S*/computeMetadata/)"
 )
+"""Not the store was asked, but whoever gives credentials: a token service (whose URL holds a token: the vendor hides
+it), a container's agent, or the machine's metadata service."""
 
 NO_ANSWER = "no answer; it may have happened, or may yet"
 NO_OBJECT_STORE = "what answers there is no object store: look at the URL and at StorageOptions.endpoint"
@@ -155,8 +158,8 @@ def read_refusal(error: BaseException, verb: Verb) -> Refusal:
     if (provider := _provider_failure(text)) is not None:
         return provider
     code, status = _first(_CODE, text), _first(_STATUS, text)
-    if (metadata := _metadata_failure(text, status)) is not None:
-        return metadata
+    if (asked := _ASKED_FOR_KEYS.search(text)) is not None:
+        return _without_keys(status, is_service=asked[1] == "REDACTED")
     said = " ".join(part for part in (status, code, _sentence(text)) if part)
     meaning = _by_answer(code, int(status) if status else None, verb) or _by_phrase(text)
     return Refusal(meaning, said, _first(_KEY, text))
@@ -212,12 +215,13 @@ def _provider_failure(text: str) -> Refusal | None:
     return Refusal(Meaning(error, "no request was sent; look at the provider of credentials"), said)
 
 
-def _metadata_failure(text: str, status: str | None) -> Refusal | None:
-    """No credentials were named, and this machine has no role either that its metadata service would tell."""
-    if not _METADATA_SERVICE.search(text):
-        return None
-    is_passing = status is not None and (int(status) >= 500 or status == "429")
-    remedy = "no credentials were found in the environment, and the machine's metadata service gave none"
+def _without_keys(status: str | None, *, is_service: bool) -> Refusal:
+    """No credentials were given where they were asked for. A machine without a role has no metadata service either."""
+    is_passing = is_service if status is None else int(status) >= 500 or status == "429"
+    remedy = (
+        "no credentials: the environment holds none, nor did the token service, container or machine give any; set "
+        "them, or name a provider in StorageOptions.credentials"
+    )
     return Refusal(Meaning(Unavailable if is_passing else NotPermitted, remedy), status or "")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tallymark.backends.contract import check_path
-from tallymark.backends.credentials import CredentialProvider, Provide, named_provider
+from tallymark.backends.credentials import CredentialProvider, named_provider
 from tallymark.backends.errors import InvalidPath, NotInstalled, NotPermitted
 from tallymark.backends.meter import RequestMeter
 from tallymark.backends.object_client import ObjectClient, Timeouts
@@ -129,13 +129,13 @@ class S3Stores:
         if self._options.credentials is not None:
             return named_provider(self._options.credentials, needs=NEEDS)
         if self._options.profile is not None:
-            return CredentialProvider(f"profile {self._options.profile}", self._load_profile, needs=NEEDS)
+            from obstore.auth.boto3 import Boto3CredentialProvider
+
+            session = self._profile()
+            return CredentialProvider(
+                f"profile {self._options.profile}", lambda: Boto3CredentialProvider(session), needs=NEEDS
+            )
         return None
-
-    def _load_profile(self) -> Provide:
-        from obstore.auth.boto3 import Boto3CredentialProvider
-
-        return Boto3CredentialProvider(self._profile())
 
     def _profiles_region(self) -> str | None:
         return None if self._options.profile is None else self._profile().region_name

@@ -223,6 +223,16 @@ def test_nothing_of_a_refusals_body_is_told_but_code_and_sentence(server, client
             Unavailable,
             "no credentials",
         ),
+        (
+            "Error performing POST REDACTED in 1s - Server returned non-2xx status code: 403 Forbidden: <Error>",
+            NotPermitted,
+            "no credentials",
+        ),
+        (
+            "Error performing POST REDACTED in 1s - Server returned non-2xx status code: 500 x: <Error>",
+            Unavailable,
+            "no credentials",
+        ),
         ("dns error: Temporary failure in name resolution", Unavailable, "no answer"),
         ("something that nobody has foreseen", Unavailable, "no answer"),
     ],
