@@ -52,7 +52,8 @@ PATIENCE_S = 2.0
 LONG_DELAY, LONG_DELAY_S = 0.1, 3.0
 """The part of the delays that outlast the client's patience."""
 
-SCHEMA = pa.schema([pa.field("id", pa.int64()), pa.field("writer", pa.string()), pa.field("part", pa.int32())])
+COLUMNS: list[tuple[str, pa.DataType]] = [("id", pa.int64()), ("writer", pa.string()), ("part", pa.int32())]
+SCHEMA = pa.schema(COLUMNS)
 
 Server = S3Server | GcsFacade
 Row = tuple[int, str, int]
