@@ -74,6 +74,9 @@ class ObjectStoreBackend:
         """As the contract's. Where that takes several requests, each is repeated by itself: whoever repeated the whole
         for one lost answer among a thousand would never come to its end.
         """
+        if 0 < len(paths) <= self._delete_count:  # as usual; a task group would take half as long as a near store
+            await self._delete(paths)
+            return
         for path in paths:
             self._client.key(path)
         pages = [paths[first : first + self._delete_count] for first in range(0, len(paths), self._delete_count)]
@@ -85,7 +88,7 @@ class ObjectStoreBackend:
                 if failed:
                     return
                 try:
-                    await (self._delete(page) if len(pages) == 1 else self._retries.run(lambda: self._delete(page)))
+                    await self._retries.run(lambda: self._delete(page))
                 except BackendError as error:
                     failed.append(error)
 
