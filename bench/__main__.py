@@ -6,6 +6,9 @@ from pathlib import Path
 
 import click
 
+from tallymark.backends.options import StorageOptions
+from tallymark.cli import storage
+
 _url = click.option(
     "--url",
     "urls",
@@ -14,7 +17,14 @@ _url = click.option(
     help="Measure on this store, in a new folder there that is removed at the end; may be given several times. Without "
     "it: memory, a directory in memory, one on disk, and S3 on a server of this harness.",
 )
-_storage = click.option("--storage", multiple=True, metavar="KEY=VALUE", help="What the URLs do not say of storage.")
+_storage = click.option(
+    "--storage",
+    "options",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=storage.parse,
+    help=f"What the URLs do not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
+)
 _file = click.Path(dir_okay=False, writable=True, path_type=Path)
 
 
@@ -36,7 +46,7 @@ def main(context: click.Context) -> None:
 @click.option("--svg", "svg_path", type=_file, metavar="PATH", help="Draw them into this file.")
 def backends(
     urls: tuple[str, ...],
-    storage: tuple[str, ...],
+    options: StorageOptions,
     seconds: float | None,
     rounds: int | None,
     quick: bool,
@@ -50,7 +60,7 @@ def backends(
     from tallymark.bench import plot, report, run
 
     try:
-        asked = run.Asked.of(urls, storage, seconds=seconds, rounds=rounds, quick=quick)
+        asked = run.Asked.of(urls, options, seconds=seconds, rounds=rounds, quick=quick)
         answer = anyio.run(functools.partial(run.run, asked), backend="trio")
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import anyio
+import anyio.to_thread
 
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.backends.gcs import GcsStores
@@ -96,6 +97,24 @@ async def objects(url: str, options: StorageOptions, *, title: str, where: str) 
         await _removed(ours)
 
 
+@asynccontextmanager
+async def hdfs(url: str, options: StorageOptions) -> AsyncIterator[Place]:
+    """A new directory below the URL, which goes at the end."""
+    from hdfs_native import Client
+
+    from tallymark.bench.peers.hdfs import HdfsNative
+
+    root = f"{url.rstrip('/')}/{FOLDER}{secrets.token_hex(6)}"
+    authority, _, path = root.partition("://")[2].partition("/")
+    client = Client(f"hdfs://{authority}", dict(options.hadoop))
+    ours = Ours(open_backend(root, options=options))
+    try:
+        yield Place("HDFS", url, ours, HdfsNative(client, f"/{path}"))
+    finally:
+        with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+            await anyio.to_thread.run_sync(client.delete, f"/{path}", True)
+
+
 def _where(url: str, options: StorageOptions) -> str:
     return f"{url} at {options.endpoint}" if options.endpoint else url
 
@@ -118,5 +137,7 @@ def at(url: str, options: StorageOptions) -> AbstractAsyncContextManager[Place]:
             return objects(url, options, title="S3", where=_where(url, options))
         case "gs":
             return objects(url, options, title="GCS", where=_where(url, options))
+        case "hdfs":
+            return hdfs(url, options)
         case _:
             raise InvalidPath(f"{url!r}: this harness has no library to hold that store against")

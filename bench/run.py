@@ -39,11 +39,11 @@ class Asked:
 
     @classmethod
     def of(
-        cls, urls: Sequence[str], storage: Sequence[str], *, seconds: float | None, rounds: int | None, quick: bool
+        cls, urls: Sequence[str], options: StorageOptions, *, seconds: float | None, rounds: int | None, quick: bool
     ) -> "Asked":
         return cls(
             urls=tuple(urls),
-            options=StorageOptions(),
+            options=options,
             cases=QUICK if quick else CASES,
             rounds=rounds or (ROUNDS_MIN if quick else ROUNDS),
             seconds=seconds or (SECONDS_QUICK if quick else SECONDS),

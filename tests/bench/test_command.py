@@ -59,6 +59,23 @@ def test_nothing_is_left_on_the_store_and_nothing_else_is_touched(measured):
     assert [path.name for path in (folder / "store").iterdir()] == ["mine"]
 
 
+def test_an_object_store_of_the_users_own_is_measured_and_left_as_it_was(gcs, tmp_path):
+    bucket, answer = gcs.bucket(), tmp_path / "answer.json"
+    how = ("--storage", f"endpoint={gcs.endpoint}", "--storage", "credentials=tests.support.gcs_facade:credentials")
+    result = run("backends", "--url", f"gs://{bucket}/mine", *how, "--quick", "--seconds", 0.5, "--json", answer)
+    assert (result.exit_code, result.stderr) == (0, "")
+    (section,) = json.loads(answer.read_text())["sections"]
+    assert (section["title"], section["peer"]) == ("GCS", "obstore")
+    assert section["where"] == f"gs://{bucket}/mine at {gcs.endpoint}"
+    assert gcs.keys(bucket) == []
+
+
+def test_an_option_that_is_not_known_is_refused_before_anything_is_measured():
+    result = run("backends", "--url", "memory:", "--storage", "colour=red")
+    assert result.exit_code == 2
+    assert "colour is not known" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [("/no/such/place", "/no/such/place is no directory of this machine"), ("ftp://host/x", "no library to hold")],
