@@ -2,6 +2,7 @@
 
 import functools
 import json
+import os
 from pathlib import Path
 
 import click
@@ -25,7 +26,13 @@ _storage = click.option(
     callback=storage.parse,
     help=f"What the URLs do not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
 )
-_file = click.Path(dir_okay=False, writable=True, path_type=Path)
+
+
+def _file(_context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Refused before the run and not after it."""
+    if path is not None and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
+        raise click.BadParameter(f"{path} cannot be written", param=parameter)
+    return path
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
@@ -42,8 +49,22 @@ def main(context: click.Context) -> None:
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="About how long it takes. [default: 90]")
 @click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 21]")
 @click.option("--quick", is_flag=True, help="A glance: 10 seconds, 6 rounds, and no large files.")
-@click.option("--json", "json_path", type=_file, metavar="PATH", help="Write all samples and figures to this file.")
-@click.option("--svg", "svg_path", type=_file, metavar="PATH", help="Draw them into this file.")
+@click.option(
+    "--json",
+    "json_path",
+    type=click.Path(path_type=Path),
+    callback=_file,
+    metavar="PATH",
+    help="Write all samples and figures to this file.",
+)
+@click.option(
+    "--svg",
+    "svg_path",
+    type=click.Path(path_type=Path),
+    callback=_file,
+    metavar="PATH",
+    help="Draw them into this file.",
+)
 def backends(
     urls: tuple[str, ...],
     options: StorageOptions,

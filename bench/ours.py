@@ -14,7 +14,9 @@ class Ours:
         self.backend = backend
 
     async def open(self) -> None:
+        """Before any sample: a store that refuses says so here, in one line of ours and not in its vendor's words."""
         await self.backend.open_staging(STAGING)
+        await self.backend.put("probe", b"")
 
     async def get(self, path: str) -> object:
         return await self.backend.get(path)

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import anyio
 import anyio.to_thread
 
-from tallymark.backends import InvalidPath, StorageOptions, open_backend
+from tallymark.backends import BackendError, InvalidPath, StorageOptions, Unavailable, open_backend
 from tallymark.backends.gcs import GcsStores
 from tallymark.backends.s3 import S3Stores, parse_bucket
 from tallymark.bench.case import SAMPLE_BYTES_MAX
@@ -121,8 +121,13 @@ def _where(url: str, options: StorageOptions) -> str:
 
 async def _removed(ours: Ours) -> None:
     """Delete all there is, also when the run was interrupted."""
-    with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
-        await ours.delete([entry.path async for entry in ours.backend.list("")])
+    try:
+        with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+            await ours.delete([entry.path async for entry in ours.backend.list("")])
+    except (BackendError, TimeoutError) as error:
+        raise Unavailable(
+            f"what was made below {ours.backend.url} could not be removed, please do ({error})"
+        ) from error
 
 
 def at(url: str, options: StorageOptions) -> AbstractAsyncContextManager[Place]:

@@ -76,6 +76,20 @@ def test_an_option_that_is_not_known_is_refused_before_anything_is_measured():
     assert "colour is not known" in result.stderr
 
 
+def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
+    result = run("backends", "--url", "memory:", "--json", tmp_path / "missing" / "answer.json")
+    assert result.exit_code == 2
+    assert "answer.json cannot be written" in result.stderr
+
+
+def test_a_store_that_refuses_is_one_line_that_says_why(gcs):
+    how = ("--storage", f"endpoint={gcs.endpoint}", "--storage", "credentials=tests.support.gcs_facade:credentials")
+    result = run("backends", "--url", "gs://no-such-bucket", *how, "--quick")
+    assert result.exit_code == 1
+    assert "no-such-bucket" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("url", "said"),
     [("/no/such/place", "/no/such/place is no directory of this machine"), ("ftp://host/x", "no library to hold")],

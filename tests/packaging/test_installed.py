@@ -34,6 +34,14 @@ def test_wheel_runs_the_process_pool_example_and_its_command_reads_the_table(ins
     assert (status["rows"], status["files"], status["open_instants"]) == (4000, 48, [])
 
 
+def test_wheel_runs_the_benchmark_harness_with_a_server_of_its_own(installed, tmp_path):
+    assert "beside dict" in installed.run(
+        "-m", "tallymark.bench", "backends", "--url", "memory:", "--quick", cwd=tmp_path
+    )
+    program = "from tallymark.bench.loopback import server\nwith server() as url: print(url)"
+    assert installed.run("-c", program, cwd=tmp_path).startswith("http://127.0.0.1:")
+
+
 @pytest.mark.spark
 def test_wheel_runs_the_pyspark_example(installed, tmp_path):
     require_java()
