@@ -4,7 +4,7 @@ Owns: which requests a verb of the contract makes, and in which order. Does not 
 whose an object is (``claim``), and asking again but for put_new (``retrying``).
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import BinaryIO
 
@@ -61,14 +61,12 @@ class ObjectStoreBackend:
         except (NotPermitted, InvalidPath) as refusal:
             raise claim.outcome(refusal) from None
 
-    async def list(self, directory: str) -> AsyncIterator[Entry]:
-        async for entry in self._list(directory, None):
-            yield entry
+    def list(self, directory: str) -> AsyncGenerator[Entry, None]:
+        return self._list(directory, None)
 
-    async def list_after(self, directory: str, after: str) -> AsyncIterator[Entry]:
+    def list_after(self, directory: str, after: str) -> AsyncGenerator[Entry, None]:
         """As ``list``, without what sorts up to and including the path ``after``."""
-        async for entry in self._list(directory, after):
-            yield entry
+        return self._list(directory, after)
 
     async def delete(self, paths: Sequence[str]) -> None:
         """As the contract's. Where that takes several requests, each is repeated by itself: whoever repeated the whole
@@ -115,7 +113,7 @@ class ObjectStoreBackend:
         check_path(directory)
         await anyio.lowlevel.checkpoint()
 
-    async def _list(self, directory: str, after: str | None) -> AsyncIterator[Entry]:
+    async def _list(self, directory: str, after: str | None) -> AsyncGenerator[Entry, None]:
         has_more = True
         while has_more:
             entries, has_more = await self._threads.run(self._client.page, directory, after)
