@@ -4,23 +4,30 @@ Owns: how the contract's promises are kept on a POSIX file system: a small objec
 then linked (put_new, which fails where the name is taken) or renamed (put) into place, and its directory synced
 (``local_directories``).
 A data file is written in its staging directory and linked into place; closing the staging directory renames it away,
-and whoever still writes there has lost the path it would publish from.
+and whoever still writes there has lost the path it would publish from. What a disk refuses is told by
+``local_errors``; what a file system does not promise, by ``mounts``.
 """
 
-import errno
+import io
+import logging
 import os
 import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import anyio.to_thread
 
 from tallymark.backends.contract import Entry, NewFile, check_path
-from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.local_directories import ATTEMPTS, LocalDirectories
+from tallymark.backends.local_errors import translated
+from tallymark.backends.local_names import link, replace
+from tallymark.backends.mounts import mount_of
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -44,7 +51,7 @@ class LocalBackend:
         self._root = Path(root).absolute()
         self._scratch = self._root / SCRATCH
         self._directories = LocalDirectories(self._root)
-        self._swept = False
+        self._is_met = False
 
     @property
     def url(self) -> str:
@@ -54,10 +61,10 @@ class LocalBackend:
         return await _in_thread(self._get, path)
 
     async def put(self, path: str, data: bytes) -> None:
-        await _in_thread(self._put, path, data, Path.replace)
+        await _in_thread(self._put, path, data, replace)
 
     async def put_new(self, path: str, data: bytes) -> None:
-        await _in_thread(self._put, path, data, _link)
+        await _in_thread(self._put, path, data, link)
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         for entry in await _in_thread(self._entries, directory):
@@ -67,8 +74,9 @@ class LocalBackend:
         await _in_thread(self._delete, paths)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
-        with _translated(path):
-            return _StagedFile(self, path, self._at(staging))
+        place = self._at(staging)
+        with translated(path, place):
+            return _StagedFile(self, path, place)
 
     async def open_staging(self, directory: str) -> None:
         await _in_thread(self._open_staging, directory)
@@ -81,7 +89,8 @@ class LocalBackend:
 
     def _get(self, path: str) -> bytes:
         target = self._at(path)
-        with _translated(path):
+        with translated(path, target):
+            self._directories.check(target.parent)
             try:
                 data = target.read_bytes()
             except (IsADirectoryError, NotADirectoryError) as error:
@@ -93,7 +102,7 @@ class LocalBackend:
     def _put(self, path: str, data: bytes, place: Callable[[Path, Path], object]) -> None:
         target = self._at(path)
         scratch = self._scratch / secrets.token_hex(12)
-        with _translated(path, missing=Unavailable):
+        with translated(path, target, missing=Unavailable):
             try:
                 self._write_scratch(scratch, data)
                 self._bring(scratch, target, place)
@@ -108,9 +117,18 @@ class LocalBackend:
             while view:
                 view = view[file.write(view) :]
             os.fsync(file.fileno())
-        if not self._swept:
-            self._swept = True
-            self._sweep(scratch.stat().st_mtime - SCRATCH_AGE_MAX_S)
+        if not self._is_met:
+            self._meet(scratch.stat().st_mtime)
+            self._is_met = True
+
+    def _meet(self, now: float) -> None:
+        """Before the first write is named: say what this disk does not promise, and sweep what a dead writer left."""
+        mount = mount_of(self._root)
+        if mount is not None and mount.caution:
+            level = logging.INFO if mount.is_memory else logging.WARNING
+            logger.log(level, "disk.cautioned root=%s mount=%s caution=%s", self._root, mount, mount.caution)
+        self._directories.check_syncs(self._scratch)
+        self._sweep(now - SCRATCH_AGE_MAX_S)
 
     def _sweep(self, oldest: float) -> None:
         for left in self._scratch.iterdir():
@@ -120,6 +138,7 @@ class LocalBackend:
 
     def _bring(self, source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
         """Place the synced file at the target. On return, or once told that the name is taken, a crash keeps that."""
+        self._directories.check(target.parent)
         try:
             self._place(source, target, place)
         except FileExistsError:
@@ -144,7 +163,7 @@ class LocalBackend:
 
     def _entries(self, directory: str) -> Sequence[Entry]:
         top = self._at(directory) if directory else self._root
-        with _translated(directory):
+        with translated(directory, top):
             return sorted(self._walk(top), key=lambda entry: entry.path)
 
     def _walk(self, top: Path) -> Iterator[Entry]:
@@ -166,24 +185,26 @@ class LocalBackend:
     def _delete(self, paths: Sequence[str]) -> None:
         targets = {path: self._at(path) for path in paths}
         for path, target in targets.items():
-            with _translated(path), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            with translated(path, target), suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
                 target.unlink()
         for folder in {target.parent for target in targets.values()}:
             self._directories.keep(folder)
             self._directories.prune(folder)
 
     def _open_staging(self, directory: str) -> None:
-        with _translated(directory):
-            self._directories.make(self._at(directory))
+        staging = self._at(directory)
+        with translated(directory, staging):
+            self._directories.check(staging)
+            self._directories.make(staging)
 
     def _close_staging(self, directory: str) -> None:
         staging = self._at(directory)
-        with _translated(directory):
+        with translated(directory, staging):
             with suppress(FileNotFoundError, NotADirectoryError):
                 staging.rename(staging.with_name(f"{staging.name}{_CLOSED}{secrets.token_hex(6)}"))
             self._directories.keep(staging.parent)
             for left in _closed(staging):
-                shutil.rmtree(left, ignore_errors=True)
+                shutil.rmtree(left, onerror=_left_behind)
             self._directories.prune(staging.parent)
 
     def __repr__(self) -> str:
@@ -199,7 +220,7 @@ class _StagedFile:
         self._target = backend._at(path)
         # Not "*.parquet": some readers glob recursively, hidden directories included.
         self._staged = staging / f"{secrets.token_hex(12)}.tmp"
-        self._file = self._staged.open("xb", buffering=SINK_BUFFER_BYTES)
+        self._file = io.BufferedWriter(_StagedBytes(path, self._staged), SINK_BUFFER_BYTES)
 
     @property
     def sink(self) -> BinaryIO:
@@ -207,11 +228,11 @@ class _StagedFile:
 
     def publish(self) -> None:
         try:
-            with _translated(self._path):
+            with translated(self._path, self._target):
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
-                self._backend._bring(self._staged, self._target, _link)
+                self._backend._bring(self._staged, self._target, link)
         finally:
             self.abandon()
 
@@ -227,8 +248,22 @@ class _StagedFile:
             self._staged.unlink(missing_ok=True)
 
 
-def _link(source: Path, target: Path) -> None:
-    os.link(source, target)
+class _StagedBytes(io.FileIO):
+    """The file itself, which tells a full disk as the contract does."""
+
+    def __init__(self, path: str, staged: Path) -> None:
+        super().__init__(staged, "xb")
+        self._path = path
+        self._staged = staged
+
+    def write(self, data: Any, /) -> int:  # a buffer, which has no type before Python 3.12
+        with translated(self._path, self._staged):
+            return super().write(data)
+
+
+def _left_behind(_call: object, path: str, error: Any) -> None:
+    """A foreign file in a closed staging directory, say. It hinders nobody: nothing is published from there."""
+    logger.warning("staging.left path=%s error=%s", path, error[1])
 
 
 def _closed(staging: Path) -> Iterable[Path]:
@@ -240,34 +275,3 @@ def _closed(staging: Path) -> Iterable[Path]:
 
 async def _in_thread(function: Callable[..., T], *arguments: object) -> T:
     return await anyio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
-
-
-@contextmanager
-def _translated(path: str, *, missing: type[BackendError] = NotFound) -> Iterator[None]:
-    """The operating system's errors as the contract's; ``missing`` is for a file or directory that is not there."""
-    try:
-        yield
-    except BackendError:
-        raise
-    except FileNotFoundError as error:
-        raise missing(f"{path}: {error.filename} does not exist") from error
-    except FileExistsError as error:
-        raise AlreadyExists(f"{path} exists") from error
-    except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
-        raise NotPermitted(f"{path}: {error.strerror} ({error.filename}); check rights and path") from error
-    except OSError as error:
-        raise _other(path, error) from error
-
-
-def _other(path: str, error: OSError) -> Exception:
-    match error.errno:
-        case errno.ENAMETOOLONG:
-            return InvalidPath(f"path {path!r} has a segment longer than this file system takes; shorten it")
-        case errno.EROFS | errno.ENOSPC | errno.EDQUOT:
-            return NotPermitted(f"{path}: {error.strerror}; nothing was written")
-        case errno.ENOTEMPTY:
-            return NotPermitted(f"{path}: a directory is there; nothing was written")
-        case errno.EXDEV | errno.EMLINK | errno.ENOTSUP:
-            return NotPermitted(f"{path}: {error.strerror}; a table needs one file system that has hard links")
-        case _:
-            return Unavailable(f"{path}: {error}")

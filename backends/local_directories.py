@@ -9,7 +9,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from tallymark.backends.errors import Unavailable
+from tallymark.backends.errors import NotPermitted, Unavailable
+from tallymark.backends.mounts import mount_of
 
 ATTEMPTS = 16
 """How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
@@ -24,14 +25,49 @@ class LocalDirectories:
         self._known: set[Path] = set()
         """Directories whose own entry in their parent was seen to reach the disk."""
 
+    def check(self, folder: Path) -> None:
+        """Refuse what cannot be a directory of this store, before anything is named in it.
+
+        Listings do not follow symbolic links, so nothing is put behind one. And a directory that cannot be opened
+        cannot be synced, which would be noticed too late.
+
+        Raises:
+            NotPermitted: a symbolic link. PermissionError where rights are missing.
+        """
+        while self._is_below(folder) and folder not in self._known:
+            if folder.is_symlink():
+                raise NotPermitted(
+                    f"{folder} is a symbolic link, which listings do not follow; nothing was done. Put a directory "
+                    "there, or mount one"
+                )
+            with suppress(FileNotFoundError, NotADirectoryError):
+                os.close(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
+            folder = folder.parent
+
+    def check_syncs(self, folder: Path) -> None:
+        """Refuse a file system that does not sync directories.
+
+        Raises:
+            NotPermitted: with the directory.
+        """
+        try:
+            _synced(folder)
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                raise NotPermitted(
+                    f"{folder}: {mount_of(folder)} does not sync directories, so that nothing put there is sure to "
+                    "survive a crash; put the table on another file system"
+                ) from error
+
     def make(self, folder: Path) -> None:
         """On return the directory was there; another's prune may take it again while it is empty."""
         for _ in range(ATTEMPTS):
             if folder.is_dir():
                 return
             self._make_once(folder)
-        if folder.exists():
-            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+        for above in (folder, *folder.parents):
+            if os.path.lexists(above) and not above.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(above))
         raise Unavailable(f"directory {folder} vanishes again and again")
 
     def _make_once(self, folder: Path) -> None:

@@ -6,7 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 NOBODY = 65534
+
+NEEDS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="two users are needed: run as root")
 
 
 @contextmanager
@@ -27,3 +31,25 @@ def locked_folder() -> Iterator[Path]:
             if is_root:
                 os.seteuid(0)
             folder.chmod(0o755)
+
+
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """An empty folder that everybody may enter and write; outside pytest's own, as above."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o777)
+        yield folder
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root acts as nobody for the time of the block; others as themselves."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(NOBODY)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
