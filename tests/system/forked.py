@@ -20,8 +20,10 @@ _context.set_forkserver_preload(
     [
         "anyio._backends._asyncio",
         "anyio._backends._trio",
+        "obstore.store",
         "pyarrow.parquet",
         "tallymark.backends.local",
+        "tallymark.backends.s3",
         "tallymark.engine.files.task_writer",
         "tallymark.engine.writes",
     ]

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 from multiprocessing.connection import Connection
@@ -11,7 +12,7 @@ from typing import Literal
 
 import anyio
 
-from tallymark.backends.local import LocalBackend
+from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import MarkerClient
@@ -25,13 +26,22 @@ INFLIGHT = 8
 """Requests that a client does not wait for before it makes another."""
 
 
-def serve(line: Connection, root: str, instant: str, loop: Literal["trio", "asyncio"]) -> None:
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where the service keeps its markers."""
+
+    url: str
+    options: StorageOptions = field(default_factory=StorageOptions)
+
+
+def serve(line: Connection, store: Store, instant: str, loop: Literal["trio", "asyncio"]) -> None:
     """The program: serves the markers of one instant until it is killed; says its address."""
-    anyio.run(partial(_serve, line, root, instant), backend=loop)
+    anyio.run(partial(_serve, line, store, instant), backend=loop)
 
 
-async def _serve(line: Connection, root: str, instant: str) -> None:
-    async with open_marker_engine(LocalBackend(root)) as engine, anyio.create_task_group() as tasks:
+async def _serve(line: Connection, store: Store, instant: str) -> None:
+    backend = open_backend(store.url, options=store.options)
+    async with open_marker_engine(backend) as engine, anyio.create_task_group() as tasks:
 
         async def create(instant: str, paths: Sequence[str], io: str) -> None:
             await engine.directory(instant).create(*paths, io=io)
@@ -39,6 +49,11 @@ async def _serve(line: Connection, root: str, instant: str) -> None:
         server = MarkerServer(SECRET, ServiceSettings(), create)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(instant))
+
+
+def s3_credentials() -> dict[str, object]:
+    """A provider: processes that are forked have the environment of the one that forks, and not the test's."""
+    return {"access_key_id": "tests", "secret_access_key": "not-a-secret-of-anybody", "expires_at": None}
 
 
 class LoadingClient(threading.Thread):
