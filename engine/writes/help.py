@@ -18,7 +18,7 @@ from tallymark.engine.writes.rollback import Ended, decide, roll_back
 
 logger = logging.getLogger(__name__)
 
-_PROBE = "probe-"
+PROBE = "probe-"
 """Begins the name of a beat that belongs to no instant."""
 
 
@@ -87,7 +87,7 @@ async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation)
 
 async def own_beat(handle: TableHandle) -> str:
     """Put a beat that belongs to no instant, to tell the store's time by. The caller deletes it."""
-    path = f"{BEAT_FOLDER}/{_PROBE}{new_nonce()}"
+    path = f"{BEAT_FOLDER}/{PROBE}{new_nonce()}"
     await handle.backend.put(path, b"")
     return path
 
@@ -102,7 +102,7 @@ async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
 async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
     """A writer that died before it had an instant has left a beat, and no data."""
     for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
-        if name.startswith(_PROBE):
+        if name.startswith(PROBE):
             await handle.backend.delete([beat_path(name)])
         else:
             await drop_unreserved(handle, name)

@@ -1,12 +1,16 @@
 """Find the table that a job wants to write, or create it. Nothing is changed by a call that cannot go on."""
 
+from collections.abc import Awaitable, Callable
+
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+from tallymark.engine.writes.exclusive import check_exclusive, clear, is_trial
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import put_projected
 
@@ -22,7 +26,7 @@ async def read_properties(backend: Backend) -> TableProperties | None:
     data = await _read(backend)
     if data is None:
         # Listings are read to their end: one that is left half way complains when it is collected.
-        found = [entry.path async for entry in backend.list("")]
+        found = [entry.path async for entry in backend.list("") if not is_trial(entry.path)]
         if not found:
             return None
         data = await _read(backend)  # another writer may have created the table meanwhile
@@ -51,7 +55,7 @@ async def prepare_table(handle: TableHandle, wanted: TableProperties) -> TablePr
 
     Raises:
         InvalidRequest: the table has other columns, types or partition columns.
-        UnsupportedTable: as ``read_properties``.
+        UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
     """
     properties = await read_properties(handle.backend)
     if properties is None:
@@ -61,15 +65,36 @@ async def prepare_table(handle: TableHandle, wanted: TableProperties) -> TablePr
 
 
 async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:
-    try:
-        await handle.backend.put_new(PROPERTIES, wanted.encode())
-    except AlreadyExists:
+    trial = await check_exclusive(handle.backend)
+    if not await _is_created(handle.backend, wanted, trial):
         theirs = await read_properties(handle.backend)
         assert theirs is not None
         return theirs
     for file in floor_files(wanted):
         await put_projected(handle, file)
     return wanted
+
+
+async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> bool:
+    """Create the table, and meanwhile drop what showed that this store may hold it. False if it exists."""
+    is_theirs = False
+
+    async def create() -> None:
+        nonlocal is_theirs
+        try:
+            await backend.put_new(PROPERTIES, wanted.encode())
+        except AlreadyExists:
+            is_theirs = True
+
+    async def drop() -> None:
+        await clear(backend, trial)
+
+    await concurrently(_call, (create, drop), limit=2)
+    return not is_theirs
+
+
+async def _call(act: Callable[[], Awaitable[None]]) -> None:
+    await act()
 
 
 def _check_same(properties: TableProperties, wanted: TableProperties) -> None:

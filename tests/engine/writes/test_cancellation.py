@@ -178,7 +178,7 @@ async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for
     store = Store(has_staging=True)
     beats = iter([0, 0, 20])
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/" in path else 0)
+        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
         with anyio.move_on_after(11):
             async with begin(table(storage)):
                 await anyio.sleep_forever()
@@ -190,7 +190,7 @@ async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_i
     store = Store(has_staging=True)
     beats = iter([0, 0, 20])
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/" in path else 0)
+        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
         async with begin(table(storage)) as job:
             await anyio.sleep(11)
             await job.commit([])
