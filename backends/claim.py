@@ -56,10 +56,12 @@ class Claim:
         return Unavailable(f"{refusal} (an earlier request may have been taken)")
 
     def _find_out(self, answer: AlreadyExists | Unavailable) -> None:
+        unknown = Throttled if isinstance(answer, Throttled) else Unavailable  # asked again later, or soon
         try:
             found = self._client.nonce(self._path)
         except NotFound:
-            unknown = Throttled if isinstance(answer, Throttled) else Unavailable  # asked again later, or soon
             raise unknown(f"{answer}; it was not there a moment later, and may still arrive") from answer
+        except Unavailable:
+            raise unknown(f"{answer}; nor could it be read whether it is there") from answer
         if found != self._nonce:
             raise AlreadyExists(f"{self._client.at(self._path)} exists; another has put it") from answer

@@ -21,7 +21,8 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
     lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, and so is ``gs://bucket/prefix``;
-    prefixes are taken as they are written. ``options`` say what the URL does not.
+    prefixes are taken as they are written. ``hdfs://namenode:8020/path`` or ``hdfs://nameservice/path`` is a directory
+    of HDFS. ``options`` say what the URL does not.
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
@@ -74,25 +75,38 @@ def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
     return MemoryBackend()
 
 
-def _open_s3(_url: str, rest: str, options: StorageOptions) -> Backend:
+def _open_s3(url: str, rest: str, options: StorageOptions) -> Backend:
     from tallymark.backends.s3 import S3Backend, parse_bucket
 
-    return _open_bucket(S3Backend, *parse_bucket(rest), options)
+    return _open_bucket(S3Backend, url, *parse_bucket(rest), options)
 
 
-def _open_gcs(_url: str, rest: str, options: StorageOptions) -> Backend:
+def _open_gcs(url: str, rest: str, options: StorageOptions) -> Backend:
     from tallymark.backends.gcs import GcsBackend
     from tallymark.backends.s3 import parse_bucket
 
-    return _open_bucket(GcsBackend, *parse_bucket(rest, scheme="gs"), options)
+    return _open_bucket(GcsBackend, url, *parse_bucket(rest, scheme="gs"), options)
 
 
 def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
     raise InvalidPath(f"{url!r}: Google's own tools and Hadoop write gs:, and so does Tallymark; say 'gs:{rest}'")
 
 
+def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:
+    from tallymark.backends.hdfs import HdfsBackend, parse_hdfs
+    from tallymark.backends.hdfs_client import HdfsClient
+    from tallymark.backends.retry import Retries, RetrySettings
+    from tallymark.backends.retrying import RetryingBackend
+
+    authority, root = parse_hdfs(url, rest)
+    retries = Retries(
+        RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min)
+    )
+    return RetryingBackend(HdfsBackend(HdfsClient(authority, options), root, options, retries), retries)
+
+
 def _open_bucket(
-    store: "Callable[..., ObjectStoreBackend]", bucket: str, prefix: str, options: StorageOptions
+    store: "Callable[..., ObjectStoreBackend]", url: str, bucket: str, prefix: str, options: StorageOptions
 ) -> Backend:
     """Retries are common to the store, which repeats its puts-if-absent, and to what repeats all else."""
     from tallymark.backends.meter import RequestMeter
@@ -103,6 +117,7 @@ def _open_bucket(
     retries = Retries(
         RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
         meter=meter,
+        where=url,
     )
     return RetryingBackend(store(bucket, prefix, options, retries, meter), retries)
 
@@ -111,6 +126,7 @@ _OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {
     "file": _open_file,
     "gcs": _refuse_gcs,
     "gs": _open_gcs,
+    "hdfs": _open_hdfs,
     "memory": _open_memory,
     "s3": _open_s3,
     "s3a": _open_s3,

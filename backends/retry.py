@@ -87,8 +87,10 @@ class Retries:
         *,
         chance: Callable[[], float] | None = None,
         meter: RequestMeter | None = None,
+        where: str = "",
     ) -> None:
-        """``chance`` gives numbers from 0 to below 1; ``meter`` counts the repeats, too."""
+        """``chance`` gives numbers from 0 to below 1; ``meter`` counts the repeats; ``where`` is the store's URL."""
+        self.where = where
         self.settings = settings or RetrySettings()
         self._chance = chance or random.SystemRandom().random
         self._meter = meter
@@ -107,7 +109,7 @@ class Retries:
         trial = self.trial(sent=sent, more_s=more_s)
         while True:
             try:
-                return await bounded(call, trial.attempt_s(anyio.current_time()))
+                return await bounded(call, trial.attempt_s(anyio.current_time()), self.where)
             except Unavailable as error:
                 await anyio.sleep(trial.pause_s(error, anyio.current_time()))
 
@@ -196,11 +198,11 @@ def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) 
     return min(settings.pause_max_s, first_s * 2.0 ** (attempts - 1))
 
 
-async def bounded(call: Callable[[], Awaitable[T]], seconds: float) -> T:
+async def bounded(call: Callable[[], Awaitable[T]], seconds: float, where: str = "") -> T:
     """What the call returns. Raises Unavailable if that takes longer; it may then still happen."""
     with anyio.move_on_after(seconds):
         return await call()
-    raise Unavailable(f"no answer within {seconds:.1f} s")
+    raise Unavailable(f"{where}: no answer within {seconds:.1f} s".removeprefix(": "))
 
 
 class _Budget:

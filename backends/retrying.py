@@ -93,7 +93,7 @@ class RetryingBackend:
         """Read a page, or as much of it as comes. Returns why no more came."""
         failure = None
         try:
-            await bounded(listing.read_page, trial.attempt_s(anyio.current_time()))
+            await bounded(listing.read_page, trial.attempt_s(anyio.current_time()), self._retries.where)
         except Unavailable as error:
             failure = error
         if failure is None or listing.has_news:

@@ -22,7 +22,7 @@ def s3_backend(
     """The store itself, which repeats nothing but put_new."""
     meter = RequestMeter()
     made = StorageOptions(endpoint=endpoint, region=REGION, **options)
-    return S3Backend(bucket, prefix, made, Retries(retry, meter=meter), meter)
+    return S3Backend(bucket, prefix, made, Retries(retry, meter=meter, where=f"s3://{bucket}"), meter)
 
 
 def retrying_s3(endpoint: str, bucket: str, retry: RetrySettings = AT_ONCE, **options: Any) -> RetryingBackend:
