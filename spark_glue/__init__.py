@@ -1,6 +1,7 @@
 """PySpark, thinly: what any other engine could do with the same tickets and reports.
 
-``write`` -> ``schema`` -> a job on the engine's own thread (``driver``) -> ``stage`` (one action) -> commit; ``read``.
+``write`` -> ``schema``, ``storage_options`` -> a job on the engine's own thread (``driver``) -> ``stage`` (one action)
+-> commit; ``read``.
 """
 
 from tallymark.engine.errors import MissingExtra

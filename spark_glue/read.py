@@ -9,38 +9,45 @@ from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.table import open_table
 from tallymark.spark_glue.schema import spark_schema
+from tallymark.spark_glue.storage_options import native_url, storage_options
 
 _OUTPUT = 1
 """Where a LogicalRelation keeps its attributes."""
 
 
-def read(spark: SparkSession, url: str | os.PathLike[str]) -> DataFrame:
+def read(spark: SparkSession, url: str | os.PathLike[str], *, options: StorageOptions | None = None) -> DataFrame:
     """The table at a URL, as of now: the committed files and no others, in the schema that was written.
 
     No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are
     replaced by a later overwrite before the scan has read them, the scan fails; it never leaves rows out.
 
+    ``options`` say how the list of files is reached; left out, the session's Hadoop settings say it, as in ``write``.
+    The files themselves Spark reads by those settings and by its own connectors: S3 needs ``hadoop-aws``.
+
     Raises:
         UnsupportedTable: no table is there.
+        MissingExtra: Spark lacks the connector to this storage.
     """
+    table = open_table(url, options=storage_options(spark, url, options))
     with start_blocking_portal("trio") as portal:
-        snapshot = portal.call(open_table(url).snapshot)
+        snapshot = portal.call(table.snapshot)
     schema = spark_schema(snapshot.schema)
     if not snapshot.files:
         return spark.createDataFrame([], schema)
-    scan = spark.read.schema(schema).parquet(*_patterns(snapshot))
+    scan = spark.read.schema(schema).parquet(*_patterns(snapshot, native_url(spark, snapshot.url)))
     return _as_written(spark, scan, schema)
 
 
-def _patterns(snapshot: Snapshot) -> list[str]:
+def _patterns(snapshot: Snapshot, url: str) -> list[str]:
     """The files as Spark takes paths: patterns, each of which matches one file only.
 
     Its option not to see patterns in paths (``__globPaths__``) reads every file once for each path that looks like one.
     """
-    base = unquote(snapshot.url) if snapshot.url.startswith("file:") else snapshot.url
+    base = unquote(url) if url.startswith("file:") else url
     return [re.sub(r"([\\*?\[\]{}])", r"\\\1", f"{base}/{file.path}") for file in snapshot.files]
 
 

@@ -9,6 +9,7 @@ from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.classic import dataframe as classic
 
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.writes.result import WriteResult
@@ -18,6 +19,7 @@ from tallymark.spark_glue.driver import service_settings
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.schema import arrow_schema
 from tallymark.spark_glue.stage import run_tasks
+from tallymark.spark_glue.storage_options import storage_options
 
 
 def write(
@@ -30,6 +32,7 @@ def write(
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     service: ServiceSettings | None = None,
+    options: StorageOptions | None = None,
     progress: bool | None = None,
 ) -> WriteResult:
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
@@ -37,8 +40,9 @@ def write(
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
     partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
     ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
-    ``markers="direct"`` lets tasks do without the driver's service. ``progress`` shows a line on stderr while tasks
-    run; left out, only on a terminal.
+    ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
+    the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never
+    read from there. ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
 
     If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
     end, the next write sees to that.
@@ -55,7 +59,7 @@ def write(
     session = df.sparkSession
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
-    write_job = open_table(url).write(
+    write_job = open_table(url, options=storage_options(session, url, options)).write(
         schema=arrow_schema(df.schema),
         mode=mode,
         partition_by=partition_by,

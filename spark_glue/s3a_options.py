@@ -1,0 +1,161 @@
+"""What Hadoop's S3 connector was told in the session, as options of ours: where the server is, who gives credentials.
+
+Keys in ``fs.s3a.access.key`` and its like are never taken: options travel to tasks, and plans and logs are kept. That
+they are there is noticed, and told where nothing else gives credentials.
+"""
+
+import re
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from typing import Protocol
+
+from tallymark.backends.options import StorageOptions
+from tallymark.engine.errors import InvalidRequest
+
+
+class Settings(Protocol):
+    """Hadoop's settings."""
+
+    def get(self, name: str) -> str | None: ...
+    def is_set(self, name: str) -> bool:
+        """Without taking the value into this process, whose debug log would show it."""
+        ...
+
+
+SECRETS = (
+    "fs.s3a.access.key",
+    "fs.s3a.secret.key",
+    "fs.s3a.session.token",
+    "fs.s3a.security.credential.provider.path",
+    "hadoop.security.credential.provider.path",
+)
+"""Settings that hold keys, or name a store of them."""
+
+AT_HAND = (
+    "AWS_ACCESS_KEY_ID",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+)
+"""Environment variables that say where credentials are, in the order in which the vendor's chain looks for them."""
+
+_PROVIDERS = "fs.s3a.aws.credentials.provider"
+
+_OF_THE_CHAIN = (
+    "EnvironmentVariableCredentialsProvider",
+    "WebIdentityTokenCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+    "ContainerCredentialsProvider",
+    "EC2ContainerCredentialsProviderWrapper",
+    "IAMInstanceCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+)
+"""Providers, without their packages, that mean what the vendor's chain does anyway: environment, web identity, role."""
+
+_OF_PROFILES = ("ProfileCredentialsProvider", "ProfileAWSCredentialsProvider")
+_OF_ALL = ("DefaultCredentialsProvider", "DefaultAWSCredentialsProviderChain")
+"""The chain, and profiles in it."""
+
+_OF_KEYS = ("SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider")
+"""Keys that stand in the settings."""
+
+_REMEDY = (
+    "put credentials into the environment of the driver and the executors (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), "
+    "give the machines a role, or pass options=StorageOptions(profile=...) or "
+    "StorageOptions(credentials='package.module:function')"
+)
+
+_OF_AMAZON = re.compile(
+    r"(?:https?://)?s3(?:[.-](?:dualstack\.)?([a-z]{2}(?:-[a-z]+)+-\d))?\.amazonaws\.com(?:\.cn)?/?"
+)
+
+
+def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str]) -> StorageOptions:
+    """The options for a bucket; ``fs.s3a.bucket.NAME.*`` goes before ``fs.s3a.*``, as in Hadoop.
+
+    ``environment`` is this process's: executors are taken to have the same.
+
+    Raises:
+        InvalidRequest: a provider of credentials that has no counterpart here, or keys in the settings and no other
+            credentials at hand.
+    """
+    ours = _OfBucket(bucket, settings)
+    endpoint, region = _endpoint(ours)
+    return StorageOptions(
+        endpoint=endpoint,
+        region=region,
+        path_style=_is(ours.get("fs.s3a.path.style.access"), default=False) if endpoint else None,
+        profile=_profile(ours, environment),
+    )
+
+
+class _OfBucket:
+    """The settings as they hold for one bucket."""
+
+    def __init__(self, bucket: str, settings: Settings) -> None:
+        self._beginning = f"fs.s3a.bucket.{bucket}."
+        self._settings = settings
+
+    def get(self, name: str) -> str | None:
+        value = self._settings.get(self._own(name))
+        return (value if value is not None else self._settings.get(name) or "").strip() or None
+
+    def is_set(self, name: str) -> bool:
+        return self._settings.is_set(self._own(name)) or self._settings.is_set(name)
+
+    def _own(self, name: str) -> str:
+        return name.replace("fs.s3a.", self._beginning, 1)
+
+
+def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
+    """Endpoint and region. A region that is not told may be in the name of one of Amazon's own endpoints."""
+    told, region = settings.get("fs.s3a.endpoint"), settings.get("fs.s3a.endpoint.region")
+    region = None if region in ("sdk", "external", "ec2") else region
+    own = _OF_AMAZON.fullmatch(told or "")
+    if told is None or (own and own[1] is None):
+        return None, region
+    region = region or (own[1] if own else None)
+    if "://" not in told:
+        told = f"{'https' if _is(settings.get('fs.s3a.connection.ssl.enabled'), default=True) else 'http'}://{told}"
+    return told, region
+
+
+def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
+    """The profile that credentials come from; None where they come from the vendor's chain."""
+    names = _providers(settings)
+    if any(environment.get(variable) for variable in AT_HAND):
+        return None
+    is_profile = not names.isdisjoint(_OF_PROFILES)
+    if is_profile or (not names.isdisjoint(_OF_ALL) and environment.get("AWS_PROFILE")):
+        return settings.get("fs.s3a.auth.profile.name") or environment.get("AWS_PROFILE") or "default"
+    _refuse_keys(settings, names)
+    return None
+
+
+def _providers(settings: Settings) -> AbstractSet[str]:
+    """The classes that Hadoop would ask, without their packages. Raises InvalidRequest if one means nothing here."""
+    told = [name for name in re.split(r"[,\s]+", settings.get(_PROVIDERS) or "") if name]
+    for provider in told:
+        if _name(provider) not in (*_OF_THE_CHAIN, *_OF_PROFILES, *_OF_ALL, *_OF_KEYS):
+            raise InvalidRequest(f"{_PROVIDERS} names {provider}, which only Hadoop can ask; {_REMEDY}")
+    return {_name(provider) for provider in told}
+
+
+def _refuse_keys(settings: Settings, names: AbstractSet[str]) -> None:
+    """Raise, if Hadoop would take keys from its settings; or could take them from nowhere else."""
+    kept = next((name for name in SECRETS if settings.is_set(name)), None)
+    if kept is not None and not names.isdisjoint(_OF_KEYS):
+        raise InvalidRequest(
+            f"{kept} is set, and not read, since plans and logs are kept; {_REMEDY}; where the machines have a role, "
+            "take it out of the settings"
+        )
+    if names and names <= set(_OF_KEYS):
+        raise InvalidRequest(f"{_PROVIDERS} takes keys from settings, which are not read; {_REMEDY}")
+
+
+def _name(provider: str) -> str:
+    return provider.rpartition(".")[2]
+
+
+def _is(value: str | None, *, default: bool) -> bool:
+    return default if value is None else value.lower() == "true"

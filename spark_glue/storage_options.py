@@ -1,0 +1,93 @@
+"""How a Spark session reaches storage, as options that travel to its tasks, and Spark's own name for a URL of ours."""
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from tallymark.backends.options import StorageOptions
+from tallymark.engine.errors import MissingExtra
+from tallymark.spark_glue.s3a_options import s3a_options
+
+HDFS_SETTINGS = (
+    "dfs.nameservices",
+    "dfs.internal.nameservices",
+    "dfs.ha.namenodes.",
+    "dfs.namenode.rpc-address",
+    "dfs.client.failover.",
+    "dfs.client.use.datanode.hostname",
+    "dfs.data.transfer.protection",
+    "dfs.encrypt.data.transfer",
+    "hadoop.rpc.protection",
+    "hadoop.security.authentication",
+)
+"""Beginnings of the names of Hadoop's settings that say where NameNodes are, and how to speak with them."""
+
+_S3 = re.compile(r"s3a?://([^/]*)", flags=re.IGNORECASE)
+_HDFS = re.compile(r"hdfs:", flags=re.IGNORECASE)
+
+_CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+
+
+def storage_options(session: SparkSession, url: object, given: StorageOptions | None) -> StorageOptions:
+    """The options that were given; else what the session's Hadoop settings come to for this URL.
+
+    Raises:
+        InvalidRequest: the settings ask for credentials in a way that has no counterpart here; the error says which.
+    """
+    text = os.fspath(url) if isinstance(url, str | os.PathLike) else ""
+    if given is not None or not isinstance(text, str):
+        return given or StorageOptions()
+    if found := _S3.match(text):
+        return s3a_options(found[1], HadoopSettings(session), os.environ)
+    if _HDFS.match(text):
+        return StorageOptions(hadoop=tuple(sorted(HadoopSettings(session).beginning(HDFS_SETTINGS).items())))
+    return StorageOptions()
+
+
+def native_url(session: SparkSession, url: str) -> str:
+    """The URL as Spark's own readers take it: Hadoop's connector calls S3 ``s3a``.
+
+    Raises:
+        MissingExtra: Spark lacks that connector.
+    """
+    found = _S3.match(url)
+    if found is None or HadoopSettings(session).is_set(
+        "fs.s3.impl"
+    ):  # a platform that has a connector of its own for s3:
+        return url
+    _check_connector(session)
+    return f"s3a://{url[found.start(1) :]}"
+
+
+def _check_connector(session: SparkSession) -> None:
+    jvm: Any = session.sparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource(_CONNECTOR.replace(".", "/") + ".class") is None:
+        version = jvm.org.apache.hadoop.util.VersionInfo.getVersion()
+        raise MissingExtra(
+            "Spark cannot read S3 by itself: it lacks Hadoop's connector; start the session with "
+            f"spark.jars.packages=org.apache.hadoop:hadoop-aws:{version}"
+        )
+
+
+class HadoopSettings:
+    """Hadoop's settings as the session's readers get them: Hadoop's own, and those of ``spark.hadoop.*``."""
+
+    def __init__(self, session: SparkSession) -> None:
+        java: Any = session._jsparkSession
+        self._conf: Any = java.sessionState().newHadoopConf()
+
+    def get(self, name: str) -> str | None:
+        value: str | None = self._conf.get(name)
+        return value
+
+    def is_set(self, name: str) -> bool:
+        return self._conf.getPropertySources(name) is not None
+
+    def beginning(self, names: Iterable[str]) -> Mapping[str, str]:
+        """All whose names begin so, as Hadoop resolves them."""
+        found = [name + rest for name in names for rest in self._conf.getPropsWithPrefix(name)]
+        return {name: self._conf.get(name) for name in found}
