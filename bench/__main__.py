@@ -47,8 +47,8 @@ def main(context: click.Context) -> None:
 @_url
 @_storage
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="About how long it takes. [default: 90]")
-@click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 21]")
-@click.option("--quick", is_flag=True, help="A glance: 10 seconds, 6 rounds, and no large files.")
+@click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 201]")
+@click.option("--quick", is_flag=True, help="A glance: 10 seconds, 21 rounds, and no large files.")
 @click.option(
     "--json",
     "json_path",

@@ -33,7 +33,7 @@ async def measured(
 
 async def _row(place: Place, case: Case, method: Method) -> Row:
     sides = _sides(place, case)
-    samples = await take_samples(sides, method, call_count_max=case.call_count_max, step=case.concurrency)
+    samples = await take_samples(sides, method, call_count_max=case.call_count_max, step=case.step)
     hop = any(side.name == "thread" for side in sides)
     return Row(case.label, samples, "thread" if hop else "plain", BAR if place.has_hop else None, case.concurrency)
 

@@ -14,6 +14,9 @@ MB = 1_000_000
 SAMPLE_OBJECTS_MAX = 400
 SAMPLE_BYTES_MAX = 128 * MB
 
+TURNS = 4
+"""How often each of several callers calls in one sample, at least: beginning and ending together is not the point."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -28,7 +31,12 @@ class Case:
     def call_count_max(self) -> int:
         """Calls in one sample at most: what they make lies there until the sample is over."""
         made = self.object_count if self.verb == "delete" else 1
-        return max(min(SAMPLE_OBJECTS_MAX // made, SAMPLE_BYTES_MAX // self.data_bytes), self.concurrency)
+        return max(min(SAMPLE_OBJECTS_MAX // made, SAMPLE_BYTES_MAX // self.data_bytes), self.step)
+
+    @property
+    def step(self) -> int:
+        """Calls in one sample at least, and what their number is a multiple of: of calls at once, a few turns each."""
+        return self.concurrency * (TURNS if self.concurrency > 1 else 1)
 
     @property
     def label(self) -> str:

@@ -1,4 +1,8 @@
-"""How samples are taken: every round measures each side once, in turn, so that drift of the machine hits all alike."""
+"""How samples are taken: short ones, many, and every round has one of each side in turn.
+
+What slows the machine down for longer than a round hits all sides alike. What interrupts it for a moment, a tick of the
+scheduler or another process, spoils a few short samples and not the median.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -22,17 +26,20 @@ class Side(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    round_count: int = 21
-    """Enough for an interval between the 6th smallest and the 6th largest sample."""
+    round_count: int = 201
+    """Rounds at most: the interval then lies between the 87th smallest and the 87th largest sample."""
     case_s: float = 2.0
     """What one row may take, all its sides and rounds together, as far as ``ROUNDS_MIN`` rounds allow."""
+    sample_s: float = 0.004
+    """About how long one sample of the slowest side is: at least one call. A scheduler's slice, or less."""
 
     def __str__(self) -> str:
         return (
-            f"A sample is the mean of as many calls as fit into its time; {self.round_count} rounds "
-            f"({ROUNDS_MIN} where calls are slow), each with one sample of every side, beginning with another side "
-            "each time; warmed up before. Shown are medians over the rounds. Differences and ratios are taken within a "
-            "round, with the interval that holds their median with 95 % (order statistics)."
+            f"A sample is the mean of the calls that fit into {self.sample_s * 1000:.0f} ms, or of one. Every round has "
+            "a sample of each side, beginning with another side each time; of rounds there are as many as fit into "
+            f"{self.case_s:.1f} s, at least {ROUNDS_MIN} and at most {self.round_count}, after a warm-up. Shown are "
+            "medians over the rounds. Differences and ratios are taken within a round, with the interval that holds "
+            "their median with 95 % (order statistics)."
         )
 
 
@@ -66,10 +73,11 @@ async def take_samples(
 
 
 async def _warm_up(sides: Sequence[Side], method: Method, step: int, call_count_max: int) -> int:
-    """As many calls as the slowest side does in its share of the time; half of that goes into what is not timed."""
+    """As many calls as the slowest side does in the time of a sample. The first of each side connects and imports."""
+    for side in sides:
+        await side.sample(step)
     call_s = [await side.sample(step) / step for side in sides]
-    sample_s = method.case_s / method.round_count / len(sides) / 2
-    wanted = int(sample_s / max(*call_s, 1e-9))
+    wanted = int(method.sample_s / max(*call_s, 1e-9))
     return max(min(wanted, call_count_max) // step * step, step)
 
 

@@ -15,16 +15,16 @@ from tallymark.bench.answer import Answer
 from tallymark.bench.backends import measured
 from tallymark.bench.case import CASES, QUICK, Case
 from tallymark.bench.machine import Machine
-from tallymark.bench.method import ROUNDS_MIN, Method
+from tallymark.bench.method import Method
 from tallymark.bench.place import Place
 
 SECONDS = 90.0
 """Of the whole run: long enough for intervals of some 10 us where a call takes 300 us, on two cores that are idle."""
 
 SECONDS_QUICK = 10.0
+ROUNDS_QUICK = 21
 
-ROUNDS = 21
-"""The interval then lies between the 6th smallest and the 6th largest sample."""
+ROUNDS = 201
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Asked:
             urls=tuple(urls),
             options=options,
             cases=QUICK if quick else CASES,
-            rounds=rounds or (ROUNDS_MIN if quick else ROUNDS),
+            rounds=rounds or (ROUNDS_QUICK if quick else ROUNDS),
             seconds=seconds or (SECONDS_QUICK if quick else SECONDS),
         )
 

@@ -11,7 +11,7 @@ def test_document_holds_what_was_measured_and_where():
     assert (document["format"], document["question"]) == (1, "backends")
     assert document["began"] == "2026-11-21T08:00:00+00:00"
     assert document["machine"]["libraries"] == {"obstore": "0.12.1"}
-    assert document["method"] == {"round_count": 21, "case_s": 2.0}
+    assert document["method"] == {"round_count": 201, "case_s": 2.0, "sample_s": 0.004}
     assert [(found["title"], found["peer"]) for found in document["sections"]] == [("S3", "obstore")]
 
 

@@ -46,7 +46,7 @@ def test_json_has_a_row_for_every_case_of_every_store(measured):
     disk = {row["label"]: row for row in sections[1]["rows"]}
     assert disk["get 1 KiB"]["sides"].keys() == {"plain", "thread", "ours"}
     assert disk["data file 1 MB"]["sides"].keys() == {"plain", "ours"}
-    assert all(row["rounds"] == 6 for row in disk.values())
+    assert all(6 <= row["rounds"] <= 21 for row in disk.values())
 
 
 def test_svg_is_written(measured):
