@@ -32,7 +32,7 @@ def bucket(gateway: rgw.Rgw) -> Iterator[str]:
 
 
 class TestRgw(ObjectStoreConformance):
-    """At full size but for the listing, which passes with 20,000 objects, too, in half a minute more."""
+    """At full size but for the listing, which passed with 20,000 objects, too, in half a minute more."""
 
     loops = ("trio",)
     listed_object_count = 5_000
