@@ -35,7 +35,7 @@ class Method:
 
     def __str__(self) -> str:
         return (
-            f"A sample is the mean of the calls that fit into {self.sample_s * 1000:.0f} ms, or of one. Every round has "
+            f"A sample is the mean of the calls that fit into {self.sample_s * 1000:.0f} ms, or of one. A round has "
             "a sample of each side, beginning with another side each time; of rounds there are as many as fit into "
             f"{self.case_s:.1f} s, at least {ROUNDS_MIN} and at most {self.round_count}, after a warm-up. Shown are "
             "medians over the rounds. Differences and ratios are taken within a round, with the interval that holds "
