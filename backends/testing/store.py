@@ -51,6 +51,8 @@ class StoreTests:
     """Objects that are listed while others delete them: twenty pages of a store that lists a thousand."""
     deleted_object_count: int = 1_500
     """Objects deleted by one call, among as many absent ones: more than one bulk request of S3 takes, 1,000."""
+    refused_paths: Sequence[str] = ()
+    """Of the odd names those that this store cannot keep, and refuses as InvalidPath."""
     large_object_bytes: Sequence[int] = (12_000_000, 70_000_000)
     """Sizes above what clients put in one part (5 and 10 MB are usual) and what they keep in memory."""
 

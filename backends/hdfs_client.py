@@ -1,0 +1,109 @@
+"""One HDFS as hdfs-native's blocking client reaches it, each call within a bound, and from whatever process asks.
+
+Owns: the client's settings, one client a process, the bound of each call. Does not own: what is asked (``hdfs``) and
+asking again (``retry``).
+
+The vendor's client waits for ever for a NameNode that does not answer, and a client that was made before a fork hangs
+in the child, for its threads stayed behind. So a call runs in a thread of its own, which nobody joins: whoever waits
+for it stops waiting after the bound, and the call ends when its connection does.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, TypeVar
+
+from tallymark.backends.errors import NotInstalled, Unavailable
+from tallymark.backends.hdfs_errors import told
+from tallymark.backends.options import StorageOptions
+
+if TYPE_CHECKING:
+    from hdfs_native import Client
+
+T = TypeVar("T")
+
+FAILOVER: Mapping[str, str] = {
+    "dfs.client.failover.max.attempts": "4",
+    "dfs.client.failover.sleep.base.millis": "50",
+    "dfs.client.failover.sleep.max.millis": "250",
+}
+"""Bounds of the vendor's own repeats, which by default go on for minutes: enough to try each of three NameNodes within
+a second or two. Repeating beyond is ``retry``'s business."""
+
+KERBEROS = {
+    "kerberos.principal": "kerberos_principal",
+    "kerberos.keytab": "kerberos_keytab",
+    "kerberos.cache": "kerberos_cache",
+}
+"""Keys of ``StorageOptions.hadoop`` that Hadoop has no setting for, and hdfs-native's arguments."""
+
+UNANSWERED_COUNT_MAX = 128
+"""Calls that may be without an answer, each with its thread, before further ones are refused at once."""
+
+
+class HdfsClient:
+    def __init__(self, authority: str, options: StorageOptions) -> None:
+        """``authority`` is ``host:port``, the name of a name service, or "" for the configured default."""
+        self.url = f"hdfs://{authority}"
+        self._options = options
+        self._process: _Process | None = None
+
+    def call(self, ask: "Callable[[Client], T]", at: str, *, sent: int = 0) -> T:
+        """What ``ask`` returns. It is given the vendor's client; ``sent`` is the number of bytes it writes or reads.
+
+        Raises:
+            BackendError: the vendor's answer in this library's words; ``at`` says what was asked for.
+            Unavailable: no answer within ``request_timeout_s`` and the time for the bytes. It may still happen.
+        """
+        process = self._process
+        if process is None or process.pid != os.getpid():
+            process = self._process = _Process(self._made(at))
+        return process.call(ask, at, self.bound_s(sent))
+
+    def bound_s(self, sent: int) -> float:
+        """How long a call may take that writes or reads so many bytes."""
+        return self._options.request_timeout_s + sent / self._options.data_bytes_per_s_min
+
+    def _made(self, at: str) -> "Client":
+        try:
+            from hdfs_native import Client
+        except ImportError as error:
+            raise NotInstalled(f"{at}: hdfs-native is missing: pip install 'tallymark[hdfs]'") from error
+        settings = {**FAILOVER, **dict(self._options.hadoop)}
+        kerberos = {name: settings.pop(key, None) for key, name in KERBEROS.items()}
+        try:
+            return Client(self.url if self.url != "hdfs://" else None, settings, **kerberos)
+        except Exception as error:
+            raise told(at, error) from error
+
+
+class _Process:
+    """The client of one process, and its calls under way."""
+
+    def __init__(self, client: "Client") -> None:
+        self.pid = os.getpid()
+        self._client = client
+        self._under_way: set[object] = set()
+
+    def call(self, ask: "Callable[[Client], T]", at: str, seconds: float) -> T:
+        if len(self._under_way) >= UNANSWERED_COUNT_MAX:
+            raise Unavailable(f"{at}: {len(self._under_way)} earlier requests are without an answer")
+        answer: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
+        threading.Thread(target=self._run, args=(ask, answer), name="hdfs", daemon=True).start()
+        try:
+            found = answer.get(timeout=seconds)
+        except Empty:
+            raise Unavailable(f"{at}: no answer within {seconds:.1f} s") from None
+        if isinstance(found, BaseException):
+            raise told(at, found) from found
+        return found[0]
+
+    def _run(self, ask: "Callable[[Client], T]", answer: "SimpleQueue[tuple[T] | BaseException]") -> None:
+        self._under_way.add(answer)
+        try:
+            answer.put((ask(self._client),))
+        except BaseException as error:  # the vendor's panics are no Exceptions
+            answer.put(error)
+        finally:
+            self._under_way.discard(answer)
