@@ -94,12 +94,14 @@ class Examination:
 
     async def _tried(self, probe: Probe, *, until: float | None) -> Finding:
         self._report(probe.promise)
+        if until is not None and anyio.current_time() >= until:
+            return _no_time(probe)
         with anyio.CancelScope(deadline=float("inf") if until is None else until):
             try:
                 return Finding(probe.promise, "kept", await probe.run(self._backend))
             except (Broken, BackendError) as error:
                 return Finding(probe.promise, "broken", str(error))
-        return Finding(probe.promise, "untried", f"no time: all probes have {PROBING_S_MAX:.0f} s together")
+        return _no_time(probe)
 
     async def _remove(self) -> None:
         self._report("removing what was put")
@@ -121,3 +123,7 @@ class Examination:
         if put_s > SLOW_PUT_S:
             remarks.append(f"a put takes {put_s:.1f} s: run jobs nearer to the store")
         return remarks
+
+
+def _no_time(probe: Probe) -> Finding:
+    return Finding(probe.promise, "untried", f"no time: all probes have {PROBING_S_MAX:.0f} s together")

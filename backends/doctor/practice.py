@@ -3,19 +3,28 @@
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote_to_bytes
 
+import anyio
+
 from tallymark.backends.contract import Backend
 from tallymark.backends.doctor.ground import Ground, ground_of
+from tallymark.backends.errors import BackendError
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 
 PREFIX = ".tallymark-doctor-"
 """Readers of directories leave out names that begin with a dot; whoever finds one left over knows whose it is."""
+
+SCRATCH = ".hoodie/.tallymark/tmp"
+"""Where stores with staging keep small objects in the making: the one directory that no delete of theirs prunes."""
+
+REMOVAL_S_MAX = 2.0
+"""Time to remove an empty directory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,28 +35,39 @@ class Practice:
     """Of a local directory."""
 
 
-@contextmanager
-def practice(url: str, options: StorageOptions | None = None) -> Iterator[Practice]:
-    """A place to work in, below the URL. Directories that came to be on a disk are gone after the block.
+@asynccontextmanager
+async def practice(url: str, options: StorageOptions | None = None) -> AsyncIterator[Practice]:
+    """A place to work in, below the URL. Directories that came to be for it are gone after the block.
 
     Raises:
         InvalidPath: as of ``open_backend``.
     """
-    backend = open_backend(url, options=options)
-    if backend.url == "memory:":
-        yield Practice(backend, None)
+    above = open_backend(url, options=options)
+    if above.url == "memory:":
+        yield Practice(above, None)
         return
     name = PREFIX + secrets.token_hex(6)
-    below = open_backend(f"{backend.url.rstrip('/')}/{name}", options=options)
+    below = open_backend(f"{above.url.rstrip('/')}/{name}", options=options)
     folder = _folder(below.url)
-    if folder is None:
-        yield Practice(below, None)
+    if folder is not None:
+        ground = ground_of(folder)
+        try:
+            yield Practice(below, ground)
+        finally:
+            _remove(folder, up_to=Path(ground.directory))
         return
-    found = ground_of(folder)
     try:
-        yield Practice(below, found)
+        yield Practice(below, None)
     finally:
-        _remove(folder, up_to=Path(found.directory))
+        with anyio.CancelScope(deadline=anyio.current_time() + REMOVAL_S_MAX, shield=True):
+            await _prune(above, name)
+
+
+async def _prune(above: Backend, name: str) -> None:
+    """A delete leaves no empty directory: where there are directories, that of a name that is not there goes, too."""
+    if above.has_staging:
+        with suppress(BackendError):
+            await above.delete([f"{name}/{SCRATCH}/none"])
 
 
 def _folder(url: str) -> Path | None:

@@ -4,6 +4,8 @@ import unicodedata
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+import anyio
+
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.doctor.traces import TracedBackend
 from tallymark.backends.errors import AlreadyExists, NotFound
@@ -13,8 +15,14 @@ ROUNDS = 8
 """Names that are raced for. A server that looks and then writes loses one race of some hundred; one that does not look
 loses them all."""
 
+ROUNDS_S_MAX = 4.0
+"""No race begins after that time: slow stores see fewer of them, and two at least."""
+
 MANY = 1_100
-"""Objects listed and deleted in one call: more than a page, and than one bulk request, of a store that takes 1,000."""
+"""Objects listed, and deleted in one call: more than a page, and than one bulk request, of a store that takes 1,000."""
+
+MANY_S_MAX = 6.0
+"""Time to put them; a slow store gets fewer."""
 
 AT_ONCE = 32
 """Requests in flight while many objects are put."""
@@ -96,33 +104,45 @@ async def creates_once(backend: TracedBackend) -> str:
 
 
 async def has_one_winner(backend: TracedBackend) -> str:
-    for number in range(ROUNDS):
-        path = f"race/{number}"
+    until = anyio.current_time() + ROUNDS_S_MAX
+    rounds = 0
+    while rounds < 2 or (rounds < ROUNDS and anyio.current_time() < until):
+        path = f"race/{rounds}"
         won = await _race(backend, path)
         if len(won) != 1:
             raise Broken(f"of {RACERS} writers who created one name at once {len(won)} were told that they had")
         _same(await backend.get(path), won[0], f"the winner's {path}")
-    return f"{RACERS} writers, {ROUNDS} names: one winner each, whose bytes stay"
+        rounds += 1
+    return f"{RACERS} writers, {rounds} names: one winner each, whose bytes stay"
 
 
-async def lists_what_is_there(backend: TracedBackend) -> str:
-    paths = sorted([*(f"many/{number:04}" for number in range(MANY)), "many/sub/x", "many10/x"])
-    await _put_all(backend, paths)
-    _listed(await _list(backend, "many"), [path for path in paths if path.startswith("many/")])
-    return f"{MANY:,} objects just put, sorted, each once, and no other directory's"
+class Many:
+    """Many objects: put, listed, and deleted."""
 
+    def __init__(self) -> None:
+        self._paths: list[str] = []
 
-async def deletes_many(backend: TracedBackend) -> str:
-    """Needs what ``lists_what_is_there`` has put."""
-    gone = [f"many/{number:04}" for number in range(MANY)]
-    absent = [f"many/absent{number:04}" for number in range(MANY, 2 * MANY)]
-    await backend.delete([*gone, *absent])
-    _listed(await _list(backend, "many"), ["many/sub/x"])
-    try:
-        await backend.get(gone[0])
-    except NotFound:
-        return f"{len(gone):,} objects in one call, among as many absent ones; listed no more"
-    raise Broken(f"{gone[0]} had been deleted, and could be read")
+    async def lists_what_is_there(self, backend: TracedBackend) -> str:
+        await _put_all(backend, ["many/sub/x", "many10/x"])
+        until = anyio.current_time() + MANY_S_MAX
+        while len(self._paths) < MANY and anyio.current_time() < until:
+            more = [f"many/{number:04}" for number in range(len(self._paths), len(self._paths) + AT_ONCE)]
+            await _put_all(backend, more)
+            self._paths += more
+        _listed(await _list(backend, "many"), [*self._paths, "many/sub/x"])
+        return f"{len(self._paths):,} objects just put, sorted, each once, and no other directory's"
+
+    async def deletes_many(self, backend: TracedBackend) -> str:
+        if not self._paths:
+            raise Broken("there was nothing to delete: no object could be put")
+        absent = [f"many/absent{number:04}" for number in range(MANY)]
+        await backend.delete([*absent, *self._paths])
+        _listed(await _list(backend, "many"), ["many/sub/x"])
+        try:
+            await backend.get(self._paths[0])
+        except NotFound:
+            return f"{len(self._paths):,} objects in one call, among {len(absent):,} absent ones; listed no more"
+        raise Broken(f"{self._paths[0]} had been deleted, and could be read")
 
 
 async def keeps_names(backend: TracedBackend) -> str:
@@ -173,6 +193,7 @@ async def closes_staging(backend: TracedBackend) -> str:
 
 def probes(*, has_staging: bool) -> list[Probe]:
     """Those that concern a store of this family, the most important first."""
+    many = Many()
     found = [
         Probe("gives back what it was given", takes_and_gives_back),
         Probe("creates a name once", creates_once),
@@ -180,10 +201,10 @@ def probes(*, has_staging: bool) -> list[Probe]:
         Probe("shows a put at once", shows_each_put_at_once),
         Probe("publishes data files whole", publishes_whole_files),
         Probe("closes staging for good", closes_staging),
-        Probe("lists what is there", lists_what_is_there),
-        Probe("deletes many at once", deletes_many),
         Probe("keeps odd names", keeps_names),
         Probe("keeps large objects", keeps_large_objects),
+        Probe("lists what is there", many.lists_what_is_there),
+        Probe("deletes many at once", many.deletes_many),
     ]
     return [probe for probe in found if has_staging or probe.run is not closes_staging]
 

@@ -31,7 +31,7 @@ def examined(url: str, options: StorageOptions, *, is_large: bool) -> Diagnosis:
 
 async def _examine(url: str, options: StorageOptions, is_large: bool, report: Callable[[str], None]) -> Diagnosis:
     found: Diagnosis | None = None
-    with practice(url, options) as place:
+    async with practice(url, options) as place:
         examination = Examination(
             place.backend,
             now=lambda: datetime.now(UTC).timestamp(),

@@ -132,6 +132,25 @@ async def test_a_slow_store_is_examined_as_far_as_time_allows_and_swept_all_the_
 
 
 @on_virtual_time
+async def test_a_slow_store_gets_fewer_objects_and_fewer_races_and_may_be_fit():
+    storage = FaultyBackend(MemoryBackend(), slow("put", 0.3), slow("put_new", 0.3))
+    found = await examined(storage)
+    assert found.is_fit
+    details = {each.promise: each.detail for each in found.findings}
+    assert details["lists what is there"].startswith("640 objects")
+    assert found.seconds < DOCTOR_S_MAX
+
+
+@on_virtual_time
+async def test_where_nothing_can_be_put_any_more_the_probes_go_on():
+    storage = FaultyBackend(MemoryBackend(), refused("put", "many*"))
+    found = await examined(storage)
+    results = {each.promise: each.result for each in found.findings}
+    assert (results["lists what is there"], results["deletes many at once"]) == ("broken", "broken")
+    assert results["keeps odd names"] == "kept"
+
+
+@on_virtual_time
 async def test_latencies_are_those_of_the_store_and_of_a_slow_one_fewer_are_taken():
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.2), slow("get", 0.01))
     found = {each.verb: each for each in (await examined(storage)).latencies}

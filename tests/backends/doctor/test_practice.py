@@ -24,14 +24,16 @@ def mounts(tmp_path, monkeypatch):
     (tmp_path / "mountinfo").write_text(MOUNTS)
 
 
-def test_it_works_below_the_url_out_of_readers_sight(tmp_path):
-    with practice(str(tmp_path)) as place:
+@on_both_loops
+async def test_it_works_below_the_url_out_of_readers_sight(tmp_path):
+    async with practice(str(tmp_path)) as place:
         assert place.backend.url.startswith(f"{tmp_path.as_uri()}/.tallymark-doctor-")
         assert list(tmp_path.iterdir()) == []
 
 
-def test_two_doctors_do_not_meet(tmp_path):
-    with practice(str(tmp_path)) as one, practice(str(tmp_path)) as other:
+@on_both_loops
+async def test_two_doctors_do_not_meet(tmp_path):
+    async with practice(str(tmp_path)) as one, practice(str(tmp_path)) as other:
         assert one.backend.url != other.backend.url
 
 
@@ -41,7 +43,7 @@ async def test_after_an_examination_of_a_disk_every_directory_is_as_before(tmp_p
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "table").write_text("of somebody")
     before = sorted(tmp_path.rglob("*"))
-    with practice(str(tmp_path / path)) as place:
+    async with practice(str(tmp_path / path)) as place:
         found = await Examination(place.backend, now=anyio.current_time, ground=place.ground).run()
     assert found.is_fit
     assert found.ground is not None
@@ -51,27 +53,31 @@ async def test_after_an_examination_of_a_disk_every_directory_is_as_before(tmp_p
 @on_both_loops
 async def test_a_directory_without_rights_is_not_fit_and_the_rule_is_named():
     with locked_folder() as folder:
-        with practice(str(folder)) as place:
+        async with practice(str(folder)) as place:
             found = await Examination(place.backend, now=anyio.current_time, ground=place.ground).run()
         assert found.verdict.startswith("not fit: gives back what it was given: ")
-        assert "check rights" in found.verdict
+        assert "Check rights" in found.verdict
 
 
-def test_directories_that_somebody_uses_meanwhile_stay(tmp_path):
-    with practice(str(tmp_path / "new")):
+@on_both_loops
+async def test_directories_that_somebody_uses_meanwhile_stay(tmp_path):
+    async with practice(str(tmp_path / "new")):
         (tmp_path / "new").mkdir()
         (tmp_path / "new" / "mine").touch()
     assert (tmp_path / "new" / "mine").exists()
 
 
-def test_memory_has_no_ground():
-    with practice("memory:") as place:
+@on_both_loops
+async def test_memory_has_no_ground():
+    async with practice("memory:") as place:
         assert (place.backend.url, place.ground) == ("memory:", None)
 
 
-def test_a_url_of_no_store_is_refused():
-    with pytest.raises(InvalidPath, match="unknown scheme"), practice("s4://bucket"):
-        raise AssertionError
+@on_both_loops
+async def test_a_url_of_no_store_is_refused():
+    with pytest.raises(InvalidPath, match="unknown scheme"):
+        async with practice("s4://bucket"):
+            raise AssertionError
 
 
 def test_a_directory_that_is_not_there_lies_on_the_ground_of_the_nearest_one_that_is(tmp_path):
