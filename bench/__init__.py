@@ -3,6 +3,7 @@
     python -m tallymark.bench             the questions
     python -m tallymark.bench backends    what a call through Tallymark costs over the vendor's library alone
 
+    places     the stores            peers     the libraries beside ours    caller    how they are called
     machine    where it ran          method    how samples are taken        paired    what they say of two sides
     answer     the rows, as JSON     report    ... as tables                plot      ... as an SVG
 

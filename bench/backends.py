@@ -12,7 +12,7 @@ from tallymark.bench.caller import Awaited, Blocking, Caller, in_thread
 from tallymark.bench.case import Case
 from tallymark.bench.method import Method, take_samples
 from tallymark.bench.paired import Bar
-from tallymark.bench.place import Place
+from tallymark.bench.places import Place
 from tallymark.bench.verb_side import FILLING_CONCURRENCY, Hands, VerbSide
 
 BAR = Bar(share=0.05, seconds=50e-6)

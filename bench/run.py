@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tallymark.backends import StorageOptions
-from tallymark.bench import place
+from tallymark.bench import places
 from tallymark.bench.answer import Answer
 from tallymark.bench.backends import measured
 from tallymark.bench.case import CASES, QUICK, Case
 from tallymark.bench.machine import Machine
 from tallymark.bench.method import Method
-from tallymark.bench.place import Place
+from tallymark.bench.places import Place
 
 SECONDS = 90.0
 """Of the whole run: long enough for intervals of some 10 us where a call takes 300 us, on two cores that are idle."""
@@ -53,21 +53,15 @@ class Asked:
 async def run(asked: Asked) -> Answer:
     """Measure on each place. Whatever ends it, nothing is left there."""
     began, machine = datetime.now(UTC), Machine.here()
-    places = _places(asked)
-    method = Method(round_count=asked.rounds, case_s=asked.seconds / len(places) / len(asked.cases))
+    stores = [places.at(url, asked.options) for url in asked.urls] or places.usual()
+    method = Method(round_count=asked.rounds, case_s=asked.seconds / len(stores) / len(asked.cases))
     sections = []
-    with _progress(len(places) * len(asked.cases)) as progress:
-        for opening in places:
+    with _progress(len(stores) * len(asked.cases)) as progress:
+        for opening in stores:
             async with opening as found:
                 progress.at(found)
                 sections.append(await measured(found, asked.cases, method, done=progress.done))
     return Answer("backends", began, machine, method, tuple(sections))
-
-
-def _places(asked: Asked) -> list[AbstractAsyncContextManager[Place]]:
-    if asked.urls:
-        return [place.at(url, asked.options) for url in asked.urls]
-    return [place.memory(), *map(place.disk, place.local_folders()), place.loopback()]
 
 
 class _Shown:

@@ -1,9 +1,9 @@
 import pytest
 
 from tallymark.backends import AlreadyExists, NotFound, StorageOptions, open_backend
-from tallymark.bench import place
 from tallymark.bench.loopback import server
 from tallymark.bench.ours import Ours
+from tallymark.bench.places.objects import objects
 from tests.support.loops import on_both_loops
 
 
@@ -66,7 +66,7 @@ async def test_a_large_file_is_counted_and_its_name_is_taken(backend):
 async def test_a_measured_prefix_goes_with_all_that_is_in_it_and_nothing_else(backend, endpoint):
     await backend.put("mine", b"stays")
     with pytest.raises(KeyError, match="interrupted"):
-        await interrupted(place.objects(backend.url, options(endpoint), title="S3", where=""))
+        await interrupted(objects(backend.url, options(endpoint), title="S3"))
     assert [entry.path async for entry in backend.list("")] == ["mine"]
 
 

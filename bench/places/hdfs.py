@@ -1,0 +1,49 @@
+"""HDFS: a new directory, which goes at the end."""
+
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from tallymark.backends import InvalidPath, StorageOptions, open_backend
+from tallymark.backends.hdfs import parse_hdfs
+from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.bench.ours import Ours
+from tallymark.bench.places.place import FOLDER, REMOVAL_S_MAX, Place
+
+if TYPE_CHECKING:
+    from hdfs_native import Client
+
+
+@asynccontextmanager
+async def hdfs(url: str, options: StorageOptions) -> AsyncIterator[Place]:
+    """Below a directory that exists. The peer is the client of our backend, with its settings."""
+    authority, parent = parse_hdfs(url, url.partition(":")[2])
+    client = HdfsClient(authority, options).call(_itself, url)
+    from tallymark.bench.peers.hdfs import HdfsNative  # after the above: where the library is missing, that says so
+
+    if parent:
+        await anyio.to_thread.run_sync(_check_directory, client, url, parent)
+    name = f"{FOLDER}{secrets.token_hex(6)}"
+    ours = Ours(open_backend(f"{url.rstrip('/')}/{name}", options=options))
+    try:
+        yield Place("HDFS", url, ours, HdfsNative(client, f"{parent}/{name}"))
+    finally:
+        with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+            await anyio.to_thread.run_sync(client.delete, f"{parent}/{name}", True)
+
+
+def _itself(client: "Client") -> "Client":
+    return client
+
+
+def _check_directory(client: "Client", url: str, path: str) -> None:
+    try:
+        is_directory = client.get_file_info(path).isdir
+    except FileNotFoundError:
+        is_directory = False
+    if not is_directory:
+        raise InvalidPath(f"{url} is no directory; make it first")
