@@ -183,11 +183,15 @@ class MarkerDirectory:
         return loaded
 
     async def _begin(self) -> None:
-        """Know what is durable; where segments are to be written, announce them and claim an incarnation."""
+        """Know what is durable; where segments are to be written, see them announced and claim an incarnation.
+
+        A job has announced them when it began: a second put would be one more, and within a second more than GCS takes.
+        """
         loaded = await self._loaded.get()
         if self._settings.kind == "batched":
-            path = f"{self._folder}/{TYPE_FILE}"
-            await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
+            if not loaded.is_announced:
+                path = f"{self._folder}/{TYPE_FILE}"
+                await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
             await self._numbers.claim(loaded.next_incarnation)
             for path, size in sorted(loaded.segments.items(), key=lambda found: (len(found[0]), found[0])):
                 self.merge.found(path, size)

@@ -23,7 +23,14 @@ from tallymark.backends.errors import NotFound
 from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.name import INFIX, MarkerName
-from tallymark.engine.markers.segment import FIRST_INCARNATION, decode_segment, incarnation_of, is_segment
+from tallymark.engine.markers.segment import (
+    BATCHED_TYPE,
+    FIRST_INCARNATION,
+    TYPE_FILE,
+    decode_segment,
+    incarnation_of,
+    is_segment,
+)
 
 
 class LoadedMarkers:
@@ -34,6 +41,8 @@ class LoadedMarkers:
         self.object_count = 0
         self.segments: dict[str, int] = {}
         """The bytes of each segment whose incarnation was claimed: nobody rewrites it, so it may be merged."""
+        self.is_announced = False
+        """Whether the folder says that it holds segments: whoever began the instant may have said so already."""
         self.next_incarnation = FIRST_INCARNATION
         """Above every incarnation that was found, so that its segments may replace all of theirs."""
 
@@ -51,7 +60,12 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
     read: set[str] = set()
     previous: list[str] | None = None
     while True:
-        entries = [entry async for entry in backend.list(folder) if _is_marker_object(folder, entry.path)]
+        entries = []
+        async for entry in backend.list(folder):
+            if _is_marker_object(folder, entry.path):
+                entries.append(entry)
+            elif entry.path == f"{folder}/{TYPE_FILE}":
+                loaded.is_announced = entry.size == len(BATCHED_TYPE)  # DIRECT_TYPE is shorter, and a torn one, too
         listing = [entry.path for entry in entries]
         missing = await _read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)

@@ -4,6 +4,7 @@ Time only ever decides whether somebody starts a rollback, never whether somethi
 """
 
 import logging
+import math
 from collections.abc import Callable
 
 import anyio
@@ -46,6 +47,12 @@ class Lease:
     def path(self) -> str:
         return beat_path(self._instant)
 
+    async def begin(self) -> None:
+        """The first beat. Its instant is reserved after it, and the log read after that: by whoever reserves."""
+        begun = self._now()
+        await self._backend.put(self.path, b"")
+        self._last_beat = begun
+
     async def beat(self) -> None:
         """Renew the lease, and learn whether it was in vain. Does nothing once it was given up. Raises RolledBack."""
         async with self._beating:
@@ -61,13 +68,14 @@ class Lease:
 
         A beat under way is ended first: one that landed after ``give_up`` would stay.
         """
+        await anyio.sleep(self._due_s())
         while True:
-            await anyio.sleep(self._settings.beat_interval_s)
             try:
                 with anyio.fail_after(self._settings.expiry_s / 4, shield=True):  # else a silent one would be the last
                     await self.beat()
             except (BackendError, TimeoutError) as error:
                 logger.warning("beat.missed instant=%s error=%r", self._instant, error)
+            await anyio.sleep(self._settings.beat_interval_s)
 
     async def give_up(self) -> None:
         """On return no beat is on its way, and none will be: what its writer deletes from now on stays deleted."""
@@ -87,6 +95,13 @@ class Lease:
     async def check_log(self) -> None:
         """Return if nobody has rolled this instant back so far. Raises RolledBack."""
         self._refuse_if_rolled_back(await self._log.refresh())
+
+    def _due_s(self) -> float:
+        """Until the beat after the first one, which may be long ago: its instant was reserved meanwhile."""
+        since = self._now() - self._last_beat
+        return (
+            max(0.0, self._settings.beat_interval_s - since) if math.isfinite(since) else self._settings.beat_interval_s
+        )
 
     def _now(self) -> float:
         """Seconds that go on while the machine sleeps: a writer that wakes does not take its beat for young."""

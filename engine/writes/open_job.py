@@ -65,11 +65,9 @@ async def _begin(
     flushing: anyio.CancelScope,
 ) -> WriteJob:
     backend = handle.backend
-    reservation = await reserve(handle, operation=options.mode, marker_kind=options.markers.kind)
+    reservation, lease = await reserve(handle, operation=options.mode, marker_kind=options.markers.kind)
     base = WriteBase.of(handle.log.history)
-    lease = Lease(backend, reservation.instant, handle.log, handle.lease_settings)
     try:
-        await lease.beat()
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
         await help_others(handle, properties, own=beat_path(reservation.instant))

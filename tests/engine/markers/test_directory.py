@@ -334,6 +334,17 @@ async def test_a_directory_is_loaded_on_the_first_request_and_once():
     assert [path for path in storage.paths("put_new") if "SERVER" in path] == [claim()]
 
 
+@pytest.mark.parametrize(("said", "puts"), [(b"TIMELINE_SERVER_BASED", 0), (b"DIRECT", 1), (b"", 1)])
+@on_virtual_time
+async def test_what_the_folder_says_already_is_not_put_again(said, puts):
+    storage = FaultyBackend(MemoryBackend())
+    await storage.put(f"{FOLDER}/MARKERS.type", said)
+    async with open_marker_engine(storage) as engine:
+        await engine.directory(INSTANT).create("x.parquet")
+    assert len(storage.paths("put")) == 1 + puts
+    assert (await stored(storage))[f"{FOLDER}/MARKERS.type"] == b"TIMELINE_SERVER_BASED"
+
+
 @on_virtual_time
 async def test_a_cancelled_first_asker_leaves_the_loading_to_the_next():
     storage = FaultyBackend(MemoryBackend(), slow("list", 0.5))

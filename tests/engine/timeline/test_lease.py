@@ -34,6 +34,30 @@ async def test_it_beats_at_every_interval_and_reads_the_logs_tail():
 
 
 @on_virtual_time
+async def test_after_a_begin_that_took_long_it_beats_an_interval_after_the_first_beat():
+    storage = FaultyBackend(MemoryBackend())
+    kept = lease(storage)
+    await kept.begin()
+    await anyio.sleep(7)
+    with anyio.move_on_after(25):
+        await kept.keep()
+    assert [call.begun_s for call in storage.calls if call.paths == (BEAT,)] == [0, 10, 20, 30]
+
+
+@on_virtual_time
+async def test_the_first_beat_is_as_good_as_any():
+    storage = FaultyBackend(MemoryBackend())
+    begun = lease(storage)
+    await begun.begin()
+    await anyio.sleep(SETTINGS.expiry_s / 2 - 1)
+    await begun.check_open()
+    assert log_reads(storage) == 0
+    await anyio.sleep(1)
+    await begun.check_open()
+    assert log_reads(storage) == 1
+
+
+@on_virtual_time
 async def test_at_its_next_beat_a_writer_learns_that_it_was_rolled_back():
     storage = MemoryBackend()
     await win(storage, rollback(1))

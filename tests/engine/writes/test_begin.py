@@ -1,5 +1,6 @@
 """How a write gets its instant."""
 
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -9,7 +10,17 @@ from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.lease import beat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.writes.scene import FAMILIES, Store, WallClock, begin, committed, table, write_rows
+from tests.engine.writes.scene import (
+    FAMILIES,
+    Store,
+    WallClock,
+    begin,
+    committed,
+    flights,
+    table,
+    write_in_thread,
+    write_rows,
+)
 from tests.support.faulty import FaultyBackend, lost_answer
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
@@ -33,6 +44,18 @@ async def test_beat_and_type_come_before_the_reservation_and_that_before_the_log
         ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
         ("list", ".hoodie/.tallymark/log"),
     ]
+
+
+@families
+@on_both_loops
+async def test_no_object_is_written_twice_within_a_short_write(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    for _ in range(2):
+        async with begin(storage, markers=MarkerSettings(kind="batched")) as job:
+            await job.commit([await write_in_thread(job, store.backend, flights())])
+    puts = Counter(path for call in storage.calls if call.verb == "put" for path in call.paths)
+    assert {path for path, count in puts.items() if count > 1} == set(), "GCS takes one write a second of each"
 
 
 @families

@@ -4,7 +4,7 @@ import copy
 
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.timeline.instant import FLOOR, instant_time
-from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -35,18 +35,21 @@ async def _read_first(handle, *, operation, marker_kind):
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
         )
-        await handle.backend.put(beat_path(instant), b"")
+        lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
+        await lease.begin()
         kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
         await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", kind)
         if await _is_taken(handle, reservation):
-            return reservation
+            return reservation, lease
         newest = max(newest, instant)
 
 
 async def _without_beat(handle, **options):
     muted = copy.copy(handle)
     muted.backend = Without(handle.backend, "put", BEAT_FOLDER)
-    return await _reserve(muted, **options)
+    reservation, lease = await _reserve(muted, **options)
+    lease._backend = handle.backend
+    return reservation, lease
 
 
 MUTATIONS = (
