@@ -19,6 +19,7 @@ ENGINE_COVERAGE_MIN = 95
 PINS = """
     anyio==4.16.0
     boto3==1.44.5
+    boto3-stubs==1.44.1
     click==8.5.1
     coverage==7.17.3
     duckdb==2.0.0
@@ -113,6 +114,7 @@ def types(session: nox.Session) -> None:
         ".[pyspark,hdfs,aws]",
         "moto[server]",
         "mypy",
+        "boto3-stubs",
         "msgpack-types",
         "pyarrow-stubs",
         "pytest",
