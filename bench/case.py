@@ -72,6 +72,6 @@ QUICK = (
     Case("list", object_count=100),
     Case("delete"),
     Case("data_file", data_bytes=MB),
-    Case("put_new", concurrency=32),
+    Case("put_new", concurrency=8),
 )
 """Every verb, on as few objects as say something."""

@@ -33,7 +33,7 @@ def test_quick_run_shows_a_table_for_each_store(measured):
     assert (result.exit_code, result.stderr) == (0, "")
     assert "memory (this process; the floor of the harness) beside dict" in result.stdout
     assert "beside os calls" in result.stdout
-    assert result.stdout.count("put_new 1 KiB, 32") == 2
+    assert result.stdout.count("put_new 1 KiB, 8 at once") == 2
 
 
 def test_json_has_a_row_for_every_case_of_every_store(measured):
@@ -68,6 +68,19 @@ def test_an_object_store_of_the_users_own_is_measured_and_left_as_it_was(gcs, tm
     assert (section["title"], section["peer"]) == ("GCS", "obstore")
     assert section["where"] == f"gs://{bucket}/mine at {gcs.endpoint}"
     assert gcs.keys(bucket) == []
+
+
+def test_an_hdfs_is_measured_in_a_directory_that_is_there_and_left_as_it_was(dfs, tmp_path):
+    answer = tmp_path / "answer.json"
+    refused = run("backends", "--url", f"{dfs.url}/bench", "--quick")
+    assert refused.exit_code == 1
+    assert "/bench is no directory; make it first" in refused.stderr
+    dfs.make_directory("/bench", permission=0o777)
+    result = run("backends", "--url", f"{dfs.url}/bench", "--quick", "--rounds", 2, "--json", answer)
+    assert (result.exit_code, result.stderr) == (0, "")
+    (section,) = json.loads(answer.read_text())["sections"]
+    assert (section["title"], section["peer"]) == ("HDFS", "hdfs-native")
+    assert (dfs.objects("/bench"), dfs.directories("/bench")) == ({}, [])
 
 
 def test_an_option_that_is_not_known_is_refused_before_anything_is_measured():
