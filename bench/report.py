@@ -14,7 +14,7 @@ SIDES = {"plain": "its own call", "thread": "in a thread", OURS: "Tallymark"}
 """What the sides are called above their columns."""
 
 
-WIDTH = 116
+WIDTH = 128
 """Of the tables where no terminal says otherwise."""
 
 
@@ -46,7 +46,7 @@ def table(section: Section) -> Table:
     page = Table(
         title=f"{section.title} ({section.where}) beside {section.peer}", title_justify="left", box=box.SIMPLE_HEAD
     )
-    page.add_column("")
+    page.add_column("", no_wrap=True)
     for side in _sides(section):
         page.add_column(section.peer if side == "plain" else SIDES[side], justify="right")
     page.add_column("cost (95 %)", justify="right")
