@@ -25,7 +25,8 @@ class MarkerSettings:
     queue_limit: int = 100_000
     """Markers waiting or in flight at most, a directory: about 20 MB. Further requests are refused as Overloaded."""
     flush_timeout_s: float = 30.0
-    """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile."""
+    """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile, and
+    longer than a store repeats it by itself (``RetrySettings.timeout_s``, 20 s), so that its own error is heard."""
     flush_attempt_count: int = 4
     """Puts of one segment before its requests fail. A repeat has the same name and bytes, so it cannot do harm."""
     flush_retry_pause_s: float = 0.1
@@ -199,7 +200,8 @@ class CommitSettings:
     """How a job is decided, and how what it leaves is cleaned."""
 
     decision_timeout_s: float = 120.0
-    """How long an entry of the log is fought for against silent storage before CommitUnknown."""
+    """How long an entry of the log is fought for against silent storage before CommitUnknown: several times what a
+    store repeats by itself (``RetrySettings.timeout_s``, 20 s)."""
     retry_pause_s: float = 0.5
     """Pause before an unanswered request is repeated."""
     end_timeout_s: float = 600.0

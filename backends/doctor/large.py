@@ -1,5 +1,6 @@
 """One data file of 5 GB, written as a task writes it and read back in a listing."""
 
+import threading
 from functools import partial
 
 import anyio
@@ -18,7 +19,11 @@ async def keeps_a_huge_file(backend: TracedBackend, size: int = LARGE_FILE_BYTES
     """The file is not read back: what a put took is what a listing says."""
     await backend.open_staging(STAGING)
     begun = anyio.current_time()
-    await backend.in_thread(partial(_write, backend, size))
+    stop = threading.Event()
+    try:
+        await backend.in_thread(partial(_write, backend, size, stop))
+    finally:
+        stop.set()
     seconds = anyio.current_time() - begun
     sizes = [entry.size async for entry in backend.list("huge")]
     await backend.close_staging(STAGING)
@@ -27,10 +32,13 @@ async def keeps_a_huge_file(backend: TracedBackend, size: int = LARGE_FILE_BYTES
     return f"{size / 1e9:g} GB in {seconds:.0f} s, {size / 1e6 / max(seconds, 1e-3):,.0f} MB/s"
 
 
-def _write(backend: TracedBackend, size: int) -> None:
+def _write(backend: TracedBackend, size: int, stop: threading.Event) -> None:
+    """Write and publish the file, unless nobody waits for it any more."""
     file = backend.new_file("huge/file", staging=STAGING)
     try:
         for start in range(0, size, len(_CHUNK)):
+            if stop.is_set():
+                return
             file.sink.write(_CHUNK[: size - start])
         file.publish()
     finally:

@@ -223,6 +223,21 @@ async def test_the_large_file_has_the_size_that_was_asked_for(size):
 
 
 @on_virtual_time
+async def test_a_large_file_that_nobody_waits_for_is_written_no_further():
+    backend = MemoryBackend(has_staging=True)
+    late = []
+
+    async def given_up(function):
+        late.append(function)
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        await keeps_a_huge_file(TracedBackend(backend, in_thread=given_up), 100)
+    late[0]()
+    assert [entry async for entry in backend.list("huge")] == []
+
+
+@on_virtual_time
 async def test_a_large_file_that_arrives_shorter_is_found():
     class Short(MemoryBackend):
         def _create(self, path, data):
