@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.hadoop_aws import hadoop_aws_jars
+from tests.support.s3_server import ENVIRONMENT
+
 MASTER = "TALLYMARK_TEST_MASTER"
 """The environment variable that puts the tests on another master."""
 
@@ -31,7 +34,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     require_java()
-    session = start_session(os.environ.get(MASTER, LOCAL))
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in ENVIRONMENT.items():  # for executors; the server of the tests takes any key
+            patch.setenv(name, value)
+        session = start_session(os.environ.get(MASTER, LOCAL), **_s3_connector())
     yield session
     session.stop()
 
@@ -53,6 +59,14 @@ def start_session(master: str, **conf: str) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("OFF")  # tasks fail here on purpose, each with pages of stack
     return session
+
+
+def _s3_connector() -> dict[str, str]:
+    """Hadoop's, where its jars can be had."""
+    try:
+        return {"spark.jars": hadoop_aws_jars()}
+    except pytest.skip.Exception:
+        return {}  # tests that read by it are skipped, when they ask for the jars
 
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

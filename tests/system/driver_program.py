@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from tallymark.backends import open_backend
+from tallymark.backends import Backend, open_backend
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.writes import table as table_module
 from tests.support.spark import start_session
@@ -23,8 +23,8 @@ Point = Literal["while tasks write", "before the entry", "after the entry"]
 class DeadlyLog:
     """A backend on which this process dies just before, or just after, it puts an entry of the commit log."""
 
-    def __init__(self, url: str, point: Point) -> None:
-        self._inner = open_backend(url)
+    def __init__(self, inner: Backend, point: Point) -> None:
+        self._inner = inner
         self._point = point
 
     def __getattr__(self, name: str) -> Any:
@@ -43,7 +43,7 @@ def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: P
     rows = wide_rows(start_session(master), version=1, partitions=2)
     if point == "while tasks write":
         rows = faults.with_fault(rows, partial(faults.kill_driver, table, os.getpid()))
-    table_module.open_backend = lambda url, **_: DeadlyLog(url, point)  # type: ignore[attr-defined]
+    table_module.open_backend = lambda url, **_: DeadlyLog(open_backend(url), point)  # type: ignore[attr-defined]
     write(rows, table, mode=mode)
 
 
