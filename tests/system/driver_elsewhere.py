@@ -29,7 +29,7 @@ def run(url: str, point: Point, flag: Path, settings: dict[str, str]) -> None:
     def open_deadly(url: str, *, options: StorageOptions | None = None) -> DeadlyLog:
         return DeadlyLog(open_backend(url, options=options), point)
 
-    table_module.open_backend = open_deadly  # type: ignore[attr-defined]
+    table_module.open_backend = open_deadly  # type: ignore[attr-defined, assignment]
     write(rows, Place(url=url, objects=dict), mode="overwrite")
 
 
