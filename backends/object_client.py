@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import obstore
+
 from tallymark.backends.contract import PATH_BYTES_MAX, Entry, check_path
 from tallymark.backends.errors import BackendError, InvalidPath, NotPermitted
 from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
@@ -93,9 +95,7 @@ class ObjectClient:
         key = self.key(path)
 
         def get() -> bytes:
-            from obstore import get
-
-            return self._stored(get(self._store(), key), path).bytes().to_bytes()
+            return self._stored(obstore.get(self._store(), key), path).bytes().to_bytes()
 
         return self._ask("get", "get", path, get)
 
@@ -104,9 +104,7 @@ class ObjectClient:
         key = self.key(path)
 
         def head() -> str | None:
-            from obstore import get
-
-            return self._stored(get(self._store(), key, options={"head": True}), path).attributes.get(NONCE)
+            return self._stored(obstore.get(self._store(), key, options={"head": True}), path).attributes.get(NONCE)
 
         return self._ask("head", "head", path, head)
 
@@ -127,10 +125,8 @@ class ObjectClient:
         below = self.key(directory) + "/" if directory else self._prefix
 
         def page() -> Sequence[Mapping[str, Any]]:
-            from obstore import list as list_objects
-
             offset = None if after is None else self.key(after)
-            pages = list_objects(self._store(), below.removesuffix("/") or None, offset=offset, chunk_size=PAGE_COUNT)
+            pages = obstore.list(self._store(), below.removesuffix("/") or None, offset=offset, chunk_size=PAGE_COUNT)
             return next(iter(pages), ())
 
         found = self._ask("list", "list", directory, page)
@@ -156,9 +152,7 @@ class ObjectClient:
         keys = [self.key(path) for path in paths]
 
         def delete() -> None:
-            from obstore import delete
-
-            delete(self._store(), keys)
+            obstore.delete(self._store(), keys)
 
         self._ask("delete", "delete", paths[0] if len(paths) == 1 else "", delete)
 
@@ -171,9 +165,7 @@ class ObjectClient:
             raise NotPermitted(f"{self.at(path)}: {size} bytes are more than one put takes, {PUT_BYTES_MAX}")
 
         def put() -> None:
-            from obstore import put
-
-            put(self._store(size), key, data, use_multipart=False, **how)
+            obstore.put(self._store(size), key, data, use_multipart=False, **how)
 
         self._ask("put", verb, path, put, sent=size)
 
