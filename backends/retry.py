@@ -157,6 +157,8 @@ class Trial:
         self._begun_s = begun_s
         self._more_s = more_s
         self._failures = 0
+        self._told: Unavailable | None = None
+        """The last failure that said anything: the last attempt is cut short, and often says nothing."""
 
     def attempt_s(self, now: float) -> float:
         """How long the attempt that begins now may take."""
@@ -175,12 +177,14 @@ class Trial:
             Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
         """
         self._failures += 1
+        if self._told is None or not isinstance(error, _Silence):
+            self._told = error
         pause_s = self._retries._pause_s(error, self._failures)
         if self._failures >= self._settings.attempt_count or now + pause_s >= self._ends_s:
             self._retries._give_up()
-            raise self._given_up(error, now) from error
+            raise self._given_up(self._told, now) from error
         if not self._retries._repeat(now):
-            raise self._given_up(error, now, "; too many calls fail to repeat each") from error
+            raise self._given_up(self._told, now, "; too many calls fail to repeat each") from error
         return pause_s
 
     @property
@@ -189,7 +193,8 @@ class Trial:
 
     def _given_up(self, error: Unavailable, now: float, why: str = "") -> Unavailable:
         times = "once" if self._failures == 1 else f"{self._failures} times"
-        return type(error)(f"{error} (tried {times} in {now - self._begun_s:.1f} s{why})")
+        kind = Unavailable if isinstance(error, _Silence) else type(error)
+        return kind(f"{error} (tried {times} in {now - self._begun_s:.1f} s{why})")
 
 
 def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) -> float:
@@ -202,7 +207,11 @@ async def bounded(call: Callable[[], Awaitable[T]], seconds: float, where: str =
     """What the call returns. Raises Unavailable if that takes longer; it may then still happen."""
     with anyio.move_on_after(seconds):
         return await call()
-    raise Unavailable(f"{where}: no answer within {seconds:.1f} s".removeprefix(": "))
+    raise _Silence(f"{where}: no answer within {seconds:.1f} s".removeprefix(": "))
+
+
+class _Silence(Unavailable):
+    """The attempt's time was over."""
 
 
 class _Budget:

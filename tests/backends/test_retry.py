@@ -201,3 +201,15 @@ def test_a_bound_of_nothing_is_refused(name):
 
 def test_it_tells_people_how_it_goes():
     assert repr(Retries()) == "<Retries 0 calls, 0 repeats, 0 given up>"
+
+
+@on_virtual_time
+async def test_a_last_attempt_that_is_cut_short_does_not_hide_what_the_others_said():
+    retries = Retries(RetrySettings(attempt_count=3, timeout_s=2.5, pause_s=0, budget_count=10), chance=lambda: 0.0)
+
+    async def fail_slowly() -> None:
+        await anyio.sleep(1)
+        raise Unavailable("the connection was refused")
+
+    with pytest.raises(Unavailable, match=r"the connection was refused \(tried 3 times in 2\.5 s"):
+        await retries.run(fail_slowly)
