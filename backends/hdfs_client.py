@@ -99,6 +99,10 @@ class _Process:
             raise told(at, found) from found
         return found[0]
 
+    def __del__(self) -> None:
+        if self.pid != os.getpid():
+            _LEFT_BEHIND.append(self._client)
+
     def _run(self, ask: "Callable[[Client], T]", answer: "SimpleQueue[tuple[T] | BaseException]") -> None:
         self._under_way.add(answer)
         try:
@@ -107,3 +111,8 @@ class _Process:
             answer.put(error)
         finally:
             self._under_way.discard(answer)
+
+
+_LEFT_BEHIND: list["Client"] = []
+"""Clients of a parent process, one or two in a worker's life: to free one waits for its threads, which did not come
+along."""

@@ -1,6 +1,6 @@
-r"""What HDFS and its client library answer, in this library's words.
+"""What HDFS and its client library answer, in this library's words.
 
-The NameNode names a Java class, which hdfs-native passes on as text: ``RPCError("<class>", "<message>\n\tat <frame>")``.
+The NameNode names a Java class, and hdfs-native passes it on as text: ``RPCError("<class>", "<message and frames>")``.
 """
 
 import re

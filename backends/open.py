@@ -100,7 +100,8 @@ def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:
 
     authority, root = parse_hdfs(url, rest)
     retries = Retries(
-        RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min)
+        RetrySettings(attempt_timeout_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
+        where=f"hdfs:{rest}",
     )
     return RetryingBackend(HdfsBackend(HdfsClient(authority, options), root, options, retries), retries)
 

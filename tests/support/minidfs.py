@@ -117,9 +117,13 @@ class MiniDfs:
             self._fs.setQuota(self._path(path), keep.QUOTA_DONT_SET, keep.QUOTA_RESET)
 
     def crash(self) -> None:
-        """SIGKILL for all of the cluster at once."""
+        """SIGKILL for all of the cluster at once. No process and no connection is left."""
         self._java.kill()
         self._java.wait()
+        self._gateway.close()
+        for pipe in (self._java.stdin, self._java.stdout):
+            assert pipe is not None
+            pipe.close()
 
     def restart(self) -> None:
         """After ``crash``: what survived, at the same port. Returns when it serves writes again."""
@@ -147,6 +151,22 @@ class MiniDfs:
             return []
         return sorted(self._empty(root, ""))
 
+    def put(self, path: str, data: bytes) -> None:
+        """A whole object, around the library."""
+        file = self._fs.create(self._path(path), True)
+        file.write(data)
+        file.close()
+
+    def leave_open(self, path: str) -> None:
+        """A file as a writer leaves it that was killed while it wrote."""
+        file = self._fs.create(self._path(path), True)
+        file.write(b"half")
+        file.hflush()
+
+    def set_age(self, path: str, seconds: float) -> None:
+        modified = self._fs.getFileStatus(self._path(path)).getModificationTime()
+        self._fs.setTimes(self._path(path), modified - round(seconds * 1000), -1)
+
     def make_directory(self, path: str, *, permission: int = 0o755, owner: str | None = None) -> None:
         self._fs.mkdirs(self._path(path))
         self.set_rights(path, permission=permission, owner=owner)
@@ -157,16 +177,6 @@ class MiniDfs:
         )
         if owner:
             self._fs.setOwner(self._path(path), owner, None)
-
-    def close(self) -> None:
-        """No process and no connection is left."""
-        self._gateway.close()
-        if self._java.poll() is None:
-            self._java.kill()
-        self._java.wait()
-        for pipe in (self._java.stdin, self._java.stdout):
-            assert pipe is not None
-            pipe.close()
 
     def _start(self, *, format: bool) -> None:  # noqa: A002 -- Hadoop's word
         self._java = self._start_java()
@@ -236,7 +246,7 @@ def mini_dfs(folder: Path) -> Iterator[MiniDfs]:
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         cluster = MiniDfs(folder)
-        stack.callback(cluster.close)
+        stack.callback(cluster.crash)
         yield cluster
 
 
