@@ -5,10 +5,12 @@ errors in this library's words. Does not own: what follows on an unclear answer 
 """
 
 import mmap
+import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import obstore
@@ -89,6 +91,15 @@ class ObjectClient:
     def at(self, path: str) -> str:
         """Where the path lies, for messages."""
         return f"{self.url}/{path}" if path else self.url
+
+    def check_process(self, path: str) -> None:
+        """Raises NotPermitted in a child of a process that had sent requests: there they would wait for ever."""
+        if os.getpid() != _vendors_process():
+            raise NotPermitted(
+                f"{self.at(path)}: this process was forked from one that had used object storage, and obstore's "
+                "threads stayed there. Start workers by 'spawn' or 'forkserver', such as with "
+                "ProcessPoolExecutor(mp_context=multiprocessing.get_context('spawn')), or before storage is used"
+            )
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises NotFound."""
@@ -171,6 +182,7 @@ class ObjectClient:
 
     def _ask(self, request_class: RequestClass, verb: Verb, path: str, request: Callable[[], T], *, sent: int = 0) -> T:
         """What the request returns. It is counted, and its error translated."""
+        self.check_process(path)
         begun = time.perf_counter()
         try:
             answer = request()
@@ -203,6 +215,12 @@ class ObjectClient:
                 if store is None:
                     store = self._stores[bound] = self._make_store(timeout_s)
         return store
+
+
+@cache
+def _vendors_process() -> int:
+    """The process that used an object store first, where the vendor's threads are. Its forks inherit the answer."""
+    return os.getpid()
 
 
 def _is_vendors(error: BaseException) -> bool:

@@ -103,6 +103,7 @@ class ObjectStoreBackend:
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
         self._client.key(path)
+        self._client.check_process(path)  # now, and not when all its bytes are there
         return _SpooledFile(self._client, path, Spool(self._spool_memory_bytes))
 
     async def open_staging(self, directory: str) -> None:
