@@ -15,6 +15,7 @@ import secrets
 import shutil
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -164,7 +165,7 @@ class LocalBackend:
     def _entries(self, directory: str) -> Sequence[Entry]:
         top = self._at(directory) if directory else self._root
         with translated(directory, top):
-            return sorted(self._walk(top), key=lambda entry: entry.path)
+            return sorted(self._walk(top), key=attrgetter("path"))
 
     def _walk(self, top: Path) -> Iterator[Entry]:
         pending = [top]
@@ -172,6 +173,7 @@ class LocalBackend:
             folder = pending.pop()
             if folder == self._scratch:
                 continue
+            below = f"{folder.relative_to(self._root).as_posix()}/" if folder != self._root else ""
             with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:
                 for item in found:
                     with suppress(FileNotFoundError):
@@ -179,8 +181,7 @@ class LocalBackend:
                             pending.append(folder / item.name)
                         elif item.is_file():
                             facts = item.stat()
-                            path = (folder / item.name).relative_to(self._root).as_posix()
-                            yield Entry(path, facts.st_size, facts.st_mtime)
+                            yield Entry(below + item.name, facts.st_size, facts.st_mtime)
 
     def _delete(self, paths: Sequence[str]) -> None:
         targets = {path: self._at(path) for path in paths}
