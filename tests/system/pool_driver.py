@@ -1,5 +1,7 @@
 """A driver that is not Spark's: it forks a pool of worker processes, writes with them, and commits on an event loop."""
 
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -9,7 +11,7 @@ from typing import Literal
 import anyio
 import anyio.to_thread
 
-from tallymark.backends.local import LocalBackend
+from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.files.report import TaskReport
@@ -32,6 +34,10 @@ class WritePlan:
     """One write job: what its tasks do, how it ends, and what goes wrong."""
 
     table: str
+    """A URL."""
+    options: StorageOptions = field(default_factory=StorageOptions)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables for the driver and its pool, whose common ancestor may be older than the test's own."""
     mode: WriteMode = "append"
     tasks: tuple[TaskPlan, ...]
     end: End = "committed"
@@ -77,6 +83,7 @@ class FrozenClock:
 
 def drive(line: Connection, plan: WritePlan) -> None:
     """The program."""
+    os.environ.update(plan.environment)
     workers: list[Worker] = []
     for task in plan.tasks:
         workers.append(Worker(task, line, workers))
@@ -84,7 +91,7 @@ def drive(line: Connection, plan: WritePlan) -> None:
 
 
 async def _drive(line: Connection, plan: WritePlan, workers: list[Worker]) -> None:
-    backend = RiggedBackend(LocalBackend(plan.table.removeprefix("file://")), plan.fault)
+    backend = RiggedBackend(open_backend(plan.table, options=plan.options), plan.fault)
     if plan.waits == "to begin":
         await _wait(line)
     outcome: str = plan.end
@@ -97,7 +104,7 @@ async def _drive(line: Connection, plan: WritePlan, workers: list[Worker]) -> No
 
 async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backend: RiggedBackend) -> None:
     clock: Clock = SystemClock() if plan.now is None else FrozenClock(plan.now)
-    table = open_table(plan.table, backend=backend, lease=plan.lease, clock=clock)
+    table = open_table(plan.table, options=plan.options, backend=backend, lease=plan.lease, clock=clock)
     with anyio.CancelScope() as scope:
         async with table.write(
             schema=SCHEMA,

@@ -1,4 +1,4 @@
-"""A local disk whose user is killed or stopped at a chosen call."""
+"""Storage whose user is killed or stopped at a chosen call."""
 
 import os
 import time
@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from signal import SIGKILL, Signals
 from typing import Any, Literal
 
-from tallymark.backends.local import LocalBackend
+from tallymark.backends import Backend
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 
 Verb = Literal["put_new", "delete", "close_staging"]
@@ -22,7 +22,7 @@ class Fault:
     path: str
     """As for ``fnmatch``: a star matches slashes, too."""
     when: Literal["before", "half way", "after"]
-    """Before the call reaches the disk, once it has, or with the first half of the paths deleted."""
+    """Before the call reaches the store, once it has, or with the first half of the paths deleted."""
     signal: Signals = SIGKILL
 
     def strikes(self, verb: Verb, paths: Sequence[str]) -> bool:
@@ -30,9 +30,9 @@ class Fault:
 
 
 class RiggedBackend:
-    """As a LocalBackend, with at most one fault, which happens once; notes when this writer began each of its beats."""
+    """As the one within, with at most one fault, which happens once; notes when this writer began each of its beats."""
 
-    def __init__(self, inner: LocalBackend, fault: Fault | None) -> None:
+    def __init__(self, inner: Backend, fault: Fault | None) -> None:
         self._inner = inner
         self._fault = fault
         self.beats: list[float] = []

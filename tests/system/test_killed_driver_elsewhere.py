@@ -1,0 +1,146 @@
+"""A driver that is not Spark's dies by SIGKILL at each stage of a write to S3, GCS or HDFS.
+
+The next write leaves exactly what was committed. ``test_killed_driver_matrix`` plays all stages of all kinds of writes
+on a local disk.
+"""
+
+import signal
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallymark.engine.files.task_writer import write_task
+from tallymark.engine.writes import open_table
+from tests.support.place import Place, place_on
+from tests.support.process import await_stopped, send
+from tests.support.s3_server import ENVIRONMENT
+from tests.system.forked import Fork, Start
+from tests.system.pool_driver import WriteMode, WritePlan, drive
+from tests.system.pool_worker import SCHEMA, AttemptEnded, Row, Stopped, TaskPlan
+from tests.system.rigged import Fault
+from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
+from tests.system.test_killed_driver_matrix import (
+    AFTER_ITS_ENTRY,
+    BEFORE_ITS_ENTRY,
+    BEFORE_SEAL,
+    DURING_CLEAN_OF_AN_APPEND,
+    DURING_ROLLBACK,
+    after,
+)
+from tests.table_invariants import data_files, decisions, table_is_at_rest
+
+BEFORE: tuple[tuple[str, WriteMode], ...] = (
+    ("before the first marker", "append"),
+    ("after all data", "whole overwrite"),
+    ("after seal", "dynamic overwrite"),
+)
+AFTER: tuple[tuple[str, WriteMode], ...] = (
+    ("after the log entry", "dynamic overwrite"),
+    ("after the projection", "append"),
+    ("during clean", "append"),
+    ("during clean", "whole overwrite"),
+)
+
+DURING_FENCING = Fault(verb="delete", path="part=*", when="after")
+"""Where names are fenced, files are deleted one by one."""
+
+
+@pytest.fixture(params=["s3", "gcs", "hdfs"])
+def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
+    for name, value in ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    found = place_on(request.param, request)
+    append(found, *BASE)
+    return found
+
+
+def append(place: Place, *tasks: TaskPlan) -> None:
+    """A write of this very process, from its instant to its end."""
+
+    async def write() -> None:
+        table = open_table(place.url, options=place.options)
+        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"]) as job:
+            run = anyio.to_thread.run_sync
+            reports = [
+                await run(partial(write_task, job.ticket, arrow_table(task.rows), task=task.task)) for task in tasks
+            ]
+            await job.commit(reports)
+
+    anyio.run(write, backend="trio")
+
+
+def plan(place: Place, mode: WriteMode, fault: Fault | None = None, **task) -> WritePlan:
+    tasks = (TaskPlan(task=0, first_id=1000, **task), TaskPlan(task=1, first_id=2000, **task))
+    return WritePlan(
+        table=place.url, options=place.options, environment=ENVIRONMENT, mode=mode, tasks=tasks, fault=fault
+    )
+
+
+def run_until_killed(start: Start, write: WritePlan) -> Fork:
+    driver = start(drive, write)
+    assert driver.wait() == -signal.SIGKILL
+    driver.await_all()
+    return driver
+
+
+def assert_next_write_restores(place: Place, rows: list[Row], log: list[str]) -> None:
+    with pytest.raises(AssertionError):
+        table_is_at_rest(place.objects())  # else the kill came too late to leave anything
+    append(place, RIVAL)
+    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
+    assert_at_rest(place, rows + rows_of(RIVAL))
+
+
+def assert_at_rest(place: Place, rows: list[Row]) -> None:
+    """What lies there, around the library, is the committed files and logged fences; they hold exactly these rows."""
+    objects = place.objects()
+    table_is_at_rest(objects)
+    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
+    columns = pa.concat_tables(tables).columns
+    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
+
+
+@pytest.mark.parametrize(("point", "mode"), BEFORE)
+def test_a_driver_that_is_killed_before_its_entry_leaves_nothing(place: Place, start: Start, point, mode) -> None:
+    run_until_killed(start, plan(place, mode, BEFORE_ITS_ENTRY[point]))
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+
+
+@pytest.mark.parametrize(("point", "mode"), AFTER)
+def test_a_driver_that_is_killed_after_its_entry_has_committed(place: Place, start: Start, point, mode) -> None:
+    fault = DURING_CLEAN_OF_AN_APPEND if (point, mode) == ("during clean", "append") else AFTER_ITS_ENTRY[point]
+    write = plan(place, mode, fault)
+    run_until_killed(start, write)
+    assert_next_write_restores(place, after(write), ["commit", "commit", "commit"])
+
+
+def test_tasks_that_outlive_their_killed_driver_leave_nothing(place: Place, start: Start) -> None:
+    """One of them goes on before the next write, one after it."""
+    driver = start(drive, plan(place, "dynamic overwrite", stops="in mid file", row_count=64, width=40_000))
+    tasks = sorted((driver.hear(Stopped) for _ in range(2)), key=lambda stopped: stopped.task)
+    for task in tasks:
+        await_stopped(task.pid)
+    driver.kill()
+    send(signal.SIGCONT, [tasks[0].pid])
+    assert driver.hear(AttemptEnded) == AttemptEnded(0, 0, "ServiceUnavailable")
+    assert len(place.data_files()) == 7, "it has published its first file, and was told of no marker for a second"
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+    send(signal.SIGCONT, [tasks[1].pid])
+    assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
+    driver.await_all()
+    assert_at_rest(place, rows_of(*BASE, RIVAL))
+
+
+def test_a_driver_that_is_killed_while_it_rolls_another_back_leaves_nothing_of_either(
+    place: Place, start: Start
+) -> None:
+    run_until_killed(start, plan(place, "append", BEFORE_SEAL))
+    dead = place.data_files()
+    fault = DURING_ROLLBACK if place.backend().has_staging else DURING_FENCING
+    run_until_killed(start, plan(place, "whole overwrite", fault))
+    assert len(place.data_files()) < len(dead), "some files of the first were deleted"
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "rollback", "commit"])
