@@ -30,11 +30,14 @@ _KEY = re.compile(
 )
 _PROVIDER = re.compile(r"credential provider: (?:(CredentialsRefused|CredentialsUnavailable): ([^\n]*))?")
 _ASKED_FOR_KEYS = re.compile(
-    r"Error performing \w+ (REDACTED|http://169\.254\.|http://\[fd00:ec2:|\S*/latest/(?:api/token|meta-data)"
-    r"|\S*/computeMetadata/)"
+    r"Error performing \w+ (REDACTED|http://169\.254\.|http://\[fd00:ec2:"
+    r"|https?://[^/\s]+/(?:latest/(?:api/token|meta-data/iam/)|computeMetadata/v1/))"
 )
 """Not the store was asked, but whoever gives credentials: a token service (whose URL holds a token: the vendor hides
 it), a container's agent, or the machine's metadata service."""
+
+_ADDRESS = re.compile(r"https?://\S+")
+"""It holds the key, whose words are the caller's and not the store's."""
 
 NO_ANSWER = "no answer; it may have happened, or may yet"
 NO_OBJECT_STORE = "what answers there is no object store: look at the URL and at StorageOptions.endpoint"
@@ -201,7 +204,8 @@ def _by_answer(code: str | None, status: int | None, verb: Verb) -> Meaning | No
 
 
 def _by_phrase(text: str) -> Meaning:
-    found = (meaning for phrase, meaning in PHRASES if phrase.lower() in text.lower())
+    said = _ADDRESS.sub("", text).lower()
+    found = (meaning for phrase, meaning in PHRASES if phrase.lower() in said)
     return next(found, _UNANSWERED)
 
 

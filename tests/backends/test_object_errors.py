@@ -129,6 +129,18 @@ def test_no_answer_in_time_is_an_unknown_outcome(server, client, verb):
 
 
 @all_verbs
+@pytest.mark.parametrize(
+    "prefix",
+    ["reason=InvalidCertificate", "reason=BadScheme", "latest/meta-data", "x/latest/api/token", "x/computeMetadata/v1"],
+)
+def test_words_of_a_key_are_not_read_as_the_stores(server, verb, prefix):
+    server.say(Say(wait_s=1))
+    error = error_of(s3_backend(server.endpoint, "lake", prefix=prefix, request_timeout_s=0.3)._client, verb)
+    assert type(error) is Unavailable
+    assert "no answer in time" in str(error)
+
+
+@all_verbs
 def test_a_port_where_nothing_listens_may_be_a_server_that_is_coming_back(verb):
     error = error_of(s3_backend("http://127.0.0.1:1", "lake")._client, verb)
     assert type(error) is Unavailable
