@@ -5,8 +5,10 @@ Such a file has no name, lies in the machine's temporary directory (``TMPDIR``),
 
 import mmap
 import tempfile
+from contextlib import suppress
 from typing import BinaryIO, cast
 
+from tallymark.backends.errors import NotPermitted
 from tallymark.backends.object_client import Data
 
 
@@ -25,17 +27,31 @@ class Spool:
         return cast("BinaryIO", self._file)
 
     def whole(self) -> Data:
-        """All bytes. A file is mapped and not read: the memory that it takes is the system's to take back."""
+        """All bytes. A file is mapped and not read: the memory that it takes is the system's to take back.
+
+        Raises:
+            NotPermitted: the last of them find no room.
+        """
+        try:
+            return self._whole()
+        except OSError as error:
+            raise NotPermitted(
+                f"{tempfile.gettempdir()}: a data file's bytes could not be kept there ({error.strerror}), and nothing "
+                "was sent; free space there, or name another directory by TMPDIR"
+            ) from error
+
+    def close(self) -> None:
+        """Forget the bytes."""
+        with suppress(OSError):  # the last of them, for which there is no room, are not needed
+            self._file.close()
+
+    def _whole(self) -> Data:
         size = self._file.seek(0, 2)
         if size > self._memory_bytes:
             self._file.flush()
             return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
         self._file.seek(0)
         return self._file.read()
-
-    def close(self) -> None:
-        """Forget the bytes."""
-        self._file.close()
 
     def __del__(self) -> None:
         self.close()

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tallymark.backends import NotPermitted
 from tallymark.backends.spool import Spool
+from tests.support.mounted import mounted
 
 
 def on_disk() -> int:
@@ -68,3 +70,14 @@ def test_parquet_is_written_to_it():
         writer.write_table(rows)
     assert pq.read_table(pa.BufferReader(bytes(spool.whole()[:]))) == rows
     spool.close()
+
+
+def test_a_temporary_directory_that_is_full_is_named_with_the_remedy(tmp_path, monkeypatch):
+    with mounted(tmp_path / "small", "size=64k") as small:
+        monkeypatch.setattr(tempfile, "tempdir", str(small))
+        spool = Spool(0)
+        spool.sink.write(b"x" * 65536)
+        spool.sink.write(b"a few bytes more, which wait in a buffer")
+        with pytest.raises(NotPermitted, match=f"{small}: .*No space left .*nothing was sent; free space there"):
+            spool.whole()
+        spool.close()
