@@ -46,6 +46,17 @@ async def test_who_is_cancelled_does_not_wait_for_the_call():
     gate.set()
 
 
+@on_both_loops
+async def test_a_store_that_hangs_leaves_another_its_threads():
+    hanging, other, gate = Threads(1), Threads(1), threading.Event()
+    async with anyio.create_task_group() as group:
+        group.start_soon(hanging.run, gate.wait, 30)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(20):
+            assert await other.run(abs, -1) == 1
+        gate.set()
+
+
 def test_one_backend_may_serve_one_loop_after_another():
     threads = Threads(1)
     assert [anyio.run(threads.run, abs, -number, backend="trio") for number in (1, 2)] == [1, 2]
