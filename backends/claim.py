@@ -20,15 +20,18 @@ from tallymark.backends.object_client import Data, ObjectClient
 
 
 class Claim:
-    """One caller's put of one new object, however often it is sent."""
+    """One caller's put of one new object, however often it is sent.
+
+    An attempt that its caller has given up goes on in its thread, beside the next one in another.
+    """
 
     def __init__(self, client: ObjectClient, path: str, data: Data) -> None:
         self._client = client
         self._path = path
         self._data = data
         self._nonce = secrets.token_hex(16)
-        self._unclear = 0
-        """Sends that may have been applied, or may yet be."""
+        self._unclear: set[object] = set()
+        """Sends that may have been applied, or may yet be; a set is safe in several threads, as counting is not."""
 
     def attempt(self) -> None:
         """Send it once. On return the object is this caller's. Blocking; may be called again after Unavailable.
@@ -38,15 +41,16 @@ class Claim:
             NotPermitted, InvalidPath: refused, this time: ``outcome`` tells what that means for all attempts.
             Unavailable: this attempt, or an earlier one, may have been applied.
         """
-        self._unclear += 1
+        send = object()
+        self._unclear.add(send)
         try:
             self._client.put_new(self._path, self._data, self._nonce)
         except (NotPermitted, InvalidPath):
-            self._unclear -= 1
+            self._unclear.discard(send)
             raise
         except (AlreadyExists, Unavailable) as answer:
             if isinstance(answer, AlreadyExists):
-                self._unclear -= 1  # this send did nothing; an earlier one may have
+                self._unclear.discard(send)  # this send did nothing; an earlier one may have
             self._find_out(answer)
 
     def outcome(self, refusal: BackendError) -> BackendError:

@@ -130,6 +130,16 @@ async def test_a_refusal_after_an_unclear_attempt_is_no_proof_that_nothing_was_w
 
 
 @on_both_loops
+async def test_a_refusal_is_no_proof_while_an_attempt_that_was_given_up_is_still_on_its_way():
+    with scripted_server() as server:
+        backend = s3_backend(server.endpoint, "lake", RetrySettings(attempt_timeout_s=0.3, pause_s=0))
+        server.say(Say(wait_s=2), refusal(403, "AccessDenied"))
+        with pytest.raises(Unavailable, match="an earlier request may have been taken"):
+            await backend.put_new("a", b"")
+        assert server.verbs == ["PUT", "PUT"]
+
+
+@on_both_loops
 async def test_a_refusal_at_once_is_a_refusal():
     with scripted_server() as server:
         backend = s3_backend(server.endpoint, "lake")
