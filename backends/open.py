@@ -9,6 +9,7 @@ from urllib.parse import unquote_to_bytes
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import InvalidPath
 from tallymark.backends.options import StorageOptions
+from tallymark.backends.shown import shown
 
 if TYPE_CHECKING:
     from tallymark.backends.object_store import ObjectStoreBackend
@@ -39,7 +40,7 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     if scheme not in _OPENERS:
         known = ", ".join(f"{name}:" for name in sorted(_OPENERS) if _OPENERS[name] is not _refuse_gcs)
         raise InvalidPath(
-            f"{url!r}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
+            f"{shown(url)}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
         )
     return _OPENERS[scheme](url, url[match.end() :], options or StorageOptions())
 
@@ -63,7 +64,9 @@ def _open_file(url: str, rest: str, _options: StorageOptions) -> Backend:
         host, slash, below = rest[2:].partition("/")
         path = slash + below
     if host.lower() not in ("", "localhost") or not path.startswith("/"):
-        raise InvalidPath(f"{url!r}: a file URL names an absolute path of this machine, such as 'file:///data/flights'")
+        raise InvalidPath(
+            f"{shown(url)}: a file URL names an absolute path of this machine, such as 'file:///data/flights'"
+        )
     return _open_path(os.fsdecode(unquote_to_bytes(path)))
 
 
@@ -71,7 +74,7 @@ def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
     from tallymark.backends.memory import MemoryBackend
 
     if rest.strip("/"):
-        raise InvalidPath(f"{url!r}: a memory store has no name; say 'memory:' and pass the backend itself around")
+        raise InvalidPath(f"{shown(url)}: a memory store has no name; say 'memory:' and pass the backend itself around")
     return MemoryBackend()
 
 
@@ -89,7 +92,9 @@ def _open_gcs(url: str, rest: str, options: StorageOptions) -> Backend:
 
 
 def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
-    raise InvalidPath(f"{url!r}: Google's own tools and Hadoop write gs:, and so does Tallymark; say 'gs:{rest}'")
+    raise InvalidPath(
+        f"{shown(url)}: Google's own tools and Hadoop write gs:, and so does Tallymark; say {shown(f'gs:{rest}')}"
+    )
 
 
 def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:

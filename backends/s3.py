@@ -20,6 +20,7 @@ from tallymark.backends.object_errors import Verb
 from tallymark.backends.object_store import ObjectStoreBackend
 from tallymark.backends.options import StorageOptions
 from tallymark.backends.retry import Retries
+from tallymark.backends.shown import shown
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -74,7 +75,7 @@ def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
             "address goes into StorageOptions.endpoint"
         )
     if not rest.startswith("//") or not _BUCKET.fullmatch(bucket):
-        raise InvalidPath(f"{rest!r} names no bucket; a URL is such as '{scheme}://bucket/flights'")
+        raise InvalidPath(f"{shown(rest)} names no bucket; a URL is such as '{scheme}://bucket/flights'")
     prefix = prefix.rstrip("/")
     return bucket, check_path(prefix) if prefix else ""
 

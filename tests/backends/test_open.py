@@ -96,3 +96,22 @@ def test_what_names_no_directory_is_refused(url):
 def test_opening_does_nothing_on_disk(tmp_path: Path):
     open_backend(str(tmp_path / "x"))
     assert os.listdir(tmp_path) == []  # noqa: PTH208
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://bucket.s3.amazonaws.com/t?X-Amz-Signature=canary",
+        "s4://key:canary@bucket/t",
+        "gcs://key:canary@bucket/t",
+        "gs://key:canary@bucket/t",
+        "s3://key:canary@bucket/t",
+        "s3://bucket?token=canary",
+        "hdfs://user:canary@host/t",
+        "file://user:canary@host/t",
+    ],
+)
+def test_what_may_be_a_secret_in_a_url_is_not_repeated(url):
+    with pytest.raises(InvalidPath) as refusal:
+        open_backend(url)
+    assert "canary" not in str(refusal.value)
