@@ -19,11 +19,12 @@ from typing import TYPE_CHECKING
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, Unavailable
 from tallymark.backends.hdfs_arrival import Arrival
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs_client import HdfsClient, create
 from tallymark.backends.hdfs_errors import IsADirectory, NotADirectory, NotEmpty
 from tallymark.backends.hdfs_file import StagedFile
 from tallymark.backends.options import StorageOptions
 from tallymark.backends.retry import Retries
+from tallymark.backends.shown import shown
 from tallymark.backends.threads import Threads
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ class HdfsBackend:
         """On return the bytes are on the disks of their DataNodes, and the file is closed."""
 
         def write(hdfs: "Client") -> None:
-            file = hdfs.create(scratch)
+            file = create(hdfs, scratch, create_parent=True)
             if data:
                 file.write(data)
             file.hsync()
@@ -277,7 +278,7 @@ def parse_hdfs(url: str, rest: str) -> tuple[str, str]:
     path = path.rstrip("/")
     if not rest.startswith("//") or not slash or "@" in authority:
         raise InvalidPath(
-            f"{url!r}: an HDFS URL is such as 'hdfs://namenode:8020/flights' or 'hdfs://nameservice/flights'"
+            f"{shown(url)}: an HDFS URL is such as 'hdfs://namenode:8020/flights' or 'hdfs://nameservice/flights'"
         )
     if path:
         check_segments(path)

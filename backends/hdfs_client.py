@@ -20,6 +20,7 @@ from tallymark.backends.options import StorageOptions
 
 if TYPE_CHECKING:
     from hdfs_native import Client
+    from hdfs_native._internal import RawFileWriter
 
 T = TypeVar("T")
 
@@ -76,6 +77,17 @@ class HdfsClient:
             return Client(self.url if self.url != "hdfs://" else None, settings, **kerberos)
         except Exception as error:
             raise told(at, error) from error
+
+
+def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWriter":
+    """A new, open file.
+
+    The client's own ``create`` wraps it in a file object that closes itself where it is forgotten: that blocks for
+    15 s and more where a server is gone, in whatever thread frees the last error of a failed write.
+    """
+    from hdfs_native import WriteOptions
+
+    return hdfs.inner.create(absolute, WriteOptions(create_parent=create_parent))
 
 
 class _Process:

@@ -9,10 +9,10 @@ from typing_extensions import Buffer
 
 from tallymark.backends.contract import NewFile
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs_client import HdfsClient, create
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileWriter
+    from hdfs_native._internal import RawFileWriter
 
 SINK_BUFFER_BYTES = 1 << 20
 """What one call writes, and what may be under way at once."""
@@ -55,9 +55,9 @@ class StagedFile:
         """The file is deleted as it is; nobody has to close it first."""
         if not self._is_over:
             self._is_over = True
-            self._raw.forget()
             with suppress(BackendError):
                 self._client.call(lambda hdfs: hdfs.delete(self._staged, False), self._staged)
+            self._raw.forget()
 
 
 class _Growing(io.RawIOBase):
@@ -68,7 +68,7 @@ class _Growing(io.RawIOBase):
         self._staged = staged
         self._failed: BackendError | None = None
         self._size = 0
-        self._file = client.call(_create(staged), staged)
+        self._file = client.call(lambda hdfs: create(hdfs, staged, create_parent=False), staged)
 
     def writable(self) -> bool:
         return True
@@ -91,7 +91,7 @@ class _Growing(io.RawIOBase):
         """Take no more, and let go of what is buffered."""
         self._failed = self._failed or Unavailable(f"{self._staged} was abandoned")
 
-    def _ask(self, ask: "Callable[[FileWriter], object]", *, sent: int = 0) -> None:
+    def _ask(self, ask: "Callable[[RawFileWriter], object]", *, sent: int = 0) -> None:
         if self._failed is not None:
             raise self._failed
         try:
@@ -102,12 +102,3 @@ class _Growing(io.RawIOBase):
         except BackendError as error:
             self._failed = error
             raise
-
-
-def _create(staged: str) -> "Callable[[Client], FileWriter]":
-    def create(hdfs: "Client") -> "FileWriter":
-        from hdfs_native import WriteOptions
-
-        return hdfs.create(staged, WriteOptions(create_parent=False))
-
-    return create
