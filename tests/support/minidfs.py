@@ -38,6 +38,8 @@ _CONF = {
     "dfs.namenode.replication.min": "1",
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.heartbeat.recheck-interval": "1000",
+    "dfs.namenode.avoid.write.stale.datanode": "true",  # as docs/storage.md advises
+    "dfs.namenode.stale.datanode.interval": "3000",
     "dfs.namenode.safemode.extension": "0",
     "dfs.namenode.safemode.min.datanodes": "1",
     "dfs.permissions.superusergroup": "administrators",
