@@ -40,7 +40,8 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     if scheme not in _OPENERS:
         known = ", ".join(f"{name}:" for name in sorted(_OPENERS) if _OPENERS[name] is not _refuse_gcs)
         raise InvalidPath(
-            f"{shown(url)}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins with './')"
+            f"{shown(url)}: unknown scheme {scheme!r}; known are {known} and plain paths (one with a colon begins "
+            "with './')"
         )
     return _OPENERS[scheme](url, url[match.end() :], options or StorageOptions())
 

@@ -1,4 +1,4 @@
-"""A URL as a message may repeat it: the URLs that people try hold keys, passwords and signatures, and messages are kept."""
+"""A URL as a message may repeat it: some hold keys, passwords or signatures, and messages are kept."""
 
 import re
 
