@@ -311,8 +311,8 @@ def test_importing_the_library_needs_no_vendor_and_opening_s3_needs_obstore_alon
     import sys
 
     program = (
-        "import sys, tallymark; found = lambda: {'obstore', 'boto3', 'botocore'} & sys.modules.keys(); before = found(); "
-        "tallymark.open_backend('s3://lake/t'); print(before, found())"
+        "import sys, tallymark; vendors = {'obstore', 'boto3', 'botocore'}; before = vendors & sys.modules.keys(); "
+        "tallymark.open_backend('s3://lake/t'); print(before, vendors & sys.modules.keys())"
     )
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert ended.stdout == "set() {'obstore'}\n"
