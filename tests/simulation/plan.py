@@ -140,11 +140,12 @@ def draw(seed: int) -> Plan:
     kinds = set(chance.sample(("storage", "network", "killed", "stopped", "cancelled", "tasks", "clock"), troubles))
     writers = tuple(_writer(chance, kinds) for _ in range(chance.choice((1, 1, 2, 2, 3))))
     visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2))))
+    late = random.Random(f"{seed}/late askers")
     return Plan(
         seed=seed,
         has_staging=chance.random() < 0.4,
         weather=with_repeats(draw_weather(chance, kinds), seed),
-        writers=writers,
+        writers=tuple(_with_late_asker(late, writer) for writer in writers),
         visitors=visitors,
         rescuer_host=draw_host(chance),
         has_past=chance.random() < 0.6,
@@ -200,6 +201,19 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
         queue_limit=chance.choice((1, 100_000, 100_000)) if "tasks" in kinds else 100_000,
         commits_again=chance.random() < 0.5,
     )
+
+
+def _with_late_asker(chance: random.Random, writer: WriterPlan) -> WriterPlan:
+    """Of a writer that stands still for long, let a task ask for its first marker shortly before it goes on.
+
+    What is asked then waits for it, and is answered before it can have learnt what has become of its instant.
+    """
+    if writer.mishap is None or writer.mishap.what != "stopped" or not writer.tasks or chance.random() < 0.5:
+        return writer
+    task = writer.tasks[0]
+    first, *others = task.attempts
+    late = replace(first, start_s=max(first.start_s, writer.mishap.for_s - 15.0 * chance.random()))
+    return replace(writer, tasks=(replace(task, attempts=(late, *others)), *writer.tasks[1:]))
 
 
 def _task(chance: random.Random, kinds: set[str]) -> TaskPlan:
