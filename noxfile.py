@@ -78,7 +78,7 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
         return
-    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark")
+    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark", env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark", env=java(session))
 
