@@ -11,8 +11,9 @@ from typing import BinaryIO
 import anyio
 
 from tallymark.backends.claim import Claim
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Entry, NewFile, check_path
-from tallymark.backends.errors import BackendError, InvalidPath, NotFound, NotPermitted
+from tallymark.backends.errors import InvalidPath, NotFound, NotPermitted
 from tallymark.backends.meter import RequestStatistics
 from tallymark.backends.object_client import ObjectClient
 from tallymark.backends.options import StorageOptions
@@ -78,23 +79,11 @@ class ObjectStoreBackend:
         for path in paths:
             self._client.key(path)
         pages = [paths[first : first + self._delete_count] for first in range(0, len(paths), self._delete_count)]
-        limiter = anyio.CapacityLimiter(DELETE_CONCURRENCY)
-        failed: list[BackendError] = []
 
         async def delete(page: Sequence[str]) -> None:
-            async with limiter:
-                if failed:
-                    return
-                try:
-                    await self._retries.run(lambda: self._delete(page))
-                except BackendError as error:
-                    failed.append(error)
+            await self._retries.run(lambda: self._delete(page))
 
-        async with anyio.create_task_group() as group:
-            for page in pages:
-                group.start_soon(delete, page)
-        if failed:
-            raise failed[0]
+        await concurrently(delete, pages, limit=DELETE_CONCURRENCY)
 
     async def _delete(self, page: Sequence[str]) -> None:
         """By one request; one that was done and whose answer was lost finds nothing the second time."""
