@@ -28,7 +28,7 @@ from tallymark.backends.shown import shown
 from tallymark.backends.threads import Threads
 
 if TYPE_CHECKING:
-    from hdfs_native import Client, FileStatus
+    from hdfs_native import Client, FileReader, FileStatus
 
 SCRATCH = ".hoodie/.tallymark/tmp"
 """Where half-written objects live: where no reader of tables looks."""
@@ -38,6 +38,9 @@ SCRATCH_AGE_MAX_S = 3600.0
 
 ATTEMPTS = 16
 """How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
+
+SMALL_BYTES = 1 << 20
+"""Up to here the reading of an object is not worth a bound of its own."""
 
 SEGMENT_BYTES_MAX = 255
 """The NameNode's default limit (``dfs.namenode.fs-limits.max-component-length``), in UTF-8 bytes."""
@@ -108,9 +111,16 @@ class HdfsBackend:
 
     def _get(self, path: str) -> bytes:
         target = self._at(path)
+
+        def read(hdfs: "Client") -> "bytes | FileReader":
+            file = hdfs.read(target)
+            return file.read() if len(file) <= SMALL_BYTES else file
+
         try:
-            size = self._status(target).length
-            return self._client.call(lambda hdfs: hdfs.read(target).read(), self._told(target), sent=size)
+            found = self._client.call(read, self._told(target))
+            if isinstance(found, bytes):
+                return found
+            return self._client.call(lambda _hdfs: found.read(), self._told(target), sent=len(found))
         except NotADirectory as error:
             raise NotFound(f"{self._told(target)} does not exist: {error}") from error
 
