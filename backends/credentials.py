@@ -5,8 +5,10 @@ own: when it is asked again; the vendor's library does that when what it gave ex
 """
 
 import importlib
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from tallymark.backends.errors import Unavailable
@@ -25,29 +27,43 @@ class CredentialsUnavailable(Exception):
 class CredentialProvider:
     """What the vendor's library calls for credentials; its failures name the provider, and repeat nothing it said."""
 
-    def __init__(self, name: str, load: Callable[[], Provide], *, needs: Sequence[str]) -> None:
-        """``load`` finds the function that gives credentials, once; ``needs`` are the fields that it must give."""
+    def __init__(self, name: str, load: Callable[[], Provide], *, needs: Sequence[str], timeout_s: float) -> None:
+        """``load`` finds the function that gives credentials, once; ``needs`` are the fields that it must give.
+
+        ``timeout_s`` is how long it is waited for: the vendor's library would wait for ever, and with it a request.
+        """
         self._name = name
         self._load = load
         self._needs = needs
+        self._timeout_s = timeout_s
         self._provide: Provide | None = None
 
     def __call__(self) -> dict[str, Any]:
         """Credentials, with ``expires_at``: None, or when to ask again."""
-        failure: Exception
+        answers: SimpleQueue[dict[str, Any] | Exception] = SimpleQueue()
+        threading.Thread(target=lambda: answers.put(self._asked()), name=repr(self), daemon=True).start()
+        try:
+            answer = answers.get(timeout=self._timeout_s)
+        except Empty:
+            raise CredentialsUnavailable(f"{self._name} gave no answer within {self._timeout_s:.1f} s") from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _asked(self) -> dict[str, Any] | Exception:
+        """What the provider gave, or how it failed, without what it said."""
         try:
             if self._provide is None:
                 self._provide = self._load()
             given = self._provide()
             lacks = self._lacks(given)
-            if lacks is None:
-                return {"token": None, "expires_at": None, **given}
-            failure = CredentialsRefused(f"{self._name} gave {lacks}")
         except Exception as error:  # what it says may hold a key: only its kind is told
             passes = isinstance(error, Unavailable | TimeoutError | ConnectionError)
             kind = CredentialsUnavailable if passes else CredentialsRefused
-            failure = kind(f"{self._name} raised {type(error).__name__}")
-        raise failure
+            return kind(f"{self._name} raised {type(error).__name__}")
+        if lacks is not None:
+            return CredentialsRefused(f"{self._name} gave {lacks}")
+        return {"token": None, "expires_at": None, **given}
 
     def _lacks(self, given: object) -> str | None:
         """What is wrong with what the provider gave."""
@@ -65,9 +81,9 @@ class CredentialProvider:
         return f"<CredentialProvider {self._name}>"
 
 
-def named_provider(name: str, *, needs: Sequence[str]) -> CredentialProvider:
+def named_provider(name: str, *, needs: Sequence[str], timeout_s: float) -> CredentialProvider:
     """The provider ``package.module:function``. It is imported when it is first asked."""
-    return CredentialProvider(name, lambda: _find(name), needs=needs)
+    return CredentialProvider(name, lambda: _find(name), needs=needs, timeout_s=timeout_s)
 
 
 def _find(name: str) -> Provide:

@@ -21,7 +21,7 @@ from tallymark.backends.object_errors import Verb
 from tallymark.backends.object_store import ObjectStoreBackend
 from tallymark.backends.options import StorageOptions
 from tallymark.backends.retry import Retries
-from tallymark.backends.s3 import check_endpoint, client_options
+from tallymark.backends.s3 import check_endpoint, client_options, provider_timeout_s
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -92,4 +92,6 @@ class GcsStores:
         return config if self._endpoint is None else {**config, "base_url": self._endpoint}
 
     def _provider(self) -> Any:
-        return named_provider(self._options.credentials, needs=NEEDS) if self._options.credentials else None
+        if self._options.credentials is None:
+            return None
+        return named_provider(self._options.credentials, needs=NEEDS, timeout_s=provider_timeout_s(self._options))

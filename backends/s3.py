@@ -128,13 +128,16 @@ class S3Stores:
 
     def _provider(self) -> CredentialProvider | None:
         if self._options.credentials is not None:
-            return named_provider(self._options.credentials, needs=NEEDS)
+            return named_provider(self._options.credentials, needs=NEEDS, timeout_s=provider_timeout_s(self._options))
         if self._options.profile is not None:
             from obstore.auth.boto3 import Boto3CredentialProvider
 
             session = self._profile()
             return CredentialProvider(
-                f"profile {self._options.profile}", lambda: Boto3CredentialProvider(session), needs=NEEDS
+                f"profile {self._options.profile}",
+                lambda: Boto3CredentialProvider(session),
+                needs=NEEDS,
+                timeout_s=provider_timeout_s(self._options),
             )
         return None
 
@@ -183,6 +186,11 @@ def client_options(options: StorageOptions, timeout_s: float, *, endpoint: str |
         except OSError as error:
             raise NotPermitted(f"option ca_file: {options.ca_file} cannot be read: {error.strerror}") from error
     return client
+
+
+def provider_timeout_s(options: StorageOptions) -> float:
+    """How long a provider of credentials is waited for: less than a request, so that it is the one that is blamed."""
+    return options.request_timeout_s / 2
 
 
 def _endpoint_of_environment() -> str | None:

@@ -243,6 +243,14 @@ def test_a_profile_without_boto3_names_the_extra(monkeypatch):
     assert isinstance(caught.value, ImportError)
 
 
+def test_a_provider_that_hangs_is_named_and_not_waited_for(server):
+    backend = s3_backend(server.endpoint, "lake", credentials=f"{PROVIDERS}:hanging", request_timeout_s=0.4)
+    file = backend.new_file("a", staging="")
+    with pytest.raises(Unavailable, match=r"providers:hanging gave no answer within 0\.2 s"):
+        file.publish()
+    assert server.asked == []
+
+
 def test_profile_and_provider_together_are_refused():
     with pytest.raises(InvalidPath, match="both"):
         open_backend("s3://lake", options=StorageOptions(profile="lake", credentials="a:b"))

@@ -1,5 +1,6 @@
 """Providers of credentials, as users would write them; named by ``tests.support.providers:...``."""
 
+import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,6 +29,11 @@ def failing() -> dict[str, Any]:
 
 def interrupted() -> dict[str, Any]:
     raise ConnectionResetError(f"the key is {CANARY}")
+
+
+def hanging() -> dict[str, Any]:
+    threading.Event().wait(20)
+    return lasting()
 
 
 def empty() -> dict[str, Any]:
