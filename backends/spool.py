@@ -3,6 +3,7 @@
 Such a file has no name, lies in the machine's temporary directory (``TMPDIR``), and is gone with the process.
 """
 
+import io
 import mmap
 import tempfile
 from contextlib import suppress
@@ -50,8 +51,9 @@ class Spool:
         if size > self._memory_bytes:
             self._file.flush()
             return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
-        self._file.seek(0)
-        return self._file.read()
+        held = self._file._file  # a name that the standard library documents
+        assert isinstance(held, io.BytesIO)
+        return held.getvalue()  # the very bytes; reading them would make a second copy
 
     def __del__(self) -> None:
         self.close()
