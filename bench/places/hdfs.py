@@ -29,8 +29,9 @@ async def hdfs(url: str, options: StorageOptions) -> AsyncIterator[Place]:
         await anyio.to_thread.run_sync(_check_directory, client, url, parent)
     name = f"{FOLDER}{secrets.token_hex(6)}"
     ours = Ours(open_backend(f"{url.rstrip('/')}/{name}", options=options))
+    peer = HdfsNative(client, f"{parent}/{name}")
     try:
-        yield Place("HDFS", url, ours, HdfsNative(client, f"{parent}/{name}"))
+        yield Place("HDFS", url, ours, peer)
     finally:
         with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
             await anyio.to_thread.run_sync(client.delete, f"{parent}/{name}", True)

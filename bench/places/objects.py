@@ -38,8 +38,9 @@ async def objects(url: str, options: StorageOptions, *, title: str, where: str |
     ours = Ours(open_backend(root, options=options))
     if where is None:
         where = f"{url} at {options.endpoint}" if options.endpoint else url
+    peer = Obstore(stores.make(timeout_s), prefix)
     try:
-        yield Place(title, where, ours, Obstore(stores.make(timeout_s), prefix))
+        yield Place(title, where, ours, peer)
     finally:
         await _remove(ours)
 
