@@ -47,13 +47,12 @@ class Spool:
             self._file.close()
 
     def _whole(self) -> Data:
-        size = self._file.seek(0, 2)
-        if size > self._memory_bytes:
-            self._file.flush()
-            return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ)
         held = self._file._file  # a name that the standard library documents
-        assert isinstance(held, io.BytesIO)
-        return held.getvalue()  # the very bytes; reading them would make a second copy
+        if isinstance(held, io.BytesIO):
+            return held.getvalue()  # the very bytes; reading them would make a second copy
+        size = self._file.seek(0, 2)
+        self._file.flush()
+        return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""  # no map is empty
 
     def __del__(self) -> None:
         self.close()
