@@ -18,7 +18,6 @@ class Spool:
 
     def __init__(self, memory_bytes: int) -> None:
         """``memory_bytes``: what is kept in memory at most."""
-        self._memory_bytes = memory_bytes
         self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes)  # noqa: SIM115
         if not memory_bytes:
             self._file.rollover()  # to the standard library 0 is no limit at all
@@ -52,7 +51,7 @@ class Spool:
             return held.getvalue()  # the very bytes; reading them would make a second copy
         size = self._file.seek(0, 2)
         self._file.flush()
-        return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""  # no map is empty
+        return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""
 
     def __del__(self) -> None:
         self.close()
