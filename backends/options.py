@@ -38,6 +38,9 @@ class StorageOptions:
     request_timeout_s: float = 10.0
     """How long one request without a data file may take before its outcome counts as unknown: thrice the 99.9th
     percentile of a slow store, and short enough to ask a second time within half a minute."""
+    answer_timeout_s: float = 20.0
+    """How long one call may take with all its repeats: a store that is down is a clear error within half a minute.
+    At least ``request_timeout_s``."""
     data_bytes_per_s_min: float = 512 * 1024.0
     """The slowest upload of a data file that is waited for; its time is ``request_timeout_s`` more."""
     spool_memory_bytes: int = 8 * 1024 * 1024
@@ -53,8 +56,19 @@ class StorageOptions:
                 raise InvalidPath(f"option hadoop: {key} looks like a secret; name a file or a provider instead")
             if not isinstance(value, str):
                 raise InvalidPath(f"option hadoop: {key} is {value!r}; give a text, as in Hadoop's XML files")
-        for name in ("connect_timeout_s", "request_timeout_s", "data_bytes_per_s_min", "request_count_max"):
+        for name in (
+            "connect_timeout_s",
+            "request_timeout_s",
+            "answer_timeout_s",
+            "data_bytes_per_s_min",
+            "request_count_max",
+        ):
             if not getattr(self, name) > 0:
                 raise InvalidPath(f"option {name}={getattr(self, name)!r}: {name} is a number above zero")
+        if self.answer_timeout_s < self.request_timeout_s:
+            raise InvalidPath(
+                f"option answer_timeout_s={self.answer_timeout_s!r}: it is at least request_timeout_s, "
+                f"{self.request_timeout_s!r}; give both"
+            )
         if self.spool_memory_bytes < 0:
             raise InvalidPath(f"option spool_memory_bytes={self.spool_memory_bytes!r}: it is 0 or more")

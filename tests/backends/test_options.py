@@ -38,8 +38,15 @@ def test_other_settings_of_hadoop_are_taken(key):
 
 
 @pytest.mark.parametrize(
-    "setting", ["connect_timeout_s", "request_timeout_s", "data_bytes_per_s_min", "request_count_max"]
+    "setting",
+    ["connect_timeout_s", "request_timeout_s", "answer_timeout_s", "data_bytes_per_s_min", "request_count_max"],
 )
 def test_a_limit_of_nothing_is_refused(setting):
     with pytest.raises(InvalidPath, match=setting):
         StorageOptions(**{setting: 0})  # type: ignore[arg-type]
+
+
+def test_a_call_has_at_least_the_time_of_one_request():
+    assert StorageOptions(request_timeout_s=60, answer_timeout_s=90).answer_timeout_s == 90
+    with pytest.raises(InvalidPath, match="answer_timeout_s=20.0: it is at least request_timeout_s, 60"):
+        StorageOptions(request_timeout_s=60)
