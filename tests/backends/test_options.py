@@ -48,5 +48,5 @@ def test_a_limit_of_nothing_is_refused(setting):
 
 def test_a_call_has_at_least_the_time_of_one_request():
     assert StorageOptions(request_timeout_s=60, answer_timeout_s=90).answer_timeout_s == 90
-    with pytest.raises(InvalidPath, match="answer_timeout_s=20.0: it is at least request_timeout_s, 60"):
+    with pytest.raises(InvalidPath, match=r"answer_timeout_s=20\.0: it is at least request_timeout_s, 60"):
         StorageOptions(request_timeout_s=60)
