@@ -169,7 +169,7 @@ def test_a_plain_parquet_directory_is_refused(spark: SparkSession, tmp_path: Pat
 
 def test_a_file_in_the_tables_place_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file", NotPermitted, "file.*check rights and path"))
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file", NotPermitted, "file.*Check rights and path"))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_store_that_lives_in_the_driver_is_refused(spark: SparkSession) -> Non
 
 def test_storage_that_cannot_be_written_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "check rights and path"))
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "Check rights and path"))
 
 
 @pytest.mark.usefixtures("table")  # a first write imports what nobody may not even read
