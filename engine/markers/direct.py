@@ -2,8 +2,8 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.hedge import Hedge

@@ -18,9 +18,9 @@ before them; the first of two listings can miss that, the second cannot.
 
 from collections.abc import Sequence
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend, Entry
 from tallymark.backends.errors import NotFound
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.name import INFIX, MarkerName
 from tallymark.engine.markers.segment import (

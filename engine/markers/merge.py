@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import anyio
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.markers.merge_plan import LiveSegment, MergePlan
 from tallymark.engine.markers.numbers import SegmentNumbers
 from tallymark.engine.markers.segment import segment_number

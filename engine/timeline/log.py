@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import anyio
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TallymarkError
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer

@@ -8,9 +8,9 @@ import msgpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path

@@ -2,9 +2,9 @@
 
 from contextlib import suppress
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import UnsupportedTable
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import new_nonce

@@ -4,9 +4,9 @@ from collections.abc import Awaitable, Callable
 
 import pyarrow as pa
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties

@@ -1,7 +1,7 @@
 """Keep the Hudi timeline up with the commit log, in the log's order."""
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.handle import TableHandle

@@ -2,8 +2,8 @@
 
 import msgpack
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists
-from tallymark.engine.concurrently import concurrently
 from tallymark.engine.timeline.log import BODY_FOLDER, new_nonce
 from tallymark.engine.timeline.seal import seal_path
 from tallymark.engine.writes import clean, exclude

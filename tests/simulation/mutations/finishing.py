@@ -1,6 +1,6 @@
 """After the entry: the projection in the order of the log, then the deletions, the reservation last."""
 
-from tallymark.engine.concurrently import concurrently
+from tallymark.backends.concurrently import concurrently
 from tallymark.engine.timeline.projection import projected_files
 from tallymark.engine.writes import finish, project
 from tallymark.engine.writes.write_job import WriteJob
