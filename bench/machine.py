@@ -42,24 +42,6 @@ class Machine:
         )
 
 
-def file_system(path: Path, mounts: str | None = None) -> str:
-    """The type of the file system that holds the path, such as ``ext4``.
-
-    ``mounts`` is a text in the form of /proc/self/mountinfo, see proc(5); without one, that file.
-    """
-    if mounts is None:
-        mounts = Path("/proc/self/mountinfo").read_text()
-    kinds = dict(_mount(line) for line in mounts.splitlines())
-    holders = [folder for folder in (path, *path.parents) if folder in kinds]
-    return kinds[holders[0]] if holders else "unknown file system"
-
-
-def _mount(line: str) -> tuple[Path, str]:
-    before, _, after = line.partition(" - ")
-    folder = before.split(" ")[4].replace("\\040", " ")
-    return Path(folder), after.split(" ")[0]
-
-
 def _cpu() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         key, _, value = line.partition(":")

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tallymark.backends import InvalidPath, open_backend
-from tallymark.bench.machine import file_system
+from tallymark.backends.mounts import mount_of
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers.dictionary import Dictionary
 from tallymark.bench.peers.disk import Disk
@@ -31,8 +31,9 @@ async def disk(parent: Path) -> AsyncIterator[Place]:
         raise InvalidPath(f"{parent} is no directory of this machine; make it first")
     folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
     try:
-        where = f"{file_system(parent.resolve())}, {parent}"
-        yield Place("local", where, Ours(open_backend(folder)), Disk(folder))
+        mount = mount_of(parent)
+        kind = mount.kind if mount is not None else "unknown file system"
+        yield Place("local", f"{kind}, {parent}", Ours(open_backend(folder)), Disk(folder))
     finally:
         shutil.rmtree(folder)
 
