@@ -37,7 +37,7 @@ def draw(answer: Answer) -> str:
     panels = [_Panel.of(section) for section in answer.sections]
     panels = [panel for panel in panels if panel.rows]
     height = TOP + sum(panel.height for panel in panels) + FOOT
-    parts = [*_heading(answer)]
+    parts = [*_heading()]
     y = TOP
     for panel in panels:
         parts += panel.drawn(y)
@@ -95,7 +95,7 @@ def _row(row: Row, peer: str, y: int) -> Iterator[str]:
     yield _text(WIDTH - 24, y + 4, seconds(ours), anchor="end")
 
 
-def _heading(answer: Answer) -> Iterator[str]:
+def _heading() -> Iterator[str]:
     yield _text(24, 32, "What a call costs over the vendor's library alone", size=17, weight="600")
     yield _text(24, 53, SUBTITLE, colour=FAINT)
     yield from _legend(76)
