@@ -13,7 +13,7 @@ MOUNTS = Path("/proc/self/mountinfo")
 _NFS = (
     "NFS: promised to the writers of one machine only. On others a directory's names may be known from before, for up "
     "to a minute, so that a listing misses a put and a writer outlives its rollback; and a server that exports 'async' "
-    "loses in a crash what it has called durable"
+    "loses in a crash what it has called durable. Mount it 'hard', so that a server that is away is waited for"
 )
 _SHARED = "a shared or foreign file system: whether links, renames and syncs keep their promises is its server's affair"
 _MEMORY = "memory: nothing here survives a restart of the machine"

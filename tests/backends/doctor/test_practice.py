@@ -5,23 +5,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tallymark.backends import InvalidPath
-from tallymark.backends.doctor import Examination, ground, practice
+from tallymark.backends import InvalidPath, mounts
+from tallymark.backends.doctor import Examination, Ground, practice
 from tallymark.backends.doctor.ground import ground_of
 from tests.support.loops import on_both_loops
 from tests.support.rights import locked_folder
-
-MOUNTS = r"""22 28 0:21 / / rw,relatime shared:7 - ext4 /dev/vda rw
-23 22 0:22 / /mnt rw - nfs4 server:/export rw,hard
-24 23 0:23 / /mnt/with\040blank rw - tmpfs tmpfs rw
-25 22 0:24 / /mnt rw master:1 - nfs server:/second rw
-"""
-
-
-@pytest.fixture
-def mounts(tmp_path, monkeypatch):
-    monkeypatch.setattr(ground, "MOUNTS", tmp_path / "mountinfo")
-    (tmp_path / "mountinfo").write_text(MOUNTS)
 
 
 @on_both_loops
@@ -85,21 +73,15 @@ def test_a_directory_that_is_not_there_lies_on_the_ground_of_the_nearest_one_tha
     assert (ground_of(tmp_path).free_bytes or 0) > 0
 
 
+def test_without_a_list_of_mounts_the_file_system_is_unknown(tmp_path, monkeypatch):
+    monkeypatch.setattr(mounts, "MOUNTS", Path("/nowhere"))
+    found = ground_of(tmp_path)
+    assert (found.mount_point, found.file_system, found.remarks) == ("/", "unknown", [])
+
+
 @pytest.mark.parametrize(
-    ("path", "found"),
-    [
-        ("/data", ("/", "ext4")),
-        ("/mntx", ("/", "ext4")),
-        ("/mnt", ("/mnt", "nfs")),
-        ("/mnt/x", ("/mnt", "nfs")),
-        ("/mnt/with blank/x", ("/mnt/with blank", "tmpfs")),
-    ],
+    ("kind", "told"), [("overlay", "container"), ("nfs", "one machine"), ("tmpfs", "restart"), ("ext4", None)]
 )
-@pytest.mark.usefixtures("mounts")
-def test_a_path_lies_on_the_last_of_the_longest_mounts_above_it(path, found):
-    assert ground._mount(path) == found
-
-
-def test_without_a_list_of_mounts_the_file_system_is_unknown(monkeypatch):
-    monkeypatch.setattr(ground, "MOUNTS", Path("/nowhere"))
-    assert ground._mount("/data") == ("/", "unknown")
+def test_what_a_file_system_does_not_promise_is_remarked_on(kind, told):
+    remarks = Ground("/data", kind, "/", is_read_only=False, free_bytes=10**12).remarks
+    assert remarks == [] if told is None else told in remarks[0]
