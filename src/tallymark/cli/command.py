@@ -61,7 +61,7 @@ def _json_keys(kind: type) -> str:
 def main() -> None:
     """Look at tables that Tallymark writes, and put them in order.
 
-    URL is a table's base path: a directory, or a URL such as file:///data/flights. The exit code is 0 only on success,
+    URL is a table's base path: a directory, or a URL such as s3://bucket/flights. The exit code is 0 only on success,
     1 if the command failed, 2 if it was called wrongly. A failed command says why in one line on stderr; with --json a
     JSON object {"error": {"type", "message"}} follows.
     """
