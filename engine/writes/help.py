@@ -1,10 +1,13 @@
 """Do for other writers what they died before doing."""
 
 import logging
+from contextlib import suppress
 
 import anyio
 
 from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.instant import FLOOR, parse_instant
 from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
@@ -111,7 +114,8 @@ async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved
 async def drop_unreserved(handle: TableHandle, instant: str) -> None:
     """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
 
-    Its instant is taken first: should it live after all, it finds it taken and goes on with another one.
+    Its instant is taken first: should it live after all, it finds it taken and goes on with another one. And the log
+    gets past it before it is given back: a delete of the reservation that lands late may not meet another one there.
     """
     reservation = Reservation(
         instant=instant,
@@ -122,4 +126,13 @@ async def drop_unreserved(handle: TableHandle, instant: str) -> None:
         expiry_s=handle.lease_settings.expiry_s,
     )
     if await is_taken(handle, reservation):
+        if _may_be_reserved(handle, instant):
+            await decide(handle, instant)
         await drop_bookkeeping(handle, instant)
+
+
+def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
+    """False if whoever reserves it now is sure to find the log past it, or if it is none."""
+    with suppress(CorruptObject):
+        return parse_instant(instant) > parse_instant(handle.log.history.newest_instant or FLOOR)
+    return False

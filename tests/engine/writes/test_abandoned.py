@@ -374,6 +374,45 @@ async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(ha
     table_is_at_rest(store.objects)
 
 
+@families
+@on_virtual_time
+async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(has_staging):
+    """It paused for a lease before it reserved, and was dropped meanwhile; then one of those deletes is done again."""
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    await committed(store.backend)
+    late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
+    cleaning = FaultyBackend(store.backend)
+
+    async def clean() -> None:
+        await anyio.sleep(125)
+        await table(cleaning).clean()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(clean)
+        async with begin(late, markers=MarkerSettings()) as job:
+            dropped = [path for path in cleaning.paths("delete") if path.startswith(OPEN_FOLDER)]
+            await store.backend.delete(dropped)
+            await write_rows(job, late)
+            die(late)
+    assert len(dropped) == 1
+    await anyio.sleep(LEASE.expiry_s + 1)
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_what_is_named_after_no_instant_never_comes_into_the_log():
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    await store.backend.put(beat_path("notes"), b"")
+    await store.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    assert len(decisions(store.objects)) == 1
+    table_is_at_rest(store.objects)
+
+
 # ---------------------------------------------------------------- zombies
 
 
