@@ -26,9 +26,9 @@ class StorageOptions:
     profile: str | None = None
     """S3: a profile of ``~/.aws``; needs the extra ``[aws]``."""
     credentials: str | None = None
-    """A provider of credentials, as ``package.module:function``; called in each process when the first request is sent, and
-    again when what it gave expires. S3: obstore's, which gives ``access_key_id``, ``secret_access_key``, ``token``, ``expires_at``; GCS:
-    ``token``, ``expires_at``."""
+    """A provider of credentials, as ``package.module:function``; called in each process when the first request is sent,
+    and again when what it gave expires. It gives a mapping; S3: ``access_key_id``, ``secret_access_key``, ``token``,
+    ``expires_at``; GCS: ``token``, ``expires_at``."""
     ca_file: str | None = None
     """S3, GCS: a PEM file with certificates to trust beside the system's."""
     hadoop: tuple[tuple[str, str], ...] = ()
