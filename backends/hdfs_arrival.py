@@ -94,6 +94,14 @@ class Arrival:
         self._has_arrived = True
 
     def _find_out(self, scratch: str) -> None:
+        try:
+            self._look(scratch)
+        except Unavailable:
+            raise
+        except BackendError as refusal:  # of the question, as where a ticket is over by now; not of the object
+            raise Unavailable(f"{self._target}: whether it has arrived may not be asked: {refusal}") from refusal
+
+    def _look(self, scratch: str) -> None:
         void = scratch + VOID
         with suppress(NotFound, AlreadyExists):
             self._place.bring(scratch, void)
