@@ -5,8 +5,7 @@ they are there is noticed, and told where nothing else gives credentials.
 """
 
 import re
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from tallymark.backends.options import StorageOptions
@@ -123,33 +122,34 @@ def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
 def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """The profile that credentials come from; None where they come from the vendor's chain."""
     names = _providers(settings)
-    if any(environment.get(variable) for variable in AT_HAND):
+    first = next((name for name in names if name not in _OF_KEYS), None)
+    if first not in _OF_PROFILES and any(environment.get(variable) for variable in AT_HAND):
         return None
-    is_profile = not names.isdisjoint(_OF_PROFILES)
-    if is_profile or (not names.isdisjoint(_OF_ALL) and environment.get("AWS_PROFILE")):
+    is_profile = any(name in _OF_PROFILES for name in names)
+    if is_profile or (any(name in _OF_ALL for name in names) and environment.get("AWS_PROFILE")):
         return settings.get("fs.s3a.auth.profile.name") or environment.get("AWS_PROFILE") or "default"
     _refuse_keys(settings, names)
     return None
 
 
-def _providers(settings: Settings) -> AbstractSet[str]:
-    """The classes that Hadoop would ask, without their packages. Raises InvalidRequest if one means nothing here."""
+def _providers(settings: Settings) -> Sequence[str]:
+    """The classes that Hadoop would ask, in its order, without packages. Raises InvalidRequest if one is unknown."""
     told = [name for name in re.split(r"[,\s]+", settings.get(_PROVIDERS) or "") if name]
     for provider in told:
         if _name(provider) not in (*_OF_THE_CHAIN, *_OF_PROFILES, *_OF_ALL, *_OF_KEYS):
             raise InvalidRequest(f"{_PROVIDERS} names {provider}, which only Hadoop can ask; {_REMEDY}")
-    return {_name(provider) for provider in told}
+    return [_name(provider) for provider in told]
 
 
-def _refuse_keys(settings: Settings, names: AbstractSet[str]) -> None:
+def _refuse_keys(settings: Settings, names: Sequence[str]) -> None:
     """Raise, if Hadoop would take keys from its settings; or could take them from nowhere else."""
     kept = next((name for name in SECRETS if settings.is_set(name)), None)
-    if kept is not None and not names.isdisjoint(_OF_KEYS):
+    if kept is not None and any(name in _OF_KEYS for name in names):
         raise InvalidRequest(
             f"{kept} is set, and not read, since plans and logs are kept; {_REMEDY}; where the machines have a role, "
             "take it out of the settings"
         )
-    if names and names <= set(_OF_KEYS):
+    if names and all(name in _OF_KEYS for name in names):
         raise InvalidRequest(f"{_PROVIDERS} takes keys from settings, which are not read; {_REMEDY}")
 
 

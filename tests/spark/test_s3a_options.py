@@ -106,6 +106,14 @@ def test_a_provider_of_profiles_is_a_profile():
     assert options({**provider, "fs.s3a.auth.profile.name": "lake"}, {"AWS_PROFILE": "etl"}).profile == "lake"
 
 
+def test_of_profiles_and_keys_in_the_environment_that_holds_which_hadoop_asks_first():
+    profiles = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
+    environment = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+    assert options({PROVIDER: profiles}, IN_THE_ENVIRONMENT).profile == "default"
+    assert options({PROVIDER: f"{profiles},{environment}"}, IN_THE_ENVIRONMENT).profile == "default"
+    assert options({PROVIDER: f"{environment},{profiles}"}, IN_THE_ENVIRONMENT).profile is None
+
+
 def test_the_whole_chain_takes_the_profile_that_the_environment_names():
     provider = {PROVIDER: "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"}
     assert options(provider, {"AWS_PROFILE": "etl"}).profile == "etl"
