@@ -40,7 +40,7 @@ KERBEROS = {
 """Keys of ``StorageOptions.hadoop`` that Hadoop has no setting for, and hdfs-native's arguments."""
 
 UNANSWERED_COUNT_MAX = 128
-"""Calls that may be without an answer, each with its thread, before further ones are refused at once."""
+"""Calls that were given up and whose threads still wait, before further ones are refused at once."""
 
 
 class HdfsClient:
@@ -91,21 +91,25 @@ def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWri
 
 
 class _Process:
-    """The client of one process, and its calls under way."""
+    """The client of one process, and its calls."""
 
     def __init__(self, client: "Client") -> None:
         self.pid = os.getpid()
         self._client = client
-        self._under_way: set[object] = set()
+        self._given_up: set[object] = set()
+        """Answers that nobody waits for, and that have not come."""
 
     def call(self, ask: "Callable[[Client], T]", at: str, seconds: float) -> T:
-        if len(self._under_way) >= UNANSWERED_COUNT_MAX:
-            raise Unavailable(f"{at}: {len(self._under_way)} earlier requests are without an answer")
+        if len(self._given_up) >= UNANSWERED_COUNT_MAX:
+            raise Unavailable(f"{at}: {len(self._given_up)} earlier requests are without an answer")
         answer: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
         threading.Thread(target=self._run, args=(ask, answer), name="hdfs", daemon=True).start()
         try:
             found = answer.get(timeout=seconds)
         except Empty:
+            self._given_up.add(answer)
+            if not answer.empty():  # it came at this moment
+                self._given_up.discard(answer)
             raise Unavailable(f"{at}: no answer within {seconds:.1f} s") from None
         if isinstance(found, BaseException):
             raise told(at, found) from found
@@ -116,13 +120,12 @@ class _Process:
             _LEFT_BEHIND.append(self._client)
 
     def _run(self, ask: "Callable[[Client], T]", answer: "SimpleQueue[tuple[T] | BaseException]") -> None:
-        self._under_way.add(answer)
         try:
             answer.put((ask(self._client),))
         except BaseException as error:  # the vendor's panics are no Exceptions
             answer.put(error)
         finally:
-            self._under_way.discard(answer)
+            self._given_up.discard(answer)
 
 
 _LEFT_BEHIND: list["Client"] = []

@@ -1,0 +1,56 @@
+"""Calls to HDFS that are under way. No HDFS runs here: nothing is connected before it is asked."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from tallymark.backends.errors import Unavailable
+from tallymark.backends.hdfs_client import UNANSWERED_COUNT_MAX, HdfsClient
+from tallymark.backends.options import StorageOptions
+from tests.support.process import await_that
+
+pytest.importorskip("hdfs_native", reason="needs the extra [hdfs]")
+
+
+@pytest.mark.parametrize("request_count_max", [64, 2 * UNANSWERED_COUNT_MAX])
+def test_as_many_calls_as_the_options_allow_are_under_way_at_once(request_count_max):
+    client = HdfsClient("127.0.0.1:9", StorageOptions(request_count_max=request_count_max))
+    together = threading.Barrier(request_count_max + 1, timeout=10)
+    callers = [
+        threading.Thread(target=client.call, args=(lambda _hdfs: together.wait(), "there"))
+        for _ in range(request_count_max)
+    ]
+    for caller in callers:
+        caller.start()
+    together.wait()
+    for caller in callers:
+        caller.join()
+
+
+def test_calls_without_an_answer_are_bounded_until_their_answers_come():
+    client = HdfsClient("127.0.0.1:9", StorageOptions(request_timeout_s=0.001))
+    silence = threading.Event()
+    ended = threading.Semaphore(0)
+
+    def ask(_hdfs: Any) -> None:
+        silence.wait(30)
+        ended.release()
+
+    for _ in range(UNANSWERED_COUNT_MAX):
+        with pytest.raises(Unavailable, match="no answer within"):
+            client.call(ask, "there")
+    with pytest.raises(Unavailable, match=f"{UNANSWERED_COUNT_MAX} earlier requests are without an answer"):
+        client.call(ask, "there")
+    silence.set()
+    for _ in range(UNANSWERED_COUNT_MAX):
+        assert ended.acquire(timeout=30)
+    await_that(lambda: not _is_refused(client), "a call is taken again")
+
+
+def _is_refused(client: HdfsClient) -> bool:
+    try:
+        client.call(lambda _hdfs: None, "there", sent=1 << 30)
+    except Unavailable:
+        return True
+    return False
