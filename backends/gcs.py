@@ -46,15 +46,9 @@ class GcsBackend(ObjectStoreBackend):
     def __init__(
         self, bucket: str, prefix: str, options: StorageOptions, retries: Retries, meter: RequestMeter
     ) -> None:
-        store = GcsStores(bucket, options)
-        client = ObjectClient(
-            f"gs://{bucket}/{prefix}".removesuffix("/"),
-            prefix,
-            store.make,
-            timeouts=Timeouts(request_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
-            meter=meter,
-            rights=RIGHTS,
-        )
+        make = GcsStores(bucket, options).make
+        url = f"gs://{bucket}/{prefix}".removesuffix("/")
+        client = ObjectClient(url, prefix, make, timeouts=Timeouts.from_options(options), meter=meter, rights=RIGHTS)
         super().__init__(client, retries, options, delete_count=1)
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import obstore
 
@@ -19,6 +19,7 @@ from tallymark.backends.contract import PATH_BYTES_MAX, Entry, check_path
 from tallymark.backends.errors import BackendError, InvalidPath, NotPermitted
 from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
 from tallymark.backends.object_errors import NO_OBJECT_STORE, Verb, translated
+from tallymark.backends.options import StorageOptions
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -46,6 +47,11 @@ class Timeouts:
 
     request_s: float
     bytes_per_s_min: float
+
+    @classmethod
+    def from_options(cls, options: StorageOptions) -> Self:
+        """As the options say."""
+        return cls(request_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min)
 
     def of(self, size: int) -> tuple[int, float]:
         """The power of two that stands for puts of this size (0: small ones), and how long those may take."""

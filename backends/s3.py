@@ -49,15 +49,9 @@ class S3Backend(ObjectStoreBackend):
     def __init__(
         self, bucket: str, prefix: str, options: StorageOptions, retries: Retries, meter: RequestMeter
     ) -> None:
-        store = S3Stores(bucket, options)
-        client = ObjectClient(
-            f"s3://{bucket}/{prefix}".removesuffix("/"),
-            prefix,
-            store.make,
-            timeouts=Timeouts(request_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min),
-            meter=meter,
-            rights=RIGHTS,
-        )
+        make = S3Stores(bucket, options).make
+        url = f"s3://{bucket}/{prefix}".removesuffix("/")
+        client = ObjectClient(url, prefix, make, timeouts=Timeouts.from_options(options), meter=meter, rights=RIGHTS)
         super().__init__(client, retries, options)
 
 
