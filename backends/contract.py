@@ -11,10 +11,12 @@ without (object stores) cannot: a data file arrives by one put-if-absent. ``Back
 
 import re
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import BinaryIO, NamedTuple, Protocol
 
 from tallymark.backends.errors import InvalidPath
+
+_PLAIN = re.compile(r"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*", re.ASCII)
+"""Most paths: ASCII, and no segment begins with a space or a dot, so that a glance tells them good."""
 
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -22,9 +24,8 @@ PATH_BYTES_MAX = 1024
 """The longest path, in UTF-8 bytes: the shortest limit among the stores (S3 and GCS keys)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One stored object, as a listing shows it."""
+class Entry(NamedTuple):
+    """One stored object, as a listing shows it. A tuple: listings make thousands, at a third of a dataclass's price."""
 
     path: str
     size: int
@@ -143,6 +144,8 @@ def check_path(path: str) -> str:
     Raises:
         InvalidPath: with the path, the rule that it breaks and the remedy.
     """
+    if len(path) <= PATH_BYTES_MAX and _PLAIN.fullmatch(path):
+        return path
     rule = _broken_rule(path)
     if rule:
         raise InvalidPath(f"path {path!r} {rule}; give a relative path of plain segments, such as 'a/b.parquet'")

@@ -90,7 +90,7 @@ class ObjectClient:
     def key(self, path: str) -> str:
         """The object's key. Raises InvalidPath."""
         key = self._prefix + check_path(path)
-        if len(key.encode()) > PATH_BYTES_MAX:
+        if len(key) > PATH_BYTES_MAX // 4 and len(key.encode()) > PATH_BYTES_MAX:
             raise InvalidPath(f"{self.at(path)}: the key is longer than {PATH_BYTES_MAX} bytes; give shorter names")
         return key
 
@@ -154,9 +154,9 @@ class ObjectClient:
             )
         start = len(self._prefix)
         entries = [
-            Entry(meta["path"][start:], meta["size"], meta["last_modified"].timestamp())
-            for meta in found
-            if meta["path"].startswith(below)  # not an object of the directory's own name
+            Entry(key[start:], meta["size"], meta["last_modified"].timestamp())
+            for key, meta in zip(keys, found, strict=True)
+            if key.startswith(below)  # not an object of the directory's own name
         ]
         return entries, len(found) >= PAGE_COUNT
 
