@@ -9,7 +9,8 @@ import pytest
 
 from tallymark.backends.doctor import Diagnosis, Examination, Finding, Ground, Latency
 from tallymark.cli import document
-from tallymark.cli.tables import console, show_doctor
+from tallymark.cli.page import console
+from tallymark.cli.tables import show_doctor
 from tests.cli.scene import run, run_json, write
 from tests.support.rights import locked_folder
 

@@ -1,7 +1,8 @@
 """The command line: ``tallymark status | timeline | markers | rollback | clean | doctor``.
 
-``command`` asks the table, ``storage`` reads ``--storage``, ``document`` is the answer as ``--json`` prints it,
-``tables`` shows the same to people; ``doctor`` examines a store.
+``command`` says what there is, ``asking`` how the table is asked and how that ends, ``storage`` reads ``--storage``.
+``document`` is the answer as ``--json`` prints it, ``tables`` and ``page`` show the same to people; ``doctor`` examines
+a store.
 """
 
 from tallymark.cli.command import main

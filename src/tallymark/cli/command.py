@@ -1,59 +1,13 @@
 """The commands: what they take, how they ask and how they end. Nothing heavy is imported before it is needed."""
 
 import functools
-import json
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
 from tallymark import __version__
-from tallymark.backends.errors import TallymarkError
-from tallymark.backends.options import StorageOptions
-from tallymark.cli import document, storage
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tallymark.engine.writes import Table
-
-D = TypeVar("D", bound=Mapping[str, object])
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a command looks, and how it answers: what every command takes."""
-
-    url: str
-    options: StorageOptions
-    as_json: bool
-
-
-def _at_a_url(command: Callable[..., None]) -> Callable[..., None]:
-    """Give the command its ``Place``: URL, ``--storage`` and ``--json``."""
-
-    @click.argument("url")
-    @click.option(
-        "--storage",
-        "options",
-        multiple=True,
-        metavar="KEY=VALUE",
-        callback=storage.parse,
-        help=f"What the URL does not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
-    )
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of tables.")
-    @functools.wraps(command)
-    def run(url: str, options: StorageOptions, as_json: bool, **others: object) -> None:
-        command(Place(url, options, as_json), **others)
-
-    return run
-
-
-def _json_keys(kind: type) -> str:
-    return f"With --json: {document.keys(kind)}. Sizes are bytes, ages seconds, instants UTC."
+from tallymark.cli import document
+from tallymark.cli.asking import Place, answer, ask, at_a_url, failing_plainly, json_keys, show
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -67,27 +21,27 @@ def main() -> None:
     """
 
 
-@main.command(epilog=_json_keys(document.StatusDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.StatusDocument))
+@at_a_url
 def status(at: Place) -> None:
     """Show what a table holds, and who is writing it."""
     from tallymark.cli.tables import show_status
 
-    _answer(at, document.status, show_status)
+    answer(at, document.status, show_status)
 
 
-@main.command(epilog=_json_keys(document.TimelineDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.TimelineDocument))
+@at_a_url
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the N newest entries.")
 def timeline(at: Place, last: int | None) -> None:
     """List commits and rollbacks, oldest first."""
     from tallymark.cli.tables import show_timeline
 
-    _answer(at, functools.partial(document.timeline, last=last), show_timeline)
+    answer(at, functools.partial(document.timeline, last=last), show_timeline)
 
 
-@main.command(epilog=_json_keys(document.MarkersDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.MarkersDocument))
+@at_a_url
 @click.argument("instant")
 def markers(at: Place, instant: str) -> None:
     """List the markers of an open instant.
@@ -96,11 +50,11 @@ def markers(at: Place, instant: str) -> None:
     """
     from tallymark.cli.tables import show_markers
 
-    _answer(at, functools.partial(document.markers, instant=instant), show_markers)
+    answer(at, functools.partial(document.markers, instant=instant), show_markers)
 
 
-@main.command(epilog=_json_keys(document.RollbackDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.RollbackDocument))
+@at_a_url
 @click.option("--instant", metavar="T", help="End this instant, even if its writer is alive; asks first.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def rollback(at: Place, instant: str | None, yes: bool) -> None:
@@ -112,20 +66,20 @@ def rollback(at: Place, instant: str | None, yes: bool) -> None:
 
     if instant is not None and not yes:
         _confirm(at, instant)
-    _answer(at, functools.partial(document.rollback, instant=instant), show_rollback)
+    answer(at, functools.partial(document.rollback, instant=instant), show_rollback)
 
 
-@main.command(epilog=_json_keys(document.CleanDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.CleanDocument))
+@at_a_url
 def clean(at: Place) -> None:
     """Do as rollback does, then remove what was kept for long enough."""
     from tallymark.cli.tables import show_clean
 
-    _answer(at, document.clean, show_clean)
+    answer(at, document.clean, show_clean)
 
 
-@main.command(epilog=_json_keys(document.DoctorDocument))
-@_at_a_url
+@main.command(epilog=json_keys(document.DoctorDocument))
+@at_a_url
 @click.option("--large", "is_large", is_flag=True, help="Try a file of 5 GB, too, however long that takes.")
 def doctor(at: Place, is_large: bool) -> None:
     """Try whether a store keeps what tables are built on.
@@ -133,57 +87,19 @@ def doctor(at: Place, is_large: bool) -> None:
     Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most. The
     exit code is 0 only if the store is fit.
     """
-    with _failing_plainly(as_json=at.as_json):
+    with failing_plainly(as_json=at.as_json):
         from tallymark.cli.doctor import examined
 
         found = document.doctor(at.url, examined(at.url, at.options, is_large=is_large))
     from tallymark.cli.tables import show_doctor
 
-    _print(at, found, show_doctor)
+    show(at, found, show_doctor)
     sys.exit(0 if found["fit"] else 1)
-
-
-def _answer(at: Place, ask: Callable[["Table"], Awaitable[D]], show: Callable[["Console", D], None]) -> None:
-    _print(at, _ask(at, ask), show)
-
-
-def _ask(at: Place, ask: Callable[["Table"], Awaitable[D]]) -> D:
-    import anyio
-
-    with _failing_plainly(as_json=at.as_json):
-        from tallymark.engine.writes import open_table
-
-        return anyio.run(ask, open_table(at.url, options=at.options), backend="trio")
-
-
-def _print(at: Place, answer: D, show: Callable[["Console", D], None]) -> None:
-    if at.as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    from tallymark.cli.tables import console
-
-    show(console(), answer)
-
-
-@contextmanager
-def _failing_plainly(*, as_json: bool) -> Iterator[None]:
-    """An error of the library's is an answer, not a fault: one line instead of a traceback."""
-    try:
-        yield
-    except TallymarkError as error:
-        _fail(error, as_json=as_json)
-
-
-def _fail(error: TallymarkError, *, as_json: bool) -> NoReturn:
-    click.echo(f"tallymark: {' '.join(str(error).split())}", err=True)
-    if as_json:
-        click.echo(json.dumps(document.failure(error)), err=True)
-    sys.exit(1)
 
 
 def _confirm(at: Place, instant: str) -> None:
     """Say who would be interrupted, and ask. An instant that is not open is left for the rollback to refuse."""
-    found = _ask(at, document.status)
+    found = ask(at, document.status)
     for writer in found["open_instants"]:
         if writer["instant"] == instant:
             age = writer["beat_age_s"]

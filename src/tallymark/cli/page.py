@@ -1,0 +1,46 @@
+"""What every page for people is made of. Without a terminal nothing is wrapped or cut off: grep finds it whole."""
+
+import sys
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+UNBOUNDED = 100_000
+"""Columns of a page that is no terminal."""
+
+
+def console() -> Console:
+    """Nothing is read as markup: names of tables and partitions are anybody's."""
+    width = None if sys.stdout.isatty() else UNBOUNDED
+    return Console(width=width, markup=False, highlight=False, emoji=False)
+
+
+def print_table(
+    page: Console,
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    folding: Sequence[int] = (),
+    numbers: Sequence[int] = (),
+    has_header: bool = True,
+) -> None:
+    """Only the ``folding`` columns go on in a further line where the terminal is narrow."""
+    table = Table(box=None, show_header=has_header, pad_edge=False, padding=(0, 2, 0, 0))
+    for index, heading in enumerate(headings):
+        folds = index in folding
+        table.add_column(
+            heading,
+            justify="right" if index in numbers else "left",
+            overflow="fold" if folds else "ellipsis",
+            no_wrap=not folds,
+        )
+    for row in rows:
+        table.add_row(*map(_printable, row))
+    page.print(table)
+    page.print()
+
+
+def _printable(text: str) -> str:
+    """What would move the cursor or change colours stands as its escape."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
