@@ -12,9 +12,10 @@ from pyspark.sql.classic import dataframe as classic
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.writes.request import Mode, PartitionOverwrite
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.table import open_table
-from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteJob
+from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.driver import service_settings
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.schema import arrow_schema

@@ -56,6 +56,21 @@ class History:
         """The live files, sorted by path."""
         return tuple(self._files[path] for path in sorted(self._files))
 
+    def files_at(self, position: int) -> tuple[DataFile, ...]:
+        """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path."""
+        assert 0 <= position <= self.head, f"position {position} of {self.head}"
+        if position == self.head:
+            return self.files
+        live: dict[str, DataFile] = {}
+        for number, entry in self.after(0):
+            if number > position:
+                break
+            if entry.kind == "commit":
+                for file in entry.removed:
+                    live.pop(file.path, None)
+                live.update((file.path, file) for file in entry.added)
+        return tuple(live[path] for path in sorted(live))
+
     def new_partitions(self, position: int) -> frozenset[str]:
         """The partitions that got their first file ever at this position."""
         entry = self.entry(position)

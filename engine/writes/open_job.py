@@ -24,30 +24,31 @@ from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import help_others
+from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
-from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteBase, WriteJob
+from tallymark.engine.writes.write_job import WriteBase, WriteJob
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """What one write is to do, and how it goes about it."""
+    """How one write goes about what its ``WriteRequest`` says."""
 
-    mode: Mode
-    partition_overwrite: PartitionOverwrite
     markers: MarkerSettings
     tasks: TaskSettings
     service: ServiceSettings
 
 
 @asynccontextmanager
-async def open_job(handle: TableHandle, properties: TableProperties, options: JobOptions) -> AsyncIterator[WriteJob]:
+async def open_job(
+    handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
+) -> AsyncIterator[WriteJob]:
     """A job for the block, after what dead writers left has been put in order."""
     flushing = anyio.CancelScope()
     async with background_tasks() as background:
         try:
-            job = await _begin(handle, properties, options, background, flushing)
+            job = await _begin(handle, properties, request, options, background, flushing)
             flushing.shield = True  # whatever cancels the block, the job's end waits for flushes under way
             try:
                 yield job
@@ -60,12 +61,13 @@ async def open_job(handle: TableHandle, properties: TableProperties, options: Jo
 async def _begin(
     handle: TableHandle,
     properties: TableProperties,
+    request: WriteRequest,
     options: JobOptions,
     background: TaskGroup,
     flushing: anyio.CancelScope,
 ) -> WriteJob:
     backend = handle.backend
-    reservation, lease = await reserve(handle, operation=options.mode, marker_kind=options.markers.kind)
+    reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
     base = WriteBase.of(handle.log.history)
     try:
         background.start_soon(lease.keep)
@@ -82,8 +84,7 @@ async def _begin(
         properties,
         reservation,
         base,
-        mode=options.mode,
-        partition_overwrite=options.partition_overwrite,
+        request=request,
         directory=directory,
         lease=lease,
         ticket=WriteTicket(

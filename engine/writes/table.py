@@ -4,7 +4,6 @@ import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import get_args
 
 import pyarrow as pa
 
@@ -26,10 +25,11 @@ from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
 from tallymark.engine.writes.open_job import JobOptions, open_job
 from tallymark.engine.writes.prepare import prepare_table, read_properties
+from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
-from tallymark.engine.writes.write_job import Mode, PartitionOverwrite, WriteJob
+from tallymark.engine.writes.write_job import WriteJob
 
 
 class Table:
@@ -77,7 +77,7 @@ class Table:
             InvalidRequest: mode, schema or partition columns are not what the table takes. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
-        _check_words(mode, partition_overwrite, partition_by)
+        request = WriteRequest(mode=mode, partition_by=partition_by, partition_overwrite=partition_overwrite)
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         wanted = TableProperties(
@@ -87,14 +87,12 @@ class Table:
             created=instant_time(self._clock.now()),
         )
         options = JobOptions(
-            mode=mode,
-            partition_overwrite=partition_overwrite,
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
             service=service or ServiceSettings(),
         )
         handle = self._handle()
-        async with open_job(handle, await prepare_table(handle, wanted), options) as job:
+        async with open_job(handle, await prepare_table(handle, wanted), request, options) as job:
             yield job
 
     async def snapshot(self) -> Snapshot:
@@ -168,17 +166,6 @@ def open_table(
         lease=lease or LeaseSettings(),
         clock=clock or SystemClock(),
     )
-
-
-def _check_words(mode: str, partition_overwrite: str, partition_by: Sequence[str]) -> None:
-    if mode not in get_args(Mode):
-        raise InvalidRequest(f"mode={mode!r}: say 'append' or 'overwrite'; there is no default")
-    if partition_overwrite not in get_args(PartitionOverwrite):
-        raise InvalidRequest(f"partition_overwrite={partition_overwrite!r}: say 'static' or 'dynamic'")
-    if isinstance(partition_by, str):
-        raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
-    if not isinstance(partition_by, Sequence) or not all(isinstance(column, str) for column in partition_by):
-        raise InvalidRequest(f"partition_by={partition_by!r}: give a list of column names, such as ['month', 'day']")
 
 
 def _table_name(url: str) -> str:

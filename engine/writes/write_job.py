@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import anyio
 
@@ -24,13 +23,11 @@ from tallymark.engine.writes.finish import finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.project import project
+from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
 
 logger = logging.getLogger(__name__)
-
-Mode = Literal["append", "overwrite"]
-PartitionOverwrite = Literal["static", "dynamic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +52,7 @@ class WriteJob:
         reservation: Reservation,
         base: WriteBase,
         *,
-        mode: Mode,
-        partition_overwrite: PartitionOverwrite,
+        request: WriteRequest,
         directory: MarkerDirectory,
         lease: Lease,
         ticket: WriteTicket,
@@ -65,9 +61,9 @@ class WriteJob:
         self._properties = properties
         self._reservation = reservation
         self._base = base
-        self._mode = mode
+        self._request = request
         # As in Spark, a table without partitions has nothing to overwrite dynamically: all of it is replaced.
-        self._is_dynamic = partition_overwrite == "dynamic" and bool(properties.partition_by)
+        self._is_dynamic = request.partition_overwrite == "dynamic" and bool(properties.partition_by)
         self._directory = directory
         self._lease = lease
         self._ticket = ticket
@@ -216,7 +212,7 @@ class WriteJob:
             instant=self.instant,
             nonce=new_nonce(),
             base=self._base.position,
-            operation=self._mode,
+            operation=self._request.mode,
             scope=scope,
             added=added,
             removed=removed,
@@ -224,7 +220,7 @@ class WriteJob:
         )
 
     def _scope(self, added: tuple[DataFile, ...]) -> Scope | None:
-        if self._mode == "append":
+        if self._request.mode == "append":
             return None
         return Scope(partitions=frozenset(file.partition for file in added)) if self._is_dynamic else Scope(is_all=True)
 

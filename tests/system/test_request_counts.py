@@ -18,7 +18,7 @@ from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import LeaseSettings, MarkerSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob, open_table
-from tallymark.engine.writes.write_job import Mode
+from tallymark.engine.writes.request import Mode
 from tests.engine.writes.scene import FLIGHTS
 
 PARTITIONS = 12

@@ -32,6 +32,21 @@ def test_files_are_sorted_by_path_whatever_the_order_of_commits():
     assert history(commit(1, added=(late,)), commit(2, added=(early,))).files == (early, late)
 
 
+def test_the_files_at_each_position_are_those_of_a_log_that_ended_there():
+    first, second, third = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
+    entries = [
+        commit(1, added=(first,)),
+        rollback(4),
+        commit(2, scope=partitions("month=1"), added=(second,), removed=(first,)),
+        commit(4, added=(data_file("month=2", 4),)),
+        commit(3, added=(third,)),
+    ]
+    read = history(*entries)
+    for position in range(len(entries) + 1):
+        assert read.files_at(position) == history(*entries[:position]).files
+    assert read.files_at(3) == (second,)
+
+
 def test_a_rollback_decides_its_instant_and_adds_nothing():
     read = history(rollback(1))
     assert read.decision(instant(1)) == (1, rollback(1))
