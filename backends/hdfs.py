@@ -14,13 +14,15 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, Unavailable
 from tallymark.backends.hdfs_arrival import Arrival
 from tallymark.backends.hdfs_client import HdfsClient, create
-from tallymark.backends.hdfs_errors import IsADirectory, NotADirectory, NotEmpty
+from tallymark.backends.hdfs_errors import IsADirectory, NotADirectory, NotEmpty, translated
 from tallymark.backends.hdfs_file import StagedFile
 from tallymark.backends.options import StorageOptions
 from tallymark.backends.retry import Retries
@@ -35,6 +37,9 @@ SCRATCH = ".hoodie/.tallymark/tmp"
 
 SCRATCH_AGE_MAX_S = 3600.0
 """A scratch file this much older than a fresh one belongs to a dead writer."""
+
+DELETE_COUNT = 64
+"""Files that are deleted within one bound: as many requests as a slow NameNode answers in a few seconds."""
 
 ATTEMPTS = 16
 """How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
@@ -204,34 +209,51 @@ class HdfsBackend:
     def _entries(self, folder: str) -> Sequence[Entry | str]:
         """The files of a directory, and its directories as absolute paths; the first path comes last."""
         try:
-            found = sorted(self._inside(folder), key=lambda status: status.path + "/" * status.isdir, reverse=True)
+            found = self._inside(folder)
         except (NotFound, NotADirectory):
             return []
-        if [status.path for status in found] == [folder]:  # it is a file
-            return []
-        return [status.path if status.isdir else self._entry(status) for status in found]
-
-    def _entry(self, status: "FileStatus") -> Entry:
-        return Entry(status.path[len(self._root) + 1 :], status.length, status.modification_time / 1000)
+        entries: list[tuple[str, Entry | str]] = []
+        start = len(self._root) + 1
+        for status in found:
+            path = status.path
+            if status.isdir:
+                entries.append((f"{path}/", path))
+            elif path == folder:  # it is a file
+                return []
+            else:
+                entries.append((path, Entry(path[start:], status.length, status.modification_time / 1000)))
+        entries.sort(key=itemgetter(0), reverse=True)
+        return [entry for _, entry in entries]
 
     def _delete(self, paths: Sequence[str]) -> None:
-        folders: set[str] = set()
-        for target in [self._at(path) for path in paths]:
-            with suppress(NotFound, NotADirectory, NotEmpty):
-                self._remove(target)
-                folders.add(target.rpartition("/")[0])
+        targets = [self._at(path) for path in paths]
+        folders: dict[str, bool] = {}
+        for first in range(0, len(targets), DELETE_COUNT):
+            page = targets[first : first + DELETE_COUNT]
+            found = self._client.call(partial(self._deleted, page), self._told(page[0]))
+            for target, was_there in found:
+                folder = target.rpartition("/")[0]
+                folders[folder] = was_there or folders.get(folder, False)
         for folder in sorted(folders, reverse=True):
-            self._prune(folder)
+            self._prune(folder, is_directory=folders[folder])
 
-    def _prune(self, folder: str) -> None:
+    def _deleted(self, targets: Sequence[str], hdfs: "Client") -> Sequence[tuple[str, bool]]:
+        """Delete them, one request each; which are gone now, and whether they were there."""
+        found = []
+        for target in targets:
+            with suppress(NotFound, NotADirectory, NotEmpty), translated(self._told(target)):
+                found.append((target, hdfs.delete(target, False)))
+        return found
+
+    def _prune(self, folder: str, *, is_directory: bool = False) -> None:
         """Delete the directory and those above it, below the root, as far as they are empty.
 
-        That they are is seen to by the NameNode, in the delete itself. That each is a directory is not: nobody may put
-        a file where one has just been.
+        That they are is seen to by the NameNode, in the delete itself. That each is a directory is not: it is asked,
+        unless it is known, and nobody may put a file where one has just been.
         """
         with suppress(BackendError):
             while len(folder) > len(self._root):
-                if self._status(folder).isdir:
+                if is_directory or self._status(folder).isdir:
                     self._remove(folder)
                 folder = folder.rpartition("/")[0]
 

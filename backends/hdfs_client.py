@@ -4,17 +4,17 @@ Owns: the client's settings, one client a process, the bound of each call. Does 
 asking again (``retry``).
 
 The vendor's client waits for ever for a NameNode that does not answer, and a client that was made before a fork hangs
-in the child, for its threads stayed behind. So a call runs in a thread of its own, which nobody joins: whoever waits
-for it stops waiting after the bound, and the call ends when its connection does.
+in the child, for its threads stayed behind. So a call runs in another thread, which nobody joins: whoever waits for it
+stops waiting after the bound, and the call ends when its connection does. Then its thread takes the next call.
 """
 
 import os
 import threading
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from tallymark.backends.errors import NotInstalled, Unavailable
+from tallymark.backends.errors import BackendError, NotInstalled, Unavailable
 from tallymark.backends.hdfs_errors import told
 from tallymark.backends.options import StorageOptions
 
@@ -38,6 +38,10 @@ KERBEROS = {
     "kerberos.cache": "kerberos_cache",
 }
 """Keys of ``StorageOptions.hadoop`` that Hadoop has no setting for, and hdfs-native's arguments."""
+
+IDLE_S = 10.0
+"""How long a thread without a call waits for one: starting one for each would take as long as a request to a near
+NameNode, and none is to outlive the work for long."""
 
 UNANSWERED_COUNT_MAX = 128
 """Calls that were given up and whose threads still wait, before further ones are refused at once."""
@@ -90,12 +94,18 @@ def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWri
     return hdfs.inner.create(absolute, WriteOptions(create_parent=create_parent))
 
 
+Call = tuple["Callable[[Client], object]", "SimpleQueue[tuple[object] | BaseException]"]
+"""What is asked, and where the answer goes."""
+
+
 class _Process:
     """The client of one process, and its calls."""
 
     def __init__(self, client: "Client") -> None:
         self.pid = os.getpid()
         self._client = client
+        self._idle: list[SimpleQueue[Call]] = []
+        """Where threads wait for a call; the one that waits since the shortest time comes last."""
         self._given_up: set[object] = set()
         """Answers that nobody waits for, and that have not come."""
 
@@ -103,7 +113,7 @@ class _Process:
         if len(self._given_up) >= UNANSWERED_COUNT_MAX:
             raise Unavailable(f"{at}: {len(self._given_up)} earlier requests are without an answer")
         answer: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
-        threading.Thread(target=self._run, args=(ask, answer), name="hdfs", daemon=True).start()
+        self._calls().put((ask, cast("SimpleQueue[tuple[object] | BaseException]", answer)))
         try:
             found = answer.get(timeout=seconds)
         except Empty:
@@ -111,6 +121,8 @@ class _Process:
             if not answer.empty():  # it came at this moment
                 self._given_up.discard(answer)
             raise Unavailable(f"{at}: no answer within {seconds:.1f} s") from None
+        if isinstance(found, BackendError):
+            raise found
         if isinstance(found, BaseException):
             raise told(at, found) from found
         return found[0]
@@ -119,13 +131,40 @@ class _Process:
         if self.pid != os.getpid():
             _LEFT_BEHIND.append(self._client)
 
-    def _run(self, ask: "Callable[[Client], T]", answer: "SimpleQueue[tuple[T] | BaseException]") -> None:
+    def _calls(self) -> "SimpleQueue[Call]":
+        """A thread that waits for a call."""
         try:
-            answer.put((ask(self._client),))
+            return self._idle.pop()
+        except IndexError:
+            calls: SimpleQueue[Call] = SimpleQueue()
+            threading.Thread(target=self._run, args=(calls,), name="hdfs", daemon=True).start()
+            return calls
+
+    def _run(self, calls: "SimpleQueue[Call]") -> None:
+        while True:
+            try:
+                self._answer(calls, *calls.get(timeout=IDLE_S))
+            except Empty:
+                try:
+                    self._idle.remove(calls)
+                except ValueError:  # somebody has just taken it, and puts a call there
+                    continue
+                return
+
+    def _answer(
+        self,
+        calls: "SimpleQueue[Call]",
+        ask: "Callable[[Client], object]",
+        answer: "SimpleQueue[tuple[object] | BaseException]",
+    ) -> None:
+        found: tuple[object] | BaseException
+        try:
+            found = (ask(self._client),)
         except BaseException as error:  # the vendor's panics are no Exceptions
-            answer.put(error)
-        finally:
-            self._given_up.discard(answer)
+            found = error
+        self._idle.append(calls)  # before the answer, so that whoever asks on finds this thread
+        answer.put(found)
+        self._given_up.discard(answer)
 
 
 _LEFT_BEHIND: list["Client"] = []

@@ -5,12 +5,18 @@ from typing import Any
 
 import pytest
 
+from tallymark.backends import hdfs_client
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.hdfs_client import UNANSWERED_COUNT_MAX, HdfsClient
 from tallymark.backends.options import StorageOptions
 from tests.support.process import await_that
 
 pytest.importorskip("hdfs_native", reason="needs the extra [hdfs]")
+
+
+@pytest.fixture
+def client() -> HdfsClient:
+    return HdfsClient("127.0.0.1:9", StorageOptions())
 
 
 @pytest.mark.parametrize("request_count_max", [64, 2 * UNANSWERED_COUNT_MAX])
@@ -26,6 +32,21 @@ def test_as_many_calls_as_the_options_allow_are_under_way_at_once(request_count_
     together.wait()
     for caller in callers:
         caller.join()
+    assert not together.broken
+
+
+def test_calls_one_after_another_take_the_same_thread(client):
+    threads = {client.call(lambda _hdfs: threading.get_ident(), "there") for _ in range(20)}
+    assert len(threads) == 1
+    assert threading.get_ident() not in threads
+
+
+def test_a_thread_without_calls_ends(client, monkeypatch):
+    monkeypatch.setattr(hdfs_client, "IDLE_S", 0.001)
+    thread = client.call(lambda _hdfs: threading.current_thread(), "there")
+    thread.join(timeout=30)
+    assert not thread.is_alive()
+    assert client.call(lambda _hdfs: threading.current_thread(), "there") is not thread
 
 
 def test_calls_without_an_answer_are_bounded_until_their_answers_come():
