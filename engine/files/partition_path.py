@@ -47,7 +47,7 @@ def _segment(column: str, value: PartitionValue) -> str:
     text = _text(value)
     if text == NULL_PARTITION:
         raise InvalidRequest(f"partition column {column!r}: the value {text!r} is Hive's name for null; write null")
-    segment = f"{_escaped(column)}={_escaped(text) or NULL_PARTITION}"
+    segment = f"{escaped(column)}={escaped(text) or NULL_PARTITION}"
     if len(segment.encode()) > SEGMENT_BYTES_MAX:
         raise InvalidRequest(
             f"partition column {column!r}: {segment[:80]!r}... is longer than {SEGMENT_BYTES_MAX} bytes, "
@@ -76,5 +76,6 @@ def _text(value: PartitionValue) -> str:
             return str(value)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """A column or value as it stands in a path."""
     return text.translate(_ESCAPES)

@@ -12,6 +12,7 @@ from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.files.partition_prefix import is_below, partition_prefix
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
@@ -21,6 +22,7 @@ from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
+from tallymark.engine.writes.file_sizes import SMALL_BYTES, FileSizes
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
 from tallymark.engine.writes.open_job import JobOptions, open_job
@@ -100,6 +102,20 @@ class Table:
         handle = self._handle()
         properties = await self._properties()
         return Snapshot.of(await handle.log.refresh(), properties, url=self.url)
+
+    async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
+        """How large the table's files are now, or those below a partition path such as ``year=2013``.
+
+        Raises:
+            InvalidRequest: no partition of this table can lie below that path, or ``small_below`` is negative.
+            UnsupportedTable: there is no table.
+        """
+        if small_below < 0:
+            raise InvalidRequest(f"small_below={small_below}: give a number of bytes, 0 or more")
+        snapshot = await self.snapshot()
+        prefix = partition_prefix(partition, snapshot.partition_by)
+        files = [file for file in snapshot.files if is_below(file.partition, prefix)]
+        return FileSizes.of(files, position=snapshot.position, small_below=small_below)
 
     async def status(self) -> TableStatus:
         """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""

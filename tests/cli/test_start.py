@@ -31,7 +31,8 @@ def test_version_is_the_library_s():
 def test_every_command_is_listed():
     page = run("--help").stdout
     assert all(
-        f"\n  {command} " in page for command in ("status", "timeline", "markers", "rollback", "clean", "doctor")
+        f"\n  {command} " in page
+        for command in ("status", "timeline", "markers", "rollback", "clean", "doctor", "files")
     )
 
 

@@ -8,6 +8,7 @@ import click
 from tallymark import __version__
 from tallymark.cli import document
 from tallymark.cli.asking import Place, answer, ask, at_a_url, failing_plainly, json_keys, show
+from tallymark.cli.look import files
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -95,6 +96,9 @@ def doctor(at: Place, is_large: bool) -> None:
 
     show(at, found, show_doctor)
     sys.exit(0 if found["fit"] else 1)
+
+
+main.add_command(files)
 
 
 def _confirm(at: Place, instant: str) -> None:

@@ -1,0 +1,46 @@
+import pytest
+
+from tests.cli.scene import run, run_json, write
+
+
+def test_files_counts_sizes_and_names_the_partitions_with_small_ones(tmp_path):
+    results = [write(tmp_path, 1, 2), write(tmp_path, 2)]
+    total = sum(result.bytes for result in results)
+    document = run_json("files", tmp_path)
+    assert (document["position"], document["files"], document["rows"], document["bytes"]) == (2, 3, 9, total)
+    assert (document["small_files"], document["small_bytes"], document["small_file_share"]) == (3, total, 1.0)
+    assert (document["partitions"], document["fewest"]) == (2, 2)
+    assert [(each["partition"], each["small_files"]) for each in document["most_small"]] == [
+        ("month=2", 2),
+        ("month=1", 1),
+    ]
+    assert sum(bucket["files"] for bucket in document["buckets"]) == 3
+    assert all(bucket["below"] == 2 * bucket["least"] for bucket in document["buckets"])
+
+
+def test_what_is_small_and_which_part_is_looked_at_can_be_said(tmp_path):
+    write(tmp_path, 1, 2)
+    document = run_json("files", tmp_path, "--partition", "month=2", "--small-bytes", "1")
+    assert (document["partition"], document["files"], document["small_below"]) == ("month=2", 1, 1)
+    assert (document["small_files"], document["most_small"]) == (0, [])
+
+
+def test_files_page_shows_a_bar_for_each_size(tmp_path):
+    write(tmp_path, 1, 2)
+    page = run("files", tmp_path).stdout
+    assert "100.0 % of the files" in page
+    assert "#" * 40 in page
+    assert "month=2" in page
+
+
+def test_files_page_of_an_empty_part_says_so(tmp_path):
+    write(tmp_path, 1)
+    assert run("files", tmp_path, "--partition", "month=3").stdout == "No files below month=3 at position 1.\n"
+
+
+@pytest.mark.parametrize("wrong", ["moth=1", "1"])
+def test_a_part_that_no_table_of_this_kind_has_is_an_error(tmp_path, wrong):
+    write(tmp_path, 1)
+    result = run("files", tmp_path, "--partition", wrong)
+    assert result.exit_code == 1
+    assert "its partitions are month=..." in result.stderr
