@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -176,12 +177,15 @@ class LocalBackend:
             below = f"{folder.relative_to(self._root).as_posix()}/" if folder != self._root else ""
             with suppress(FileNotFoundError, NotADirectoryError), os.scandir(folder) as found:
                 for item in found:
-                    with suppress(FileNotFoundError):
-                        if item.is_dir(follow_symlinks=False):
-                            pending.append(folder / item.name)
-                        elif item.is_file():
-                            facts = item.stat()
-                            yield Entry(below + item.name, facts.st_size, facts.st_mtime)
+                    if item.is_dir(follow_symlinks=False):
+                        pending.append(folder / item.name)
+                        continue
+                    try:
+                        facts = item.stat()
+                    except FileNotFoundError:
+                        continue
+                    if stat.S_ISREG(facts.st_mode):
+                        yield Entry(below + item.name, facts.st_size, facts.st_mtime)
 
     def _delete(self, paths: Sequence[str]) -> None:
         targets = {path: self._at(path) for path in paths}
