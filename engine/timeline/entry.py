@@ -10,6 +10,7 @@ import msgpack
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.summary import WriteSummary
 
 FORMAT = 1
 
@@ -66,6 +67,12 @@ class LogEntry:
     """The committed files that this one replaces, as their own entries named them."""
     fenced: tuple[str, ...] = ()
     """Paths of zero-row files that occupy the names of lost task attempts."""
+    txn: str | None = None
+    """The name under which this write is to be committed once and only once, ``name:batch``; None if it has none."""
+    request: str = ""
+    """With a txn, what was declared of the write, in a canonical form: a rerun declares the same."""
+    summary: WriteSummary | None = None
+    """How the write came about; None for a rollback, and in entries of releases that did not tell it."""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """What a newer release has put there."""
 
@@ -84,12 +91,15 @@ def encode_entry(entry: LogEntry) -> bytes:
             "added": [_encode_file(file) for file in entry.added],
             "removed": [_encode_file(file) for file in entry.removed],
             "fenced": list(entry.fenced),
+            "txn": entry.txn,
+            "request": entry.request,
+            "summary": None if entry.summary is None else entry.summary.fields(),
         }
     )
 
 
 def decode_entry(data: bytes, *, source: str) -> LogEntry:
-    """The entry that ``encode_entry`` wrote. Raises CorruptObject, naming ``source``."""
+    """The entry that ``encode_entry`` wrote, or that of an earlier release. Raises CorruptObject, naming ``source``."""
     fields = _unpacked(data, source)
     if fields.pop("format", None) != FORMAT:
         raise CorruptObject(f"{source} is not of log format {FORMAT}; it was written by another release of Tallymark")
@@ -105,6 +115,9 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             added=tuple(map(_decode_file, fields.pop("added"))),
             removed=tuple(map(_decode_file, fields.pop("removed"))),
             fenced=tuple(map(_text, fields.pop("fenced"))),
+            txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
+            request=_text(fields.pop("request", "")),
+            summary=None if (told := fields.pop("summary", None)) is None else WriteSummary.of_fields(told),
             unknown=fields,
         )
         parse_instant(entry.instant)

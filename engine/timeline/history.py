@@ -13,6 +13,7 @@ class History:
         self._decided: dict[str, int] = {}
         self._files: dict[str, DataFile] = {}
         self._partitions: dict[str, int] = {}
+        self._txns: dict[str, int] = {}
 
     @property
     def head(self) -> int:
@@ -26,6 +27,8 @@ class History:
             return
         self._decided[entry.instant] = self.head
         if entry.kind == "commit":
+            if entry.txn is not None:
+                self._txns.setdefault(entry.txn, self.head)
             for file in entry.removed:
                 self._files.pop(file.path, None)
             for file in entry.added:
@@ -45,6 +48,11 @@ class History:
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
         """The position and entry that decided an instant; None while it is open."""
         number = self._decided.get(instant)
+        return None if number is None else (number, self.entry(number))
+
+    def committed_as(self, txn: str) -> tuple[int, LogEntry] | None:
+        """The position and entry of the commit of a txn; None while there is none."""
+        number = self._txns.get(txn)
         return None if number is None else (number, self.entry(number))
 
     @property

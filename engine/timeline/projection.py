@@ -13,6 +13,7 @@ from typing import Literal
 
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import FLOOR, parse_instant
+from tallymark.engine.timeline.outcome import outcome_of
 from tallymark.engine.timeline.properties import TableProperties
 
 Action = Literal["commit", "replacecommit"]
@@ -91,13 +92,23 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
         "partitionToWriteStats": {
             partition: [_write_stat(file) for file in files] for partition, files in _by_partition(entry.added)
         },
-        "extraMetadata": {"schema": properties.avro_schema(), "tallymark.nonce": entry.nonce},
+        "extraMetadata": {"schema": properties.avro_schema(), **_told(entry)},
     }
     if _action(entry) == "replacecommit":
         metadata["partitionToReplaceFileIds"] = {
             partition: [file.file_id for file in files] for partition, files in _by_partition(entry.removed)
         }
     return metadata
+
+
+def _told(entry: LogEntry) -> dict[str, str]:
+    """What Hudi has no place for: texts, as all extra metadata."""
+    told = {"tallymark.nonce": entry.nonce}
+    if entry.txn is not None:
+        told["tallymark.txn"] = entry.txn
+    if entry.summary is not None:
+        told["tallymark.result"] = _json({**outcome_of(entry)}).decode("ascii")
+    return told
 
 
 def _commit_metadata(operation: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.name import INFIX, MarkerName
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerKind
-from tallymark.engine.writes.result import MarkerMode
+from tallymark.engine.timeline.summary import MarkerMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,30 @@
 """What a committed write tells its caller."""
 
 import html
+import json
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal
 
-MarkerMode = Literal["batched", "direct", "mixed"]
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.outcome import outcome_of
+from tallymark.engine.timeline.summary import MarkerMode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """A committed write. In a notebook it shows as a table."""
+    """A committed write: a table where it is printed or shown in a notebook, and one object as JSON.
+
+    All but ``position``, ``is_rerun`` and ``pending`` also stands in the commit of the Hudi timeline, as JSON in the
+    extra metadata ``tallymark.result``.
+    """
 
     instant: str
     position: int
     """The number of its entry in the commit log."""
+    txn: str | None
+    """The name under which it was to be committed once; None if it had none."""
+    is_rerun: bool
+    """An earlier write of this txn had been committed, and all else here tells of that one: this one left nothing."""
     rows: int
     bytes: int
     files: int
@@ -34,24 +45,52 @@ class WriteResult:
     puts: int
     """Puts that the markers cost, the service's repeats included."""
     seconds: float
-    """From the moment that tasks could begin to the visibility to all readers of the table format."""
-    pending: str | None = None
+    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    pending: str | None
     """What could not be finished after the commit, which stands; the next write or ``clean`` does it."""
+
+    @classmethod
+    def of(cls, position: int, entry: LogEntry, *, is_rerun: bool = False, pending: str | None = None) -> "WriteResult":
+        """What anybody reads from a commit's entry. Raises CorruptObject for one that does not tell all of it."""
+        return cls(position=position, is_rerun=is_rerun, pending=pending, **outcome_of(entry))
+
+    def to_json(self) -> str:
+        """One object on one line, keyed by the names of the fields; sizes in bytes, times in seconds."""
+        return json.dumps(asdict(self))
+
+    def __str__(self) -> str:
+        lines = list(self._lines())
+        width = max(len(label) for label, _ in lines)
+        return "\n".join(f"{label:<{width}}  {value}" for label, value in lines)
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(_shown(value))}</td></tr>"
-            for name, value in asdict(self).items()
-            if value is not None
+            f"<tr><th style='text-align:left'>{html.escape(label)}</th><td>{html.escape(value)}</td></tr>"
+            for label, value in self._lines()
         )
         return f"<table>{rows}</table>"
 
+    def _lines(self) -> Iterator[tuple[str, str]]:
+        """Labels and values as people read them; what there is nothing to say of is left out."""
+        yield "instant", self.instant
+        yield "position", f"{self.position:,}"
+        if self.txn is not None:
+            yield "txn", self.txn
+        if self.is_rerun:
+            yield "rerun", "committed before; nothing was written"
+        yield "rows", f"{self.rows:,}"
+        yield "data", shown_bytes(self.bytes)
+        for label in ("files", "partitions", "removed_files", "fences"):
+            yield label.replace("_", " "), f"{getattr(self, label):,}"
+        yield "marker mode", self.marker_mode
+        for label in ("markers", "direct_markers", "marker_objects", "puts"):
+            yield label.replace("_", " "), f"{getattr(self, label):,}"
+        yield "time to commit", f"{self.seconds:,.3f} s"
+        if self.pending is not None:
+            yield "pending", self.pending
 
-def _shown(value: object) -> str:
-    match value:
-        case float():
-            return f"{value:,.3f}"
-        case int():
-            return f"{value:,}"
-        case _:
-            return str(value)
+
+def shown_bytes(count: int) -> str:
+    """In the largest binary unit of which there is one: ``1.2 MiB``."""
+    power = min(max(count.bit_length() - 1, 0) // 10, 3)
+    return f"{count:,} B" if power == 0 else f"{count / 1024**power:,.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"

@@ -18,6 +18,7 @@ from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.summary import WriteSummary
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
@@ -71,7 +72,6 @@ class WriteJob:
         self._added: tuple[DataFile, ...] | None = None
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
-        self._marked: Marked | None = None
         self._is_decided = False
         self._is_rolled_back = False
         self._has_ended = False
@@ -107,14 +107,13 @@ class WriteJob:
             raise self._too_late()
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
-        entry, marked = await self._prepared(winners, added)
+        entry = await self._prepared(winners, added)
         position = await self._handle.log.win(
             entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
         )
         self._is_decided = True
         logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
-        pending = await self._project(position)
-        return self._result(entry, position, marked, pending)
+        return WriteResult.of(position, entry, pending=await self._project(position))
 
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
@@ -167,7 +166,7 @@ class WriteJob:
                 f"reported file {stray} was never marked; only files that write_task wrote can be committed"
             )
 
-    async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> tuple[LogEntry, Marked]:
+    async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> LogEntry:
         """The job's one entry, all but its files excluded; the same one again whenever commit is called again.
 
         It is not made anew: once it may be in the log, somebody else may have finished the job and dropped its markers.
@@ -177,15 +176,15 @@ class WriteJob:
                 f"job {self.instant} was to be committed with other files before, and those of these reports may have "
                 "been removed since; call commit with the same reports again, or begin a new job"
             )
-        if self._entry is None or self._marked is None:
-            self._marked = marked = await self._seal()
+        if self._entry is None:
+            marked = await self._seal()
             self._tell_of_fallback(marked, winners)
             await self._check_marked(added, marked.paths)
             self._added = added
             unused = {path for report in winners for path in report.unused}
             fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
-            self._entry = self._new_entry(added, fenced)
-        return self._entry, self._marked
+            self._entry = self._new_entry(added, fenced, marked)
+        return self._entry
 
     async def _project(self, position: int) -> str | None:
         try:
@@ -204,7 +203,7 @@ class WriteJob:
             settings=self._handle.commit_settings,
         )
 
-    def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...]) -> LogEntry:
+    def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked) -> LogEntry:
         scope = self._scope(added)
         removed = () if scope is None else tuple(file for file in self._base.files if scope.holds(file.partition))
         return LogEntry(
@@ -217,32 +216,23 @@ class WriteJob:
             added=added,
             removed=removed,
             fenced=fenced,
+            summary=self._summary(marked),
+        )
+
+    def _summary(self, marked: Marked) -> WriteSummary:
+        return WriteSummary(
+            marker_mode=marked.mode(self._reservation.marker_kind),
+            markers=len(marked.paths),
+            direct_markers=len(marked.direct),
+            marker_objects=self._directory.segment_count + len(marked.direct),
+            puts=self._directory.counts.puts + len(marked.direct),
+            seconds=round(anyio.current_time() - self._begun, 3),
         )
 
     def _scope(self, added: tuple[DataFile, ...]) -> Scope | None:
         if self._request.mode == "append":
             return None
         return Scope(partitions=frozenset(file.partition for file in added)) if self._is_dynamic else Scope(is_all=True)
-
-    def _result(self, entry: LogEntry, position: int, marked: Marked, pending: str | None) -> WriteResult:
-        counts = self._directory.counts
-        return WriteResult(
-            instant=self.instant,
-            position=position,
-            rows=sum(file.rows for file in entry.added),
-            bytes=sum(file.bytes for file in entry.added),
-            files=len(entry.added),
-            partitions=len({file.partition for file in entry.added}),
-            removed_files=len(entry.removed),
-            fences=len(entry.fenced),
-            marker_mode=marked.mode(self._reservation.marker_kind),
-            markers=len(marked.paths),
-            direct_markers=len(marked.direct),
-            marker_objects=self._directory.segment_count + len(marked.direct),
-            puts=counts.puts + len(marked.direct),
-            seconds=anyio.current_time() - self._begun,
-            pending=pending,
-        )
 
 
 def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:

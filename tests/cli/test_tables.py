@@ -36,6 +36,8 @@ def overwrite_of(*partitions: str) -> TimelineDocument:
         "files_removed": 1,
         "rows": 1_234_567,
         "bytes": 123_400_000,
+        "txn": None,
+        "result": None,
     }
     return {"url": "file:///data/flights", "entries": [entry]}
 

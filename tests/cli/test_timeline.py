@@ -1,3 +1,5 @@
+import json
+
 import anyio
 
 from tests.cli.scene import run, run_json, write, written
@@ -12,6 +14,8 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
     assert document["url"] == folder.as_uri()
     assert (first["position"], first["kind"], first["operation"], first["scope"]) == (1, "commit", "append", None)
     assert (first["files_added"], first["files_removed"], first["rows"]) == (1, 0, 3)
+    result = json.loads(overwrite.to_json())
+    assert (result.pop("position"), result.pop("is_rerun"), result.pop("pending")) == (3, False, None)
     assert entries == [
         {
             "position": 2,
@@ -23,6 +27,8 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
             "files_removed": 0,
             "rows": 0,
             "bytes": 0,
+            "txn": None,
+            "result": None,
         },
         {
             "position": 3,
@@ -34,6 +40,8 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
             "files_removed": 1,
             "rows": 3,
             "bytes": overwrite.bytes,
+            "txn": None,
+            "result": result,
         },
     ]
 

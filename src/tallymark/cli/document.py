@@ -54,6 +54,29 @@ class ScopeFields(TypedDict):
     partitions: list[str]
 
 
+class ResultFields(TypedDict):
+    """A commit's ``WriteResult`` as anybody reads it from the log; in the Hudi timeline it is ``tallymark.result``."""
+
+    instant: str
+    txn: str | None
+    rows: int
+    bytes: int
+    files: int
+    partitions: int
+    """Partitions that files were added to."""
+    removed_files: int
+    fences: int
+    marker_mode: Literal["batched", "direct", "mixed"]
+    markers: int
+    direct_markers: int
+    """Of these, markers that tasks have put themselves."""
+    marker_objects: int
+    puts: int
+    """Puts that the markers cost."""
+    seconds: float
+    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+
+
 class EntryFields(TypedDict):
     position: int
     instant: str
@@ -67,6 +90,10 @@ class EntryFields(TypedDict):
     """Rows added; those of removed files are not taken off."""
     bytes: int
     """Bytes added, likewise."""
+    txn: str | None
+    """The name under which a write was committed once and only once; null for all else."""
+    result: ResultFields | None
+    """Null for a rollback."""
 
 
 class TimelineDocument(TypedDict):
@@ -268,6 +295,8 @@ def _open_instant(found: "OpenInstant") -> OpenInstantFields:
 
 
 def _entry(position: int, entry: "LogEntry") -> EntryFields:
+    from tallymark.engine.timeline.outcome import outcome_of
+
     scope = entry.scope
     return {
         "position": position,
@@ -279,6 +308,8 @@ def _entry(position: int, entry: "LogEntry") -> EntryFields:
         "files_removed": len(entry.removed),
         "rows": sum(file.rows for file in entry.added),
         "bytes": sum(file.bytes for file in entry.added),
+        "txn": entry.txn,
+        "result": None if entry.summary is None else {**outcome_of(entry)},
     }
 
 

@@ -51,8 +51,9 @@ def show_timeline(page: Console, document: TimelineDocument) -> None:
     if not document["entries"]:
         page.print("No entries: nothing has been committed yet.")
         return
-    headings = ["position", "instant", "operation", "added", "removed", "rows", "bytes", "scope"]
-    print_table(page, headings, [_entry(entry) for entry in document["entries"]], folding=(7,), numbers=(0, 3, 4, 5, 6))
+    headings = ["position", "instant", "operation", "added", "removed", "rows", "bytes", "txn", "scope"]
+    rows = [_entry(entry) for entry in document["entries"]]
+    print_table(page, headings, rows, folding=(7, 8), numbers=(0, 3, 4, 5, 6))
 
 
 def show_markers(page: Console, document: MarkersDocument) -> None:
@@ -137,6 +138,7 @@ def _entry(entry: EntryFields) -> tuple[str, ...]:
         f"{entry['files_removed']:,}",
         f"{entry['rows']:,}",
         decimal(entry["bytes"]),
+        entry["txn"] or "-",
         _scope(entry["scope"]),
     )
 

@@ -19,11 +19,22 @@ from tallymark.engine.timeline.entry import (
     encode_pointer,
 )
 from tallymark.engine.timeline.instant import instant_time
+from tallymark.engine.timeline.summary import WriteSummary
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**63)
 files = st.builds(DataFile, texts, texts, counts, counts)
 instants = st.datetimes(datetime(1970, 1, 2), timezones=st.just(UTC)).map(instant_time)  # noqa: DTZ001
+seconds = st.floats(0, allow_nan=False, allow_infinity=False)
+summaries = st.builds(
+    WriteSummary,
+    marker_mode=st.sampled_from(["batched", "direct", "mixed"]),
+    markers=counts,
+    direct_markers=counts,
+    marker_objects=counts,
+    puts=counts,
+    seconds=seconds,
+)
 entries = st.builds(
     LogEntry,
     kind=st.sampled_from(["commit", "rollback"]),
@@ -35,6 +46,9 @@ entries = st.builds(
     added=st.lists(files, max_size=4).map(tuple),
     removed=st.lists(files, max_size=4).map(tuple),
     fenced=st.lists(texts, max_size=4).map(tuple),
+    txn=st.none() | texts,
+    request=texts,
+    summary=st.none() | summaries,
     unknown=st.just({}),
 )
 
@@ -47,7 +61,13 @@ ENTRY = LogEntry(
     scope=Scope(partitions=frozenset({"p=1"})),
     added=(DataFile("p=1", "f1_0_20240101000000000.parquet", 10, 1000),),
     removed=(DataFile("p=1", "f0_0_20230101000000000.parquet", 9, 900),),
+    txn="etl:7",
+    request="{}",
+    summary=WriteSummary(marker_mode="mixed", markers=9, direct_markers=2, marker_objects=3, puts=4, seconds=1.5),
 )
+SUMMARY = ENTRY.summary.fields() if ENTRY.summary else {}
+LATER = ("txn", "request", "summary")
+"""Fields that earlier releases did not write."""
 
 
 def fields(**changes: object) -> dict[str, object]:
@@ -105,12 +125,19 @@ def test_any_value_in_any_field_is_an_entry_or_a_corrupt_object(name, value):
     assert decode_entry(encode_entry(decoded), source="log/7") == decoded
 
 
-@pytest.mark.parametrize("name", sorted(fields()))
+@pytest.mark.parametrize("name", sorted(set(fields()) - set(LATER)))
 def test_an_entry_that_lacks_a_field_is_a_corrupt_object(name):
     rest = fields()
     del rest[name]
     with pytest.raises(CorruptObject, match="log/7"):
         decode_entry(msgpack.packb(rest), source="log/7")
+
+
+def test_an_entry_of_an_earlier_release_is_read():
+    earlier = {name: value for name, value in fields().items() if name not in LATER}
+    entry = decode_entry(msgpack.packb(earlier), source="log/7")
+    assert (entry.txn, entry.request, entry.summary) == (None, "", None)
+    assert entry.added == ENTRY.added
 
 
 @pytest.mark.parametrize("version", [0, FORMAT + 1, None, "1"])
@@ -131,6 +158,12 @@ def test_another_format_is_refused_and_blamed_on_another_release(version):
         {"added": [["p", "name", -1, 1]]},
         {"fenced": [1]},
         {"scope": {"all": True}},
+        {"txn": 7},
+        {"request": None},
+        {"summary": {}},
+        {"summary": {**SUMMARY, "marker_mode": "none"}},
+        {"summary": {**SUMMARY, "puts": -1}},
+        {"summary": {**SUMMARY, "seconds": float("nan")}},
     ],
     ids=repr,
 )
@@ -141,9 +174,11 @@ def test_what_no_release_wrote_is_a_corrupt_object(changes):
 
 def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_differ():
     added = [[*file, {"min": 1}] for file in msgpack.unpackb(encode_entry(ENTRY))["added"]]
-    entry = decode_entry(msgpack.packb(fields(txn="t1", added=added)), source="log/7")
+    entry = decode_entry(
+        msgpack.packb(fields(weather="fair", added=added, summary={**SUMMARY, "mood": 1})), source="log/7"
+    )
     assert entry == ENTRY
-    assert entry.unknown == {"txn": "t1"}
+    assert entry.unknown == {"weather": "fair"}
 
 
 @given(texts, texts)

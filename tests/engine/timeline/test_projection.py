@@ -1,5 +1,6 @@
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ import pytest
 from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope, decode_entry, encode_entry
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.summary import WriteSummary
 
 T = "20261102030405678"
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
@@ -92,6 +94,30 @@ def test_a_commit_lists_its_files_by_partition_with_rows_and_bytes() -> None:
 def test_a_commit_carries_the_schema_and_the_nonce() -> None:
     extra = metadata(project(append(A)))["extraMetadata"]
     assert extra == {"schema": PROPERTIES.avro_schema(), "tallymark.nonce": "n1"}
+
+
+def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
+    summary = WriteSummary(marker_mode="batched", markers=3, direct_markers=0, marker_objects=1, puts=1, seconds=1.25)
+    told = replace(overwrite(PART, OLD), txn="étl:7", summary=summary)
+    extra = metadata(project(told))["extraMetadata"]
+    assert extra["tallymark.txn"] == "étl:7"
+    assert json.loads(extra["tallymark.result"]) == {
+        "instant": T,
+        "txn": "étl:7",
+        "rows": 2,
+        "bytes": 900,
+        "files": 1,
+        "partitions": 1,
+        "removed_files": 1,
+        "fences": 0,
+        "marker_mode": "batched",
+        "markers": 3,
+        "direct_markers": 0,
+        "marker_objects": 1,
+        "puts": 1,
+        "seconds": 1.25,
+    }
+    assert all(isinstance(value, str) for value in extra.values()), "Hudi's extra metadata are texts"
 
 
 @pytest.mark.parametrize(

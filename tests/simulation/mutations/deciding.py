@@ -63,10 +63,10 @@ async def _truncating_clean(handle, properties):
     return result
 
 
-def _latest_base(job, added, fenced):
+def _latest_base(job, added, fenced, marked):
     history = job._handle.log.history
     job._base = WriteBase(position=history.head, files=job._base.files)
-    return _new_entry(job, added, fenced)
+    return _new_entry(job, added, fenced, marked)
 
 
 MUTATIONS = (

@@ -1,0 +1,49 @@
+"""What a commit has come to, in numbers: the same for everybody who reads its entry."""
+
+from typing import TypedDict
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.summary import MarkerMode
+
+
+class Outcome(TypedDict):
+    """A ``WriteResult`` but for what only a reader of the log, or the writer itself, can know."""
+
+    instant: str
+    txn: str | None
+    rows: int
+    bytes: int
+    files: int
+    partitions: int
+    removed_files: int
+    fences: int
+    marker_mode: MarkerMode
+    markers: int
+    direct_markers: int
+    marker_objects: int
+    puts: int
+    seconds: float
+
+
+def outcome_of(entry: LogEntry) -> Outcome:
+    """Of a commit that tells how it came about. Raises CorruptObject for an entry of an earlier release, or another."""
+    summary = entry.summary
+    if summary is None or entry.kind != "commit":
+        raise CorruptObject(f"the {entry.kind} of instant {entry.instant} does not tell how it came about")
+    return {
+        "instant": entry.instant,
+        "txn": entry.txn,
+        "rows": sum(file.rows for file in entry.added),
+        "bytes": sum(file.bytes for file in entry.added),
+        "files": len(entry.added),
+        "partitions": len({file.partition for file in entry.added}),
+        "removed_files": len(entry.removed),
+        "fences": len(entry.fenced),
+        "marker_mode": summary.marker_mode,
+        "markers": summary.markers,
+        "direct_markers": summary.direct_markers,
+        "marker_objects": summary.marker_objects,
+        "puts": summary.puts,
+        "seconds": summary.seconds,
+    }
