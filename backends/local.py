@@ -9,7 +9,6 @@ and whoever still writes there has lost the path it would publish from. What a d
 """
 
 import io
-import logging
 import os
 import secrets
 import shutil
@@ -24,12 +23,13 @@ import anyio.to_thread
 
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import NotFound, Unavailable
+from tallymark.backends.events import EventLog
 from tallymark.backends.local_directories import ATTEMPTS, LocalDirectories
 from tallymark.backends.local_errors import translated
 from tallymark.backends.local_names import link, replace
 from tallymark.backends.mounts import mount_of
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 T = TypeVar("T")
 
@@ -127,8 +127,10 @@ class LocalBackend:
         """Before the first write is named: say what this disk does not promise, and sweep what a dead writer left."""
         mount = mount_of(self._root)
         if mount is not None and mount.caution:
-            level = logging.INFO if mount.is_memory else logging.WARNING
-            logger.log(level, "disk.cautioned root=%s mount=%s caution=%s", self._root, mount, mount.caution)
+            if mount.is_memory:
+                _events.info("disk.cautioned", root=self._root, mount=mount, caution=mount.caution)
+            else:
+                _events.warning("disk.cautioned", root=self._root, mount=mount, caution=mount.caution)
         self._directories.check_syncs(self._scratch)
         self._sweep(now - SCRATCH_AGE_MAX_S)
 
@@ -268,7 +270,7 @@ class _StagedBytes(io.FileIO):
 
 def _left_behind(_call: object, path: str, error: Any) -> None:
     """A foreign file in a closed staging directory, say. It hinders nobody: nothing is published from there."""
-    logger.warning("staging.left path=%s error=%s", path, error[1])
+    _events.warning("staging.left", path=path, reason=error[1])
 
 
 def _closed(staging: Path) -> Iterable[Path]:

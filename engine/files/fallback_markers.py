@@ -4,17 +4,17 @@ Owns: when to fall back and when to return. Does not own: threads, event loops, 
 made of futures and what is called when they are done.
 """
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, ServiceOverloaded, ServiceUnavailable
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.service.outage import Outage
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 class FallbackMarkers:
@@ -87,11 +87,11 @@ class FallbackMarkers:
 
     def _reached(self) -> None:
         if self._outage.end():
-            logger.info("markers.recovered instant=%s", self._instant)
+            _events.info("markers.recovered", instant=self._instant)
 
     def _missed(self, error: ServiceUnavailable) -> None:
         if self._outage.begin(self._monotonic(), pause_s=self._pause_s):
-            logger.warning("markers.fallback instant=%s reason=%s: marking directly", self._instant, error)
+            _events.warning("markers.fallback", instant=self._instant, reason=error)
 
     def _ask_direct(self, paths: Sequence[str], ack: Future[None]) -> None:
         try:

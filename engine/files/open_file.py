@@ -3,7 +3,6 @@
 Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds), and what the store's refusals mean for a task.
 """
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -14,11 +13,12 @@ import pyarrow.parquet as pq
 
 from tallymark.backends.contract import Backend, NewFile
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 def pause_thread(seconds: float) -> None:
@@ -116,7 +116,7 @@ class OpenFile:
     def _rename(self, names_tried: int, error: Unavailable) -> None:
         self._pause(names_tried * self._settings.publish_pause_s)
         name = self._take(self._file.partition)
-        logger.warning("file.renamed path=%s name=%s error=%s", self._file.path, name, error)
+        _events.warning("file.renamed", instant=self._instant, path=self._file.path, name=name, reason=error)
         self._file = replace(self._file, name=name)
         self._new_file = self._new_file.again(self._file.path)
 

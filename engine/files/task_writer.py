@@ -17,6 +17,7 @@ import anyio
 import pyarrow as pa
 
 from tallymark.backends import Backend, open_backend
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.conform import conform
 from tallymark.engine.files.file_name import new_file_name
@@ -29,6 +30,8 @@ from tallymark.engine.files.row_buffer import RowBuffer
 from tallymark.engine.files.task_markers import task_markers
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
+
+_events = EventLog(__name__)
 
 
 def write_task(
@@ -67,7 +70,20 @@ def write_task(
     ):
         for batch in batches:
             writer.write(batch)
-        return replace(writer.finish(), direct_markers=markers.direct.count)
+        report = replace(writer.finish(), direct_markers=markers.direct.count)
+    _events.info(
+        "task.finished",
+        instant=ticket.instant,
+        task=task,
+        attempt=attempt,
+        rows=report.rows,
+        bytes=sum(file.bytes for file in report.files),
+        files=len(report.files),
+        direct=report.direct_markers,
+        marker_wait_s=report.marker_wait_s,
+        seconds=report.seconds,
+    )
+    return report
 
 
 def _check_caller(**numbers: int) -> None:

@@ -5,7 +5,6 @@ Owns: that nothing is deleted before what replaces it is durable, and under a gr
 Which segments are merged, ``merge_plan`` decides.
 """
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,13 +13,14 @@ import anyio
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.markers.merge_plan import LiveSegment, MergePlan
 from tallymark.engine.markers.numbers import SegmentNumbers
 from tallymark.engine.markers.segment import segment_number
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 READS = 4
 """Segments read back at once: a store's calls run in a bounded number of threads, which the flushes need more."""
@@ -104,7 +104,7 @@ class SegmentMerge:
         except Exception as error:  # off the way of every ack: whatever it is, no request may fail of it
             self._counts.merges_failed += 1
             self._retry_at = self._plan.flush_count + self._settings.merge_freed_min
-            logger.warning("segments.unmerged count=%d error=%r: tried again later", len(run), error)
+            _events.warning("segments.unmerged", count=len(run), reason=error)
             return
         if merged is not None:
             self._plan.merged(run, merged.path, len(merged.data))
@@ -157,7 +157,7 @@ class SegmentMerge:
             with anyio.fail_after(self._settings.flush_timeout_s):
                 await self._backend.delete(paths)
         except Exception as error:  # as above
-            logger.warning("segments.undeleted count=%d error=%r: deleted with the next merge", len(paths), error)
+            _events.warning("segments.undeleted", count=len(paths), reason=error)
         else:
             self._superfluous = self._superfluous[len(paths) :]
 

@@ -4,7 +4,6 @@ Owns: the handshake's bounds, back-pressure, answers in any order, and that a pe
 Does not own: how markers are made durable (``create``), nor who may connect at all (``server``).
 """
 
-import logging
 import secrets
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -15,6 +14,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 
 from tallymark.backends.errors import TallymarkError
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.auth import NONCE_BYTES, ServerHandshake, Session
 from tallymark.engine.service.frame import FrameReader, encode_frame
@@ -41,7 +41,7 @@ _READ_BYTES = 65536
 _FAREWELL_S = 1.0
 """For the last word to a peer: it fits any socket's buffer, unless that peer has not read for long."""
 
-_log = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Connection:
                 else:
                     await self._serve_requests(session)
             except GONE as error:
-                _log.debug("connection.lost reason=%r", error)
+                _events.debug("connection.lost", instant=self._handshake.instant or None, reason=error)
 
     async def _authenticate(self) -> Session | None:
         """The session, or None for a peer that has not shown the key of a job within the bounds."""
@@ -106,7 +106,7 @@ class Connection:
                     reply = self._handshake.receive(await self._next_frame())
                     await self._stream.send(encode_frame(reply))
             except InvalidRequest as error:
-                _log.warning("connection.refused reason=%s", error)
+                _events.warning("connection.refused", reason=error)
                 await self._stream.send(encode_frame(encode_answer(Refusal(WHOLE_CONNECTION, error))))
                 return None
             except GONE:
@@ -121,10 +121,10 @@ class Connection:
                 try:
                     await self._read_requests(session, tasks)
                 except InvalidRequest as error:
-                    _log.warning("connection.closed instant=%s reason=%s", self._handshake.instant, error)
+                    _events.warning("connection.closed", instant=self._handshake.instant, reason=error)
                     await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks)
                 except GONE as error:
-                    _log.debug("connection.lost instant=%s reason=%r", self._handshake.instant, error)
+                    _events.debug("connection.lost", instant=self._handshake.instant, reason=error)
                 tasks.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
             await self._say_farewell(session)
@@ -154,7 +154,7 @@ class Connection:
             self._counts.refusals += 1
             return Refusal(request.id, error)
         except Exception as error:
-            _log.exception("request.failed instant=%s", self._handshake.instant)
+            _events.fault("request.failed", instant=self._handshake.instant)
             self._counts.refusals += 1
             return Refusal(request.id, ServiceUnavailable(f"the service failed: {error!r}; its log says more"))
         return Ack(request.id)
@@ -168,7 +168,7 @@ class Connection:
                     await self._stream.send(encode_frame(session.protect(encode_answer(answer))))
                     self._is_mid_frame = False
         except (*GONE, TimeoutError) as error:
-            _log.info("connection.lost instant=%s reason=%r", self._handshake.instant, error)
+            _events.info("connection.lost", instant=self._handshake.instant, reason=error)
             tasks.cancel_scope.cancel()
 
     async def _say_farewell(self, session: Session) -> None:

@@ -4,7 +4,6 @@ Owns: the thread, and when to try again. Does not own: what settles an ask (``co
 """
 
 import contextlib
-import logging
 import select
 import socket
 import threading
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from tallymark.backends.errors import TallymarkError
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import Call, dial
@@ -26,7 +26,7 @@ REFUSED_S_MAX = 10.0
 """The service listens before anybody knows its address. If its machine says for so long that nobody does, it has ended;
 meanwhile whatever forwards connections to it may be busy with itself."""
 
-_log = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 class Line:
@@ -94,7 +94,7 @@ class Line:
         try:
             self._serve()
         except Exception as fault:
-            _log.exception("line.failed")
+            _events.fault("line.failed", instant=self._instant)
             end = ServiceUnavailable(f"the marker client failed: {fault!r}; its log says more")
         with self._lock:
             self._stop.set()
@@ -119,7 +119,8 @@ class Line:
             except Stopped as farewell:
                 self._farewell = farewell
             except (OSError, ServiceUnavailable) as problem:
-                _log.info("line.lost address=%s:%d reason=%r", self._address.host, self._address.port, problem)
+                address = f"{self._address.host}:{self._address.port}"
+                _events.info("line.lost", instant=self._instant, address=address, reason=problem)
                 self._conversation.lost(str(problem))
                 refused_since = self._refused_since(problem, refused_since)
                 self._pause(failures)

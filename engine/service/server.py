@@ -4,12 +4,12 @@ Owns: listening, the limit of connections, the keys of jobs. Does not own: how m
 """
 
 import ipaddress
-import logging
 from dataclasses import dataclass
 
 import anyio
 from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup, TaskStatus
 
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
@@ -18,7 +18,7 @@ from tallymark.engine.settings import ServiceSettings
 
 _ACCEPT_PAUSE_S = 0.1
 
-_log = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,12 +119,12 @@ class MarkerServer:
             try:
                 stream = await listener.accept()
             except (OSError, anyio.BrokenResourceError) as error:  # reset while it waited, or no descriptor is left
-                _log.warning("connection.refused reason=%r", error)
+                _events.warning("connection.refused", reason=error)
                 await anyio.sleep(_ACCEPT_PAUSE_S)
                 continue
             if self._counts.connections >= self._settings.connection_count:
                 self._counts.refused_connections += 1
-                _log.warning("connection.refused reason=limit connections=%d", self._counts.connections)
+                _events.warning("connection.refused", reason=f"limit of {self._settings.connection_count} connections")
                 await anyio.aclose_forcefully(stream)
                 continue
             self._counts.connections += 1
@@ -141,7 +141,7 @@ class MarkerServer:
                 farewell=self._farewell,
             ).serve()
         except Exception:  # a fault of ours in one connection is not to end the others
-            _log.exception("connection.failed")
+            _events.fault("connection.failed")
         finally:
             self._counts.connections -= 1
 

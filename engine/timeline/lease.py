@@ -3,7 +3,6 @@
 Time only ever decides whether somebody starts a rollback, never whether something is committed: that is the log's.
 """
 
-import logging
 import math
 from collections.abc import Callable
 
@@ -11,6 +10,7 @@ import anyio
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
+from tallymark.backends.events import EventLog
 from tallymark.engine.clock import asleep_s
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import LeaseSettings
@@ -19,7 +19,7 @@ from tallymark.engine.timeline.log import CommitLog
 
 BEAT_FOLDER = ".hoodie/.tallymark/beat"
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 class Lease:
@@ -74,7 +74,7 @@ class Lease:
                 with anyio.fail_after(self._settings.expiry_s / 4, shield=True):  # else a silent one would be the last
                     await self.beat()
             except (BackendError, TimeoutError) as error:
-                logger.warning("beat.missed instant=%s error=%r", self._instant, error)
+                _events.warning("beat.missed", instant=self._instant, reason=error)
             await anyio.sleep(self._settings.beat_interval_s)
 
     async def give_up(self) -> None:

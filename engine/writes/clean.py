@@ -6,6 +6,7 @@ import msgpack
 
 from tallymark.backends.contract import Entry
 from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
@@ -19,6 +20,8 @@ from tallymark.engine.writes.rollback import Ended
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """What ``marker_folder`` gives each instant a folder in."""
+
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +53,7 @@ async def clean(handle: TableHandle, properties: TableProperties) -> CleanResult
             await handle.backend.delete([entry.path])
             swept += len(paths)
     await _drop_bodies(handle)
+    _events.info("table.cleaned", url=handle.backend.url, ended=len(ended), fences_swept=swept)
     return CleanResult(ended=ended, fences_swept=swept)
 
 

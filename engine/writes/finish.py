@@ -1,5 +1,6 @@
 """What remains to be done once the log has decided an instant. Anybody may do it, any number of times."""
 
+from tallymark.backends.events import EventLog
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.lease import beat_path
 from tallymark.engine.timeline.properties import TableProperties
@@ -7,6 +8,8 @@ from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tallymark.engine.timeline.seal import seal_path
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import project
+
+_events = EventLog(__name__)
 
 
 async def finish(handle: TableHandle, properties: TableProperties, instant: str) -> None:
@@ -17,6 +20,7 @@ async def finish(handle: TableHandle, properties: TableProperties, instant: str)
     await project(handle, properties, position)
     await handle.backend.delete([file.path for file in entry.removed])
     await drop_bookkeeping(handle, instant)
+    _events.info("instant.finished", instant=instant, deleted=len(entry.removed))
 
 
 async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:

@@ -1,11 +1,11 @@
 """Do for other writers what they died before doing."""
 
-import logging
 from contextlib import suppress
 
 import anyio
 
 from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.instant import FLOOR, parse_instant
 from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
@@ -19,7 +19,7 @@ from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import project
 from tallymark.engine.writes.rollback import Ended, decide, roll_back
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 PROBE = "probe-"
 """Begins the name of a beat that belongs to no instant."""
@@ -51,7 +51,7 @@ async def help_others(handle: TableHandle, properties: TableProperties, *, own: 
     for reservation in reservations:
         if beat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
-            logger.info("instant.abandoned instant=%s beat_age_s=%s: ending it", reservation.instant, age)
+            _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
             ended.append(await end_instant(handle, properties, reservation))
     await _drop_unreserved(handle, ages, {reservation.instant for reservation in reservations})
     return ended

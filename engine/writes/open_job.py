@@ -1,6 +1,5 @@
 """A write job's life: begun with its lease, its marker engine and its service, and ended whatever happens."""
 
-import logging
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
 from tallymark.backends.contract import Backend
+from tallymark.backends.events import EventLog
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import Sealed, TallymarkError
 from tallymark.engine.files.ticket import WriteTicket
@@ -28,7 +28,7 @@ from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
 from tallymark.engine.writes.write_job import WriteBase, WriteJob
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +79,14 @@ async def _begin(
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)
         raise
+    _events.info(
+        "instant.begun",
+        instant=reservation.instant,
+        url=backend.url,
+        operation=reservation.operation,
+        base=base.position,
+        markers=options.markers.kind,
+    )
     return WriteJob(
         handle,
         properties,
@@ -134,9 +142,9 @@ async def _end(job: WriteJob, timeout_s: float) -> None:
         try:
             await job.end()
         except TallymarkError as error:
-            logger.warning("instant.unfinished instant=%s error=%s: the next write ends it", job.instant, error)
+            _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:
-        logger.warning("instant.unfinished instant=%s: no answer for %s s", job.instant, timeout_s)
+        _events.warning("instant.unfinished", instant=job.instant, reason=f"no answer for {timeout_s:g} s")
 
 
 async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
@@ -145,4 +153,4 @@ async def _undo_begin(handle: TableHandle, properties: TableProperties, reservat
             await lease.give_up()
             await roll_back(handle, properties, reservation)
         except TallymarkError as error:
-            logger.warning("instant.unfinished instant=%s error=%s", reservation.instant, error)
+            _events.warning("instant.unfinished", instant=reservation.instant, reason=error)

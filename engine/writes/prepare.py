@@ -7,6 +7,7 @@ import pyarrow as pa
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
@@ -15,6 +16,8 @@ from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import put_projected
 
 METADATA_TABLE = ".hoodie/metadata"
+
+_events = EventLog(__name__)
 
 
 async def read_properties(backend: Backend) -> TableProperties | None:
@@ -72,6 +75,8 @@ async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperti
         return theirs
     for file in floor_files(wanted):
         await put_projected(handle, file)
+    partition_by = ",".join(wanted.partition_by) or None
+    _events.info("table.created", url=handle.backend.url, partition_by=partition_by)
     return wanted
 
 

@@ -1,11 +1,11 @@
 """End an instant that will not commit, so that nothing of it is left."""
 
-import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, RolledBack
 from tallymark.engine.files.file_name import instant_of
 from tallymark.engine.markers.loading import load_markers
@@ -18,7 +18,7 @@ from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
     await drop_bookkeeping(handle, instant)
-    logger.info("instant.rolled_back instant=%s marked=%d fences=%d", instant, len(marked), len(fenced))
+    _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
 
@@ -71,7 +71,7 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
     except (CorruptObject, NotFound) as error:
-        logger.warning("markers.unreadable instant=%s error=%s: listing the table", reservation.instant, error)
+        _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
         found = [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
         return known.union(found)
     return known

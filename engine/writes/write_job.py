@@ -1,13 +1,13 @@
 """One write on a table, from its instant to its commit."""
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import anyio
 
 from tallymark.backends.errors import BackendError
-from tallymark.engine.errors import CommitUnknown, InvalidRequest, TallymarkError
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
@@ -28,7 +28,7 @@ from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
 
-logger = logging.getLogger(__name__)
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,11 +108,19 @@ class WriteJob:
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         entry = await self._prepared(winners, added)
-        position = await self._handle.log.win(
-            entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
-        )
+        position = await self._win(entry)
         self._is_decided = True
-        logger.info("instant.committed instant=%s position=%d files=%d", self.instant, position, len(added))
+        _events.info(
+            "instant.committed",
+            instant=self.instant,
+            position=position,
+            operation=entry.operation,
+            rows=sum(file.rows for file in added),
+            bytes=sum(file.bytes for file in added),
+            files=len(added),
+            removed=len(entry.removed),
+            fences=len(entry.fenced),
+        )
         return WriteResult.of(position, entry, pending=await self._project(position))
 
     async def end(self) -> None:
@@ -150,12 +158,12 @@ class WriteJob:
 
     def _tell_of_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
         if self._reservation.marker_kind == "batched" and marked.direct:
-            logger.warning(
-                "markers.fallback instant=%s direct=%d markers=%d tasks=%d: some tasks could not reach the service",
-                self.instant,
-                len(marked.direct),
-                len(marked.paths),
-                sum(report.direct_markers > 0 for report in winners),
+            _events.warning(
+                "markers.mixed",
+                instant=self.instant,
+                direct=len(marked.direct),
+                markers=len(marked.paths),
+                tasks=sum(report.direct_markers > 0 for report in winners),
             )
 
     async def _check_marked(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
@@ -178,6 +186,7 @@ class WriteJob:
             )
         if self._entry is None:
             marked = await self._seal()
+            _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
             self._tell_of_fallback(marked, winners)
             await self._check_marked(added, marked.paths)
             self._added = added
@@ -186,11 +195,23 @@ class WriteJob:
             self._entry = self._new_entry(added, fenced, marked)
         return self._entry
 
+    async def _win(self, entry: LogEntry) -> int:
+        try:
+            return await self._handle.log.win(
+                entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
+            )
+        except ConflictError as error:
+            _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
+            raise
+        except CommitUnknown as error:
+            _events.warning("instant.unclear", instant=self.instant, reason=error)
+            raise
+
     async def _project(self, position: int) -> str | None:
         try:
             await project(self._handle, self._properties, position)
         except BackendError as error:
-            logger.warning("projection.postponed instant=%s error=%s", self.instant, error)
+            _events.warning("projection.postponed", instant=self.instant, reason=error)
             return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"
         return None
 

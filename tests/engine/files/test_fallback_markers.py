@@ -215,6 +215,6 @@ def test_the_log_tells_of_an_outage_once_and_of_its_end(caplog):
         scene.service.ack_all()
     told = [(record.levelname, record.message) for record in caplog.records]
     assert told == [
-        ("WARNING", f"markers.fallback instant={INSTANT} reason=nobody there: marking directly"),
+        ("WARNING", f'markers.fallback instant={INSTANT} reason="ServiceUnavailable: nobody there"'),
         ("INFO", f"markers.recovered instant={INSTANT}"),
     ]

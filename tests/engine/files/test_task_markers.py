@@ -122,7 +122,10 @@ def test_where_nobody_listens_a_task_marks_its_files_itself_and_says_so(has_stag
     assert 0.1 < report.marker_wait_s < 5
     (told,) = [record for record in caplog.records if record.message.startswith("markers.fallback")]
     assert told.levelname == "WARNING"
-    assert f"instant={INSTANT} reason=no answer from the marker service at 127.0.0.1:1 within 0.2 s" in told.message
+    assert (
+        f'instant={INSTANT} reason="ServiceUnavailable: no answer from the marker service at 127.0.0.1:1 within 0.2 s'
+        in told.message
+    )
 
 
 def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer():

@@ -77,7 +77,7 @@ async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks
     assert committed_files(store.objects) == {file.path for report in reports for file in report.files}
     assert (result.marker_mode, result.markers, result.direct_markers) == ("direct", 5, 5)
     assert (result.marker_objects, result.puts) == (5, 5)
-    assert f"markers.fallback instant={job.instant} direct=5 markers=5 tasks=2" in caplog.text
+    assert f"markers.mixed instant={job.instant} direct=5 markers=5 tasks=2" in caplog.text
     table_is_at_rest(store.objects)
 
 
@@ -95,7 +95,7 @@ async def test_some_tasks_may_reach_it_and_others_not(has_staging, caplog):
     assert (result.rows, result.files) == (12, 3)
     assert (result.marker_mode, result.markers, result.direct_markers) == ("mixed", 3, 1)
     assert "<td>mixed</td>" in result._repr_html_()
-    assert f"markers.fallback instant={job.instant} direct=1 markers=3 tasks=1" in caplog.text
+    assert f"markers.mixed instant={job.instant} direct=1 markers=3 tasks=1" in caplog.text
     table_is_at_rest(store.objects)
 
 
@@ -105,7 +105,7 @@ async def test_while_all_reach_it_the_result_and_the_log_say_nothing_else(has_st
     store = Store(has_staging=has_staging)
     result = await committed(store.backend, markers=BATCHED)
     assert (result.marker_mode, result.direct_markers) == ("batched", 0)
-    assert "fallback" not in caplog.text
+    assert "markers." not in caplog.text
 
 
 @families
