@@ -5,6 +5,7 @@ seal and ``exclude`` losers -> win the log entry -> ``project`` -> ``finish``. T
 """
 
 from tallymark.engine.writes.clean import CleanResult
+from tallymark.engine.writes.explanation import Explanation
 from tallymark.engine.writes.file_sizes import FileSizes
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import Ended
@@ -24,4 +25,5 @@ __all__ = [
     "CleanResult",
     "Ended",
     "FileSizes",
+    "Explanation",
 ]

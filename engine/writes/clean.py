@@ -2,17 +2,13 @@
 
 from dataclasses import dataclass
 
-import msgpack
-
 from tallymark.backends.contract import Entry
-from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.seal import SEAL_FOLDER
-from tallymark.engine.writes.exclude import FENCE_FOLDER
+from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
@@ -48,7 +44,7 @@ async def clean(handle: TableHandle, properties: TableProperties) -> CleanResult
     swept = 0
     for entry in await _old(handle, FENCE_FOLDER):
         if handle.log.history.decision(_below(FENCE_FOLDER, entry.path)) is not None:
-            paths = await _fenced_paths(handle, entry.path)
+            paths = await read_fences(handle.backend, entry.path)
             await handle.backend.delete(paths)
             await handle.backend.delete([entry.path])
             swept += len(paths)
@@ -110,15 +106,3 @@ async def _now(handle: TableHandle) -> float:
 def _below(folder: str, path: str) -> str:
     """The first part of the path below the folder."""
     return path.removeprefix(f"{folder}/").partition("/")[0]
-
-
-async def _fenced_paths(handle: TableHandle, path: str) -> list[str]:
-    try:
-        fences = msgpack.unpackb(await handle.backend.get(path))
-    except NotFound:
-        return []
-    except (ValueError, msgpack.UnpackException) as error:
-        raise CorruptObject(f"{path} is no list of fences: {error!r}") from error
-    if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
-        raise CorruptObject(f"{path} is no list of fences")
-    return fences

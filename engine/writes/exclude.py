@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.errors import CorruptObject
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
@@ -82,3 +83,16 @@ def fence_bytes(schema: pa.Schema) -> bytes:
 def fence_path(instant: str, nonce: str) -> str:
     """Where a list of names that may be fenced waits to be swept. Two who end one instant at once have one each."""
     return f"{FENCE_FOLDER}/{instant}/{nonce}"
+
+
+async def read_fences(backend: Backend, path: str) -> list[str]:
+    """The names on such a list; none where somebody has swept it. Raises CorruptObject."""
+    try:
+        fences = msgpack.unpackb(await backend.get(path))
+    except NotFound:
+        return []
+    except (ValueError, msgpack.UnpackException) as error:
+        raise CorruptObject(f"{path} is no list of fences: {error!r}") from error
+    if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
+        raise CorruptObject(f"{path} is no list of fences")
+    return fences

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tallymark.backends.errors import NotPermitted
+from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import Readers, TableProperties
-from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import beat_ages, is_dead, open_reservations, own_beat
@@ -50,6 +50,16 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
         snapshot=Snapshot.of(history, properties, url=handle.backend.url),
         open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
+
+
+async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | None:
+    """One of them, as the log that was read last knows it; None where nobody has the instant any more."""
+    path = f"{OPEN_FOLDER}/{instant}"
+    try:
+        reservation = Reservation.decode(await handle.backend.get(path), source=path)
+    except NotFound:
+        return None
+    return _open_instant(reservation, await _beat_ages(handle), handle.log.history)
 
 
 async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:

@@ -22,6 +22,8 @@ from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
+from tallymark.engine.writes.explain import explain
+from tallymark.engine.writes.explanation import Explanation
 from tallymark.engine.writes.file_sizes import SMALL_BYTES, FileSizes
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
@@ -116,6 +118,18 @@ class Table:
         prefix = partition_prefix(partition, snapshot.partition_by)
         files = [file for file in snapshot.files if is_below(file.partition, prefix)]
         return FileSizes.of(files, position=snapshot.position, small_below=small_below)
+
+    async def explain(self, file: str) -> Explanation:
+        """Why a file is kept, hidden or due for removal, and what will become of it.
+
+        ``file`` is a path below the table, a URL of the same, or the bare name of a data file. The table is not listed.
+
+        Raises:
+            InvalidRequest: it does not lie below the table.
+            UnsupportedTable: there is no table.
+        """
+        await self._properties()
+        return await explain(self._handle(), file)
 
     async def status(self) -> TableStatus:
         """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""

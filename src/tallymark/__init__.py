@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from tallymark.engine.settings import MarkerSettings as MarkerSettings
     from tallymark.engine.settings import ServiceSettings as ServiceSettings
     from tallymark.engine.settings import TaskSettings as TaskSettings
+    from tallymark.engine.writes import Explanation as Explanation
     from tallymark.engine.writes import FileSizes as FileSizes
     from tallymark.engine.writes import Snapshot as Snapshot
     from tallymark.engine.writes import Table as Table
@@ -88,7 +89,15 @@ _HOMES = {
         "ServiceSettings",
         "TaskSettings",
     ),
-    "tallymark.engine.writes": ("FileSizes", "Snapshot", "Table", "WriteJob", "WriteResult", "open_table"),
+    "tallymark.engine.writes": (
+        "Explanation",
+        "FileSizes",
+        "Snapshot",
+        "Table",
+        "WriteJob",
+        "WriteResult",
+        "open_table",
+    ),
     "tallymark.spark_glue": ("read", "write"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

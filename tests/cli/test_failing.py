@@ -4,7 +4,15 @@ import pytest
 
 from tests.cli.scene import run
 
-ON_A_TABLE = [["status"], ["timeline"], ["markers", "20130101000000000"], ["rollback"], ["clean"], ["files"]]
+ON_A_TABLE = [
+    ["status"],
+    ["timeline"],
+    ["markers", "20130101000000000"],
+    ["rollback"],
+    ["clean"],
+    ["files"],
+    ["explain", "a.parquet"],
+]
 
 
 def arguments(command: list[str], url: object) -> list[str]:

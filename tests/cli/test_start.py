@@ -7,6 +7,7 @@ import tallymark
 from tallymark.cli import document
 from tests.cli.scene import run
 
+COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "doctor", "files", "explain")
 HEAVY = ("pyspark", "pyarrow", "trio", "asyncio", "rich")
 
 
@@ -30,10 +31,7 @@ def test_version_is_the_library_s():
 
 def test_every_command_is_listed():
     page = run("--help").stdout
-    assert all(
-        f"\n  {command} " in page
-        for command in ("status", "timeline", "markers", "rollback", "clean", "doctor", "files")
-    )
+    assert all(f"\n  {command} " in page for command in COMMANDS)
 
 
 def test_help_of_a_command_names_the_keys_of_its_document():

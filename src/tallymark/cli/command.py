@@ -8,7 +8,7 @@ import click
 from tallymark import __version__
 from tallymark.cli import document
 from tallymark.cli.asking import Place, answer, ask, at_a_url, failing_plainly, json_keys, show
-from tallymark.cli.look import files
+from tallymark.cli.look import explain, files
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -99,6 +99,7 @@ def doctor(at: Place, is_large: bool) -> None:
 
 
 main.add_command(files)
+main.add_command(explain)
 
 
 def _confirm(at: Place, instant: str) -> None:

@@ -4,6 +4,7 @@ import functools
 
 import click
 
+from tallymark.cli import explain as explain_of
 from tallymark.cli import files as files_of
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
 
@@ -17,3 +18,16 @@ def files(at: Place, partition: str, small_bytes: int | None) -> None:
     from tallymark.cli.files_page import show_files
 
     answer(at, functools.partial(files_of.files, partition=partition, small_below=small_bytes), show_files)
+
+
+@click.command(epilog=json_keys(explain_of.ExplainDocument))
+@at_a_url
+@click.argument("file")
+def explain(at: Place, file: str) -> None:
+    """Say why a file is kept, hidden or due for removal.
+
+    FILE is a path below the table, a URL of the same, or the bare name of a data file.
+    """
+    from tallymark.cli.explain_page import show_explain
+
+    answer(at, functools.partial(explain_of.explain, file=file), show_explain)

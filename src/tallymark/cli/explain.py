@@ -1,0 +1,65 @@
+"""``tallymark explain --json``: why a file is where it is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from tallymark.engine.writes import Table
+
+
+class ExplainDocument(TypedDict):
+    url: str
+    path: str
+    """Relative to ``url``."""
+    fate: Literal[
+        "live",
+        "missing",
+        "retained",
+        "replaced",
+        "fence",
+        "left out",
+        "rolled back",
+        "uncommitted",
+        "marked",
+        "bookkeeping",
+        "unknown",
+    ]
+    is_there: bool
+    instant: str | None
+    """That has written it, or was to."""
+    position: int | None
+    """Of the log entry that decided its fate."""
+    rows: int | None
+    bytes: int | None
+    """As the log has them; null for a file that it does not name."""
+    why: str
+    next: str
+    command: str | None
+    """What does that now; null where nothing is to be done."""
+    until: str | None
+    """ISO 8601: until when it stays at least, by the store's clock."""
+
+
+async def explain(table: "Table", *, file: str) -> ExplainDocument:
+    found = await table.explain(_as_seen_from_here(table.url, file))
+    return {
+        "url": table.url,
+        "path": found.path,
+        "fate": found.fate,
+        "is_there": found.is_there,
+        "instant": found.instant,
+        "position": found.position,
+        "rows": found.rows,
+        "bytes": found.bytes,
+        "why": found.why,
+        "next": found.next,
+        "command": found.command,
+        "until": None if found.until is None else found.until.isoformat(),
+    }
+
+
+def _as_seen_from_here(url: str, file: str) -> str:
+    """A shell completes paths from where it stands: such a path is taken for what it means, if there is a file."""
+    if url.startswith("file:") and Path(file).is_file():
+        return str(Path(file).absolute())
+    return file

@@ -1,0 +1,49 @@
+import os
+
+from tests.cli.scene import data_files, run, run_json, write
+
+
+def test_a_live_file_is_explained_by_position_and_instant(tmp_path):
+    result = write(tmp_path, 1)
+    (path,) = data_files(tmp_path)
+    document = run_json("explain", tmp_path, path)
+    assert {key: document[key] for key in ("url", "path", "fate", "is_there", "instant", "position")} == {
+        "url": tmp_path.as_uri(),
+        "path": path,
+        "fate": "live",
+        "is_there": True,
+        "instant": result.instant,
+        "position": 1,
+    }
+    assert (document["rows"], document["bytes"]) == (3, result.bytes)
+    assert (document["command"], document["until"]) == (None, None)
+
+
+def test_a_file_may_be_named_in_several_ways(tmp_path, monkeypatch):
+    write(tmp_path / "flights", 1)
+    (path,) = data_files(tmp_path / "flights")
+    monkeypatch.chdir(tmp_path)
+    for named in (path, path.rpartition("/")[2], tmp_path / "flights" / path, f"flights/{path}"):
+        assert run_json("explain", "flights", named)["path"] == path
+    url = f"{(tmp_path / 'flights').as_uri()}/{path}"
+    assert run_json("explain", tmp_path / "flights", url)["path"] == path
+    assert os.sep in path
+
+
+def test_the_page_of_what_a_dead_writer_left_ends_with_the_command_that_removes_it(abandoned):
+    path, *_ = sorted(data_files(abandoned.folder) - abandoned.committed)
+    page = run("explain", abandoned.folder, path).stdout
+    assert "uncommitted" in page
+    assert "is dead" in page
+    command = page.rstrip().splitlines()[-1].removeprefix("now").split()
+    assert command == ["tallymark", "rollback", abandoned.folder.as_uri()]
+    run(*command[1:])
+    assert data_files(abandoned.folder) == abandoned.committed
+    assert "rolled back, not there" in run("explain", abandoned.folder, path).stdout
+
+
+def test_a_file_elsewhere_is_refused(tmp_path):
+    write(tmp_path, 1)
+    result = run("explain", tmp_path, "s3://bucket/a.parquet")
+    assert result.exit_code == 1
+    assert "does not lie below" in result.stderr
