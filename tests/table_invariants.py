@@ -206,7 +206,8 @@ def file_path(file: list[Any]) -> str:
 
 
 def _holds(scope: dict[str, Any], file: list[Any]) -> bool:
-    return scope["all"] or file[0] in scope["partitions"]
+    below = (prefix for prefix in scope["prefixes"] if f"{file[0]}/".startswith(f"{prefix}/"))
+    return scope["all"] or file[0] in scope["partitions"] or any(below)
 
 
 def _action(entry: dict[str, Any]) -> str:

@@ -20,8 +20,3 @@ def partition_prefix(text: str, columns: Sequence[str]) -> str:
         how = f"its partitions are {shape}; give one of these, or the beginning of some" if columns else "leave it out"
         raise InvalidRequest(f"partition {text!r}: the table is partitioned by {list(columns) or 'nothing'}; {how}")
     return prefix
-
-
-def is_below(partition: str, prefix: str) -> bool:
-    """True of the partition itself, too. ``year=2013`` does not hold ``year=20130``."""
-    return not prefix or partition == prefix or partition.startswith(f"{prefix}/")

@@ -1,9 +1,10 @@
 """Which writes exclude each other. Pure: it compares an entry that wants to commit with those that came before it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from tallymark.engine.errors import ConflictError
-from tallymark.engine.timeline.entry import LogEntry, Scope
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.scope import Scope
 
 
 def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) -> None:
@@ -20,28 +21,30 @@ def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) 
             continue
         partition = next((removed[file.path] for file in theirs.removed if file.path in removed), None)
         if partition is not None:
-            raise _conflict(mine, theirs, position, partition)
+            raise _conflict(mine, theirs, position, Scope(partitions=frozenset({partition})))
         if mine.scope is not None and theirs.scope is not None and (shared := _shared(mine.scope, theirs.scope)):
-            raise _conflict(mine, theirs, position, shared[0])
+            raise _conflict(mine, theirs, position, shared)
 
 
-def _shared(mine: Scope, theirs: Scope) -> Sequence[str | None]:
-    """The first common part: a partition path, or None for all of the table; nothing if there is none."""
-    if mine.is_all and theirs.is_all:
-        return [None]
-    if mine.is_all:
-        return sorted(theirs.partitions)[:1]
-    if theirs.is_all:
-        return sorted(mine.partitions)[:1]
-    return sorted(mine.partitions & theirs.partitions)[:1]
+def _shared(mine: Scope, theirs: Scope) -> Scope:
+    """What both overwrite; not true where that is nothing."""
+    return mine.common(theirs)
 
 
-def _conflict(mine: LogEntry, theirs: LogEntry, position: int, partition: str | None) -> ConflictError:
-    part = f"partition {partition!r}" if partition else "the whole table"
+def _part(shared: Scope) -> tuple[str, str | None]:
+    """Its first part in words, and the path that names it; None for all of the table."""
+    path = min(shared.partitions | shared.prefixes, default=None)
+    if not path:
+        return "the whole table", None
+    return (f"partition {path!r}" if path in shared.partitions else f"all below {path!r}"), path
+
+
+def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) -> ConflictError:
+    part, path = _part(shared)
     return ConflictError(
         f"instant {mine.instant} wants to overwrite {part}, which instant {theirs.instant} has overwritten meanwhile "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "
         "table again and write again",
-        partition=partition or None,
+        partition=path,
         winner=theirs.instant,
     )

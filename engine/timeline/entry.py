@@ -10,6 +10,7 @@ import msgpack
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 
 FORMAT = 1
@@ -36,17 +37,6 @@ class DataFile:
     @property
     def file_id(self) -> str:
         return self.name.partition("_")[0]
-
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """What an overwrite replaces: everything, or the named partitions."""
-
-    is_all: bool = False
-    partitions: frozenset[str] = frozenset()
-
-    def holds(self, partition: str) -> bool:
-        return self.is_all or partition in self.partitions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +77,7 @@ def encode_entry(entry: LogEntry) -> bytes:
             "nonce": entry.nonce,
             "base": entry.base,
             "operation": entry.operation,
-            "scope": None if scope is None else {"all": scope.is_all, "partitions": sorted(scope.partitions)},
+            "scope": None if scope is None else scope.fields(),
             "added": [_encode_file(file) for file in entry.added],
             "removed": [_encode_file(file) for file in entry.removed],
             "fenced": list(entry.fenced),
@@ -111,7 +101,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             nonce=_text(fields.pop("nonce")),
             base=_count(fields.pop("base")),
             operation=_one_of(fields.pop("operation"), "append", "overwrite", "rollback"),
-            scope=None if scope is None else Scope(bool(scope["all"]), frozenset(map(_text, scope["partitions"]))),
+            scope=None if scope is None else Scope.of_fields(scope),
             added=tuple(map(_decode_file, fields.pop("added"))),
             removed=tuple(map(_decode_file, fields.pop("removed"))),
             fenced=tuple(map(_text, fields.pop("fenced"))),

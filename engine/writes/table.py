@@ -12,7 +12,7 @@ from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.files.partition_prefix import is_below, partition_prefix
+from tallymark.engine.files.partition_prefix import partition_prefix
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
@@ -21,6 +21,7 @@ from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.scope import is_below
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.writes.explain import explain
 from tallymark.engine.writes.explanation import Explanation

@@ -12,12 +12,13 @@ from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.timeline.conflict import check_conflicts
-from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder

@@ -41,5 +41,5 @@ def test_help_of_a_command_names_the_keys_of_its_document():
 
 def test_keys_of_nested_documents_show_lists_and_objects():
     assert document.keys(document.ErrorDocument) == "{error: {type, message}}"
-    assert "scope: {all, partitions}, files_added" in document.keys(document.TimelineDocument)
+    assert "scope: {all, partitions, prefixes}, files_added" in document.keys(document.TimelineDocument)
     assert document.keys(document.RollbackDocument) == "{url, ended: [{instant, outcome, marked, fences}]}"

@@ -1,4 +1,5 @@
 import io
+from collections.abc import Sequence
 
 from rich.console import Console
 
@@ -25,13 +26,13 @@ def status_of(name: str, **changes: object) -> StatusDocument:
     return {**document, **changes}  # type: ignore[typeddict-item]
 
 
-def overwrite_of(*partitions: str) -> TimelineDocument:
+def overwrite_of(*partitions: str, prefixes: Sequence[str] = ()) -> TimelineDocument:
     entry: EntryFields = {
         "position": 1,
         "instant": INSTANT,
         "kind": "commit",
         "operation": "overwrite",
-        "scope": {"all": not partitions, "partitions": list(partitions)},
+        "scope": {"all": not (partitions or prefixes), "partitions": list(partitions), "prefixes": list(prefixes)},
         "files_added": 1,
         "files_removed": 1,
         "rows": 1_234_567,
@@ -76,6 +77,10 @@ def test_what_would_steer_a_terminal_is_shown_as_its_escape():
 def test_a_scope_of_many_partitions_is_shortened():
     assert "p=1, p=2, p=3, 2 more" in shown_by(tables.show_timeline, overwrite_of("p=1", "p=2", "p=3", "p=4", "p=5"))
     assert shown_by(tables.show_timeline, overwrite_of()).split()[-1] == "all"
+
+
+def test_a_scope_that_is_a_prefix_shows_that_it_goes_on():
+    assert "year=2013/...\n" in shown_by(tables.show_timeline, overwrite_of(prefixes=["year=2013"]))
 
 
 def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():

@@ -35,7 +35,7 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
             "instant": overwrite.instant,
             "kind": "commit",
             "operation": "overwrite",
-            "scope": {"all": False, "partitions": ["month=1"]},
+            "scope": {"all": False, "partitions": ["month=1"], "prefixes": []},
             "files_added": 1,
             "files_removed": 1,
             "rows": 3,

@@ -8,9 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from hudi import HudiReadOptions, HudiTableBuilder
 
-from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.projection import ProjectedFile, floor_files, projected_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+from tallymark.engine.timeline.scope import Scope
 
 
 class HandMadeTable:

@@ -52,6 +52,8 @@ class StatusDocument(TypedDict):
 class ScopeFields(TypedDict):
     all: bool
     partitions: list[str]
+    prefixes: list[str]
+    """Each stands for that partition and all below it."""
 
 
 class ResultFields(TypedDict):
@@ -303,7 +305,9 @@ def _entry(position: int, entry: "LogEntry") -> EntryFields:
         "instant": entry.instant,
         "kind": entry.kind,
         "operation": entry.operation,
-        "scope": None if scope is None else {"all": scope.is_all, "partitions": sorted(scope.partitions)},
+        "scope": None
+        if scope is None
+        else {"all": scope.is_all, "partitions": sorted(scope.partitions), "prefixes": sorted(scope.prefixes)},
         "files_added": len(entry.added),
         "files_removed": len(entry.removed),
         "rows": sum(file.rows for file in entry.added),

@@ -148,6 +148,7 @@ def _scope(scope: ScopeFields | None) -> str:
         return "-"
     if scope["all"]:
         return "all"
-    named, count = scope["partitions"][:SCOPE_SHOWN], len(scope["partitions"])
+    parts = [*(f"{prefix}/..." for prefix in scope["prefixes"]), *scope["partitions"]]
+    named, count = parts[:SCOPE_SHOWN], len(parts)
     rest = [f"{count - len(named):,} more"] if count > len(named) else []
     return ", ".join([*named, *rest]) or "nothing"

@@ -1,8 +1,9 @@
 """Log entries for tests: made in a line, told apart by their instants."""
 
 from tallymark.engine.settings import CommitSettings
-from tallymark.engine.timeline.entry import DataFile, LogEntry, Operation, Scope
+from tallymark.engine.timeline.entry import DataFile, LogEntry, Operation
 from tallymark.engine.timeline.log import CommitLog
+from tallymark.engine.timeline.scope import Scope
 
 ALL = Scope(is_all=True)
 
@@ -17,6 +18,10 @@ def data_file(partition: str, number: int, file_id: str = "f") -> DataFile:
 
 def partitions(*paths: str) -> Scope:
     return Scope(partitions=frozenset(paths))
+
+
+def below(*prefixes: str) -> Scope:
+    return Scope(prefixes=frozenset(prefixes))
 
 
 def commit(number: int, *, nonce: str | None = None, **fields) -> LogEntry:

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import ConflictError
 from tallymark.engine.timeline.conflict import check_conflicts
-from tests.engine.timeline.entries import ALL, commit, data_file, instant, partitions, rollback
+from tallymark.engine.timeline.scope import Scope
+from tests.engine.timeline.entries import ALL, below, commit, data_file, instant, partitions, rollback
 
 OLD = data_file("month=1", 1)
 
@@ -91,8 +92,53 @@ def test_the_first_entry_in_conflict_is_named():
     assert error.winner == instant(3)
 
 
-PATHS = st.frozensets(st.sampled_from(["a", "b", "c"]))
-SCOPES = st.one_of(st.none(), st.just(ALL), PATHS.map(lambda paths: partitions(*paths)))
+@pytest.mark.parametrize(
+    ("mine", "theirs", "named"),
+    [
+        (below("year=2013"), below("year=2013"), "all below 'year=2013'"),
+        (below("year=2013"), below("year=2013/month=1"), "all below 'year=2013/month=1'"),
+        (below("year=2013"), partitions("year=2013/month=1"), "partition 'year=2013/month=1'"),
+        (below("year=2013"), partitions("year=2013"), "partition 'year=2013'"),
+        (below("year=2013"), ALL, "all below 'year=2013'"),
+    ],
+)
+def test_overwrites_of_a_prefix_conflict_with_those_above_and_below_it_and_the_error_names_what_they_share(
+    mine, theirs, named
+):
+    for one, other in ((mine, theirs), (theirs, mine)):
+        error = conflict(commit(9, scope=one), commit(2, scope=other))
+        assert error is not None
+        assert f"wants to overwrite {named}, which instant {instant(2)}" in str(error)
+        assert error.partition == named.split("'")[1]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (below("year=2013"), below("year=20130")),
+        (below("year=2013"), below("year=2014/month=1")),
+        (below("year=2013"), partitions("year=20130/month=1")),
+        (below("year=2013/month=1"), partitions("year=2013/month=10")),
+        (below("year=2013"), partitions()),
+    ],
+)
+def test_overwrites_of_prefixes_that_only_look_alike_do_not_conflict(mine, theirs):
+    assert conflict(commit(9, scope=mine), commit(2, scope=theirs)) is None
+    assert conflict(commit(9, scope=theirs), commit(2, scope=mine)) is None
+
+
+LEAVES = ["a/x", "a/y", "ab/x", "ab/y", "b/x"]
+PATHS = st.frozensets(st.sampled_from(LEAVES))
+PREFIXES = st.frozensets(st.sampled_from(["a", "ab", "b", *LEAVES]))
+SCOPES = st.one_of(st.none(), st.just(ALL), st.builds(Scope, st.just(False), PATHS, PREFIXES))
+
+
+@given(SCOPES, SCOPES)
+def test_scopes_conflict_just_where_a_partition_is_in_both(one, other):
+    shares = one is not None and other is not None and any(one.holds(leaf) and other.holds(leaf) for leaf in LEAVES)
+    if ALL in (one, other) and one and other:
+        shares = True  # they share a partition that nobody has made yet
+    assert (conflict(commit(9, scope=one), commit(2, scope=other)) is not None) == shares
 
 
 @given(SCOPES, SCOPES)

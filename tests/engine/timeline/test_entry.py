@@ -12,13 +12,13 @@ from tallymark.engine.timeline.entry import (
     FORMAT,
     DataFile,
     LogEntry,
-    Scope,
     decode_entry,
     decode_pointer,
     encode_entry,
     encode_pointer,
 )
 from tallymark.engine.timeline.instant import instant_time
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -35,6 +35,7 @@ summaries = st.builds(
     puts=counts,
     seconds=seconds,
 )
+paths = st.frozensets(texts, max_size=4)
 entries = st.builds(
     LogEntry,
     kind=st.sampled_from(["commit", "rollback"]),
@@ -42,7 +43,8 @@ entries = st.builds(
     nonce=texts,
     base=counts,
     operation=st.sampled_from(["append", "overwrite", "rollback"]),
-    scope=st.none() | st.builds(Scope, st.booleans(), st.frozensets(texts, max_size=4)),
+    scope=st.none()
+    | st.builds(Scope, st.booleans(), st.frozensets(texts, max_size=4), st.frozensets(texts, max_size=4)),
     added=st.lists(files, max_size=4).map(tuple),
     removed=st.lists(files, max_size=4).map(tuple),
     fenced=st.lists(texts, max_size=4).map(tuple),
@@ -58,7 +60,7 @@ ENTRY = LogEntry(
     nonce="n",
     base=3,
     operation="overwrite",
-    scope=Scope(partitions=frozenset({"p=1"})),
+    scope=Scope(partitions=frozenset({"p=1"}), prefixes=frozenset({"q=2"})),
     added=(DataFile("p=1", "f1_0_20240101000000000.parquet", 10, 1000),),
     removed=(DataFile("p=1", "f0_0_20230101000000000.parquet", 9, 900),),
     txn="etl:7",
@@ -137,6 +139,9 @@ def test_an_entry_of_an_earlier_release_is_read():
     earlier = {name: value for name, value in fields().items() if name not in LATER}
     entry = decode_entry(msgpack.packb(earlier), source="log/7")
     assert (entry.txn, entry.request, entry.summary) == (None, "", None)
+    assert entry.scope == ENTRY.scope
+    whole = decode_entry(msgpack.packb({**earlier, "scope": {"all": True, "partitions": []}}), source="log/7")
+    assert whole.scope == Scope(is_all=True)
     assert entry.added == ENTRY.added
 
 

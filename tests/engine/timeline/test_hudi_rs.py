@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.timeline.entry import LogEntry, Scope
+from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.projection import completed_path, projected_files
+from tallymark.engine.timeline.scope import Scope
 from tests.support import arrow_types
 from tests.support.hudi_table import HandMadeTable
 
@@ -50,6 +51,20 @@ def test_an_overwrite_of_a_partition_replaces_its_files_and_no_others(tmp_path: 
     new = table.data_file(T2, "dt=a", [row(3, "a")])
     table.overwrite(T2, Scope(partitions=frozenset({"dt=a"})), [new], [old])
     assert table.rows() == [row(2, "b"), row(3, "a")]
+
+
+def test_an_overwrite_of_all_below_a_prefix_is_read_right_also_where_nothing_takes_their_place(tmp_path: Path) -> None:
+    schema = pa.schema([("id", pa.int64()), ("year", pa.int32()), ("month", pa.int32())])
+    table = HandMadeTable(tmp_path, schema, "year", "month")
+    rows: list[dict[str, object]] = [{"id": at, "year": 2012 + at // 3, "month": at % 3} for at in range(6)]
+    old = [table.data_file(T1, f"year={one['year']}/month={one['month']}", [one]) for one in rows]
+    table.append(T1, *old)
+    new: dict[str, object] = {"id": 9, "year": 2013, "month": 2}
+    scope = Scope(prefixes=frozenset({"year=2013"}))
+    table.overwrite(T2, scope, [table.data_file(T2, "year=2013/month=2", [new])], old[3:])
+    assert table.rows() == [*rows[:3], new]
+    table.overwrite(T3, Scope(prefixes=frozenset({"year=2012"})), [], old[:3])
+    assert table.rows() == [new]
 
 
 def test_an_overwrite_of_all_replaces_every_file(tmp_path: Path) -> None:

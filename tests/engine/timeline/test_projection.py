@@ -6,9 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tallymark.engine.timeline.entry import DataFile, LogEntry, Scope, decode_entry, encode_entry
+from tallymark.engine.timeline.entry import DataFile, LogEntry, decode_entry, encode_entry
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 
 T = "20261102030405678"
@@ -19,6 +20,7 @@ A = DataFile("dt=a", f"f1-0_0-0-0_{T}.parquet", rows=2, bytes=900)
 B = DataFile("dt=b", f"f2-0_0-0-0_{T}.parquet", rows=1, bytes=800)
 A2 = DataFile("dt=a", f"f3-0_0-0-0_{T}.parquet", rows=1, bytes=800)
 OLD = DataFile("dt=a", "f0-0_0-0-0_20261101000000001.parquet", rows=3, bytes=700)
+BELOW = Scope(prefixes=frozenset({"month=1"}))
 PART = Scope(partitions=frozenset({"dt=a"}))
 
 
@@ -121,7 +123,12 @@ def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("scope", "operation"), [(PART, "INSERT_OVERWRITE"), (Scope(is_all=True), "INSERT_OVERWRITE_TABLE")]
+    ("scope", "operation"),
+    [
+        (PART, "INSERT_OVERWRITE"),
+        (BELOW, "INSERT_OVERWRITE"),
+        (Scope(is_all=True), "INSERT_OVERWRITE_TABLE"),
+    ],
 )
 def test_an_overwrite_names_its_scope_and_the_file_ids_it_replaces(scope: Scope, operation: str) -> None:
     found = metadata(project(overwrite(scope, OLD)))
