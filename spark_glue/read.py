@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tallymark.backends.options import StorageOptions
+from tallymark.engine.writes.as_of import AsOf
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.table import open_table
 from tallymark.spark_glue.schema import spark_schema
@@ -19,22 +20,33 @@ _OUTPUT = 1
 """Where a LogicalRelation keeps its attributes."""
 
 
-def read(spark: SparkSession, url: str | os.PathLike[str], *, options: StorageOptions | None = None) -> DataFrame:
-    """The table at a URL, as of now: the committed files and no others, in the schema that was written.
+def read(
+    spark: SparkSession,
+    url: str | os.PathLike[str],
+    *,
+    as_of: AsOf | None = None,
+    options: StorageOptions | None = None,
+) -> DataFrame:
+    """The table at a URL, as it is now: the committed files and no others, in the schema that was written.
 
     No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are
-    replaced by a later overwrite before the scan has read them, the scan fails; it never leaves rows out.
+    replaced by a later overwrite and deleted before the scan has read them, the scan fails; it never leaves rows out.
+    With ``readers="table"`` they stay for ``retain_hours``.
+
+    ``as_of`` reads the table as it was: a position of its log, an instant as ``tallymark timeline`` prints it, or a
+    time with its zone (datetime or ISO text), which means the newest commit that was decided by then.
 
     ``options`` say how the list of files is reached; left out, the session's Hadoop settings say it, as in ``write``.
     The files themselves Spark reads by those settings and by its own connectors: S3 needs ``hadoop-aws``.
 
     Raises:
         UnsupportedTable: no table is there.
+        InvalidRequest: ``as_of`` names nothing that was, or files of it are no longer retained.
         MissingExtra: Spark lacks the connector to this storage.
     """
     table = open_table(url, options=storage_options(spark, url, options))
     with start_blocking_portal("trio") as portal:
-        snapshot = portal.call(table.snapshot)
+        snapshot = portal.call(table.snapshot, as_of)
     schema = spark_schema(snapshot.schema)
     if not snapshot.files:
         return spark.createDataFrame([], schema)

@@ -12,6 +12,7 @@ from pyspark.sql.classic import dataframe as classic
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.timeline.properties import Readers
 from tallymark.engine.writes.request import Mode, PartitionOverwrite
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.table import open_table
@@ -30,6 +31,8 @@ def write(
     mode: Mode,
     partition_by: Sequence[str] = (),
     partition_overwrite: PartitionOverwrite | None = None,
+    readers: Readers | None = None,
+    retain_hours: float | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     service: ServiceSettings | None = None,
@@ -41,6 +44,8 @@ def write(
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
     partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
     ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
+    ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
+    running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
     ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
     the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never
     read from there. ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
@@ -65,6 +70,8 @@ def write(
         mode=mode,
         partition_by=partition_by,
         partition_overwrite=partition_overwrite or _session_default(session),
+        readers=readers,
+        retain_hours=retain_hours,
         markers=markers,
         tasks=tasks,
         service=service or service_settings(session),

@@ -51,6 +51,22 @@ def committed_files(storage: Storage) -> set[str]:
     return files
 
 
+def keeps_replaced_files(storage: Storage) -> bool:
+    """True of a table that was made with ``readers="table"``."""
+    return b"\ntallymark.readers=table\n" in storage[".hoodie/hoodie.properties"]
+
+
+def retained_files(storage: Storage) -> set[str]:
+    """The files that were replaced, and that no clean has let go: none with ``readers="directory"``."""
+    if not keeps_replaced_files(storage):
+        return set()
+    decided = {entry["nonce"] for entry in decisions(storage).values()}
+    entries = [(n, entry) for n, entry in enumerate(log_entries(storage), start=1) if entry["nonce"] in decided]
+    horizon = max((entry["horizon"] for _, entry in entries if entry["kind"] == "clean"), default=0)
+    late = (entry for number, entry in entries if entry["kind"] == "commit" and number > horizon)
+    return {file_path(file) for entry in late for file in entry["removed"]}
+
+
 def fences(storage: Storage) -> set[str]:
     """The paths that are logged as fences."""
     return {path for name, data in storage.items() if name.startswith(_FENCES) for path in msgpack.unpackb(data)}
@@ -62,8 +78,8 @@ def data_files(storage: Storage) -> set[str]:
 
 
 def only_committed_files_exist(storage: Storage) -> None:
-    """What is neither committed nor a logged fence is not there; and a fence holds no rows."""
-    strays = data_files(storage) - committed_files(storage) - fences(storage)
+    """What is neither committed, nor retained, nor a logged fence is not there; and a fence holds no rows."""
+    strays = data_files(storage) - committed_files(storage) - retained_files(storage) - fences(storage)
     assert not strays, f"neither committed nor a logged fence: {sorted(strays)}"
     for path in fences(storage) & data_files(storage):
         assert path not in committed_files(storage), f"a committed file is listed as a fence: {path}"
@@ -71,8 +87,8 @@ def only_committed_files_exist(storage: Storage) -> None:
 
 
 def every_committed_file_exists(storage: Storage) -> None:
-    """Each is there, as large and with as many rows as its entry says."""
-    missing = committed_files(storage) - set(storage)
+    """Each is there, as large and with as many rows as its entry says; and so is what is retained."""
+    missing = (committed_files(storage) | retained_files(storage)) - set(storage)
     assert not missing, f"committed and gone: {sorted(missing)}"
     facts = {file_path(file): file for entry in commits(storage) for file in entry["added"]}
     for path in committed_files(storage):

@@ -4,7 +4,7 @@ Owns: what an entry says, and its encoding. Does not own: where entries lie and 
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgpack
 
@@ -15,8 +15,8 @@ from tallymark.engine.timeline.summary import WriteSummary
 
 FORMAT = 1
 
-EntryKind = Literal["commit", "rollback"]
-Operation = Literal["append", "overwrite", "rollback"]
+EntryKind = Literal["commit", "rollback", "clean"]
+Operation = Literal["append", "overwrite", "rollback", "clean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class LogEntry:
     """The position that the writer had read when it began."""
     operation: Operation
     scope: Scope | None = None
-    """What an overwrite replaced; None for an append or a rollback."""
+    """What an overwrite replaced; None for all else."""
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     """The committed files that this one replaces, as their own entries named them."""
@@ -63,6 +63,8 @@ class LogEntry:
     """With a txn, what was declared of the write, in a canonical form: a rerun declares the same."""
     summary: WriteSummary | None = None
     """How the write came about; None for a rollback, and in entries of releases that did not tell it."""
+    horizon: int = 0
+    """Of a clean: files that were replaced up to this position may be deleted from now on."""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """What a newer release has put there."""
 
@@ -84,6 +86,7 @@ def encode_entry(entry: LogEntry) -> bytes:
             "txn": entry.txn,
             "request": entry.request,
             "summary": None if entry.summary is None else entry.summary.fields(),
+            "horizon": entry.horizon,
         }
     )
 
@@ -96,11 +99,11 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
     try:
         scope = fields.pop("scope")
         entry = LogEntry(
-            kind=_one_of(fields.pop("kind"), "commit", "rollback"),
+            kind=_one_of(fields.pop("kind"), *get_args(EntryKind)),
             instant=_text(fields.pop("instant")),
             nonce=_text(fields.pop("nonce")),
             base=_count(fields.pop("base")),
-            operation=_one_of(fields.pop("operation"), "append", "overwrite", "rollback"),
+            operation=_one_of(fields.pop("operation"), *get_args(Operation)),
             scope=None if scope is None else Scope.of_fields(scope),
             added=tuple(map(_decode_file, fields.pop("added"))),
             removed=tuple(map(_decode_file, fields.pop("removed"))),
@@ -108,6 +111,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
             request=_text(fields.pop("request", "")),
             summary=None if (told := fields.pop("summary", None)) is None else WriteSummary.of_fields(told),
+            horizon=_count(fields.pop("horizon", 0)),
             unknown=fields,
         )
         parse_instant(entry.instant)

@@ -14,6 +14,9 @@ class History:
         self._files: dict[str, DataFile] = {}
         self._partitions: dict[str, int] = {}
         self._txns: dict[str, int] = {}
+        self._cleans: dict[int, range] = {}
+        """By the position of a clean, the positions whose replaced files it let go."""
+        self._horizon = 0
 
     @property
     def head(self) -> int:
@@ -34,6 +37,9 @@ class History:
             for file in entry.added:
                 self._files[file.path] = file
                 self._partitions.setdefault(file.partition, self.head)
+        if entry.kind == "clean":
+            self._cleans[self.head] = range(self._horizon + 1, entry.horizon + 1)
+            self._horizon = max(self._horizon, entry.horizon)
 
     def entry(self, position: int) -> LogEntry:
         return self._entries[position - 1]
@@ -78,6 +84,24 @@ class History:
                     live.pop(file.path, None)
                 live.update((file.path, file) for file in entry.added)
         return tuple(live[path] for path in sorted(live))
+
+    @property
+    def horizon(self) -> int:
+        """What was replaced up to this position may have been deleted by a clean; 0 before the first."""
+        return self._horizon
+
+    def replaced(self, positions: range) -> tuple[DataFile, ...]:
+        """The files that commits at these positions have replaced, in their order."""
+        entries = (entry for number, entry in self.after(positions.start - 1) if number < positions.stop)
+        return tuple(file for entry in entries if entry.kind == "commit" for file in entry.removed)
+
+    def let_go(self, position: int) -> tuple[DataFile, ...]:
+        """The files that the clean at a position has let go, and no clean before it."""
+        return self.replaced(self._cleans[position])
+
+    def retained_since(self, horizon: int) -> int:
+        """Where replaced files are gone up to ``horizon``: every position from this one on still has all its files."""
+        return max((number for number, entry in self.after(0) if number <= horizon and entry.removed), default=0)
 
     def new_partitions(self, position: int) -> frozenset[str]:
         """The partitions that got their first file ever at this position."""

@@ -4,11 +4,13 @@ Owns: who wins a number, and never telling an unclear outcome as a clear one. Do
 conflict (``conflict``), nor what follows from an entry.
 """
 
+import math
 import re
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import accumulate
 
 import anyio
 
@@ -58,6 +60,15 @@ class CommitLog:
             while await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
         return self.history
+
+    async def times(self) -> tuple[float, ...]:
+        """When each entry up to the head was put, by the store's clock, from the first on; never going back.
+
+        An entry that the listing does not show yet counts as put in the future.
+        """
+        put = {_number(entry.path): entry.modified async for entry in self._backend.list(LOG_FOLDER)}
+        head = range(1, self.history.head + 1)
+        return tuple(accumulate((put.get(number, math.inf) for number in head), max))
 
     async def win(self, entry: LogEntry, *, check: Callable[[History], None]) -> int:
         """Make the entry part of the log; returns its position.
@@ -124,7 +135,7 @@ class CommitLog:
         An empty log beside a Hudi timeline with commits has been lost: a copy of the table has left it behind.
         """
         listed = [entry.path async for entry in self._backend.list(LOG_FOLDER)]
-        newest = max((int(path.rpartition("/")[2]) for path in listed), default=0)
+        newest = max(map(_number, listed), default=0)
         while self.history.head < newest:
             if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
                 missing = _entry_path(self.history.head + 1)
@@ -229,6 +240,10 @@ def new_nonce() -> str:
 
 def _body_path(entry: LogEntry) -> str:
     return f"{BODY_FOLDER}/{entry.nonce}"
+
+
+def _number(path: str) -> int:
+    return int(path.rpartition("/")[2])
 
 
 def _entry_path(number: int) -> str:

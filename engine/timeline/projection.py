@@ -46,9 +46,9 @@ def projected_files(
     """What shows the entry to readers of the Hudi format, in the order in which it is to be put: the last one decides.
 
     ``new_partitions`` are partition paths that no earlier entry had added files to ("" for a table without
-    partitions). A rollback projects nothing.
+    partitions). Only commits are projected: a rollback and a clean change nothing that those readers see.
     """
-    if entry.kind == "rollback":
+    if entry.kind != "commit":
         return ()
     described = tuple(_partition_metadata(partition, entry.instant) for partition in sorted(set(new_partitions)))
     return described + _timeline_files(entry.instant, _action(entry), _operation(entry), _metadata(entry, properties))
@@ -56,7 +56,7 @@ def projected_files(
 
 def completed_path(entry: LogEntry) -> str:
     """The file whose presence means that a commit has been projected."""
-    assert entry.kind == "commit", "a rollback is not projected"
+    assert entry.kind == "commit", "only commits are projected"
     return _completed_path(entry.instant, _action(entry))
 
 

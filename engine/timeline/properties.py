@@ -8,10 +8,11 @@ The Arrow schema is kept beside the Avro one, because Avro has no word for int8,
 """
 
 import base64
+import math
 import re
 import zlib
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast, get_args
 
 import pyarrow as pa
 
@@ -27,7 +28,11 @@ PROPERTIES = ".hoodie/hoodie.properties"
 FORMAT = 1
 """``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes."""
 
-Readers = Literal["directory"]
+Readers = Literal["directory", "table"]
+
+RETAIN_HOURS = 24.0
+"""How long a table with ``readers="table"`` keeps replaced files where its first write does not say: a day of reruns,
+and longer than most queries run."""
 
 _KIND = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1", "hoodie.table.type": "COPY_ON_WRITE"}
 
@@ -57,13 +62,22 @@ class TableProperties:
     created: str
     """The instant of its creation."""
     readers: Readers = "directory"
+    """``directory``: replaced files go right after the commit. ``table``: they stay for ``retain_hours``."""
+    retain_hours: float | None = None
+    """Of a table with ``readers="table"``, and of no other."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
         self.avro_schema()
         check_partition_columns(self.schema, self.partition_by)
-        if self.readers != "directory":
-            raise InvalidRequest(f"readers={self.readers!r} is unknown; say 'directory'")
+        check_readers(self.readers)
+        if self.readers == "table":
+            check_retain_hours(self.retain_hours)
+        elif self.retain_hours is not None:
+            raise InvalidRequest(
+                f"retain_hours={self.retain_hours!r}: a table with readers='directory' keeps no replaced files; leave "
+                "retain_hours out, or make the table with readers='table'"
+            )
 
     def avro_schema(self) -> str:
         return avro_schema(self.schema, name=self.name)
@@ -83,6 +97,7 @@ class TableProperties:
                 "tallymark.format": str(FORMAT),
                 "tallymark.created": self.created,
                 "tallymark.readers": self.readers,
+                **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
                 "tallymark.schema": _encode_schema(self.schema),
                 "hoodie.table.checksum": _checksum(self.name),
             }
@@ -106,6 +121,8 @@ class TableProperties:
                 partition_by=tuple(filter(None, found.get("hoodie.table.partition.fields", "").split(","))),
                 schema=_decode_schema(found["tallymark.schema"]),
                 created=found["tallymark.created"],
+                readers=_decode_readers(found.get("tallymark.readers")),
+                retain_hours=_decode_hours(found.get("tallymark.retain_hours")),
             )
             parse_instant(properties.created)
             database = found.get("hoodie.database.name", "")
@@ -114,6 +131,19 @@ class TableProperties:
         except (KeyError, ValueError, CorruptObject) as error:
             raise CorruptObject(f"{PROPERTIES} is damaged: {error!r}") from error
         return properties
+
+
+def check_readers(readers: object) -> None:
+    if readers not in get_args(Readers):
+        raise InvalidRequest(
+            f"readers={readers!r}: say 'directory', where anything that reads Parquet may read the table at rest, or "
+            "'table', where replaced files stay for a while and readers go by the log or the Hudi timeline"
+        )
+
+
+def check_retain_hours(hours: object) -> None:
+    if not isinstance(hours, int | float) or isinstance(hours, bool) or not 0 <= hours < math.inf:
+        raise InvalidRequest(f"retain_hours={hours!r}: give a number of hours, 0 or more")
 
 
 def _check_name(name: str) -> None:
@@ -137,7 +167,7 @@ def _check_supported(found: dict[str, str]) -> None:
     _check_format(found.get("tallymark.format"))
     for key, needed in _FIXED.items():
         _check_same(found, key, needed)
-    _check_same(found, "tallymark.readers", "directory")
+    _decode_readers(found.get("tallymark.readers"))
 
 
 def _check_same(found: dict[str, str], key: str, needed: str) -> None:
@@ -146,6 +176,19 @@ def _check_same(found: dict[str, str], key: str, needed: str) -> None:
             f"the table has {key}={found.get(key, 'nothing')!r}, and Tallymark writes only tables with {needed!r}; "
             "write it with the tool that made it so, or write to another path"
         )
+
+
+def _decode_readers(found: str | None) -> Readers:
+    if found not in get_args(Readers):
+        raise UnsupportedTable(
+            f"the table has tallymark.readers={found or 'nothing'!r}, and Tallymark knows 'directory' and 'table'; "
+            "install a newer release, or write to another path"
+        )
+    return cast("Readers", found)
+
+
+def _decode_hours(found: str | None) -> float | None:
+    return None if found is None else float(found)
 
 
 def _check_format(found: str | None) -> None:

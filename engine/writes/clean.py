@@ -1,6 +1,7 @@
-"""Remove what may go: the remains of dead writers, and fences that nobody can run into any more."""
+"""Remove what may go: the remains of dead writers, replaced files in their time, and fences nobody can run into."""
 
 from dataclasses import dataclass
+from functools import partial
 
 from tallymark.backends.contract import Entry
 from tallymark.backends.events import EventLog
@@ -9,9 +10,10 @@ from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
-from tallymark.engine.writes.finish import drop_bookkeeping
+from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
+from tallymark.engine.writes.let_go import Due, find_due, let_go
 from tallymark.engine.writes.rollback import Ended
 
 MARKER_FOLDERS = ".hoodie/.temp"
@@ -26,6 +28,31 @@ class CleanResult:
     """Instants of dead writers that were rolled back or finished."""
     fences_swept: int
     """Names on the lists that were swept; not each of them needed its fence."""
+    files: int
+    """Replaced files whose time was over. What ended writers had left is not among them."""
+    bytes: int
+    partitions: tuple[str, ...]
+    """Partition paths of these files."""
+    horizon: int
+    """What was replaced up to this position of the log is gone; 0 with ``readers="directory"``, where it goes at once.
+    """
+    is_dry_run: bool
+    """True of what would have gone, and has not."""
+
+    @classmethod
+    def of(
+        cls, ended: tuple[Ended, ...], fences_swept: int, let_go: Due | None, *, horizon: int, is_dry_run: bool = False
+    ) -> "CleanResult":
+        files = () if let_go is None else let_go.files
+        return cls(
+            ended=ended,
+            fences_swept=fences_swept,
+            files=len(files),
+            bytes=sum(file.bytes for file in files),
+            partitions=tuple(sorted({file.partition for file in files})),
+            horizon=horizon if let_go is None else max(horizon, let_go.horizon),
+            is_dry_run=is_dry_run,
+        )
 
 
 async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
@@ -37,20 +64,42 @@ async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tup
         await handle.backend.delete([own])
 
 
-async def clean(handle: TableHandle, properties: TableProperties) -> CleanResult:
-    """End what dead writers have left, drop what came after an end, and sweep fences that nobody runs into any more."""
+async def clean(
+    handle: TableHandle, properties: TableProperties, retain_hours: float | None, progress: Progress | None
+) -> CleanResult:
+    """End what dead writers have left, and remove all else that may go.
+
+    That is what came after an end, replaced files that were kept for ``retain_hours`` (None: the table keeps none), and
+    fences that nobody runs into any more.
+    """
     ended = await end_abandoned(handle, properties)
+    due = None if retain_hours is None else await find_due(handle, retain_hours, now=partial(store_time, handle))
+    if due is not None and await let_go(handle, properties, due, progress=progress) is None:
+        due = None  # another clean was ahead
     await _drop_late(handle)
     swept = 0
-    for entry in await _old(handle, FENCE_FOLDER):
-        if handle.log.history.decision(_below(FENCE_FOLDER, entry.path)) is not None:
-            paths = await read_fences(handle.backend, entry.path)
-            await handle.backend.delete(paths)
-            await handle.backend.delete([entry.path])
-            swept += len(paths)
+    for path in await old_fence_lists(handle):
+        fences = await read_fences(handle.backend, path)
+        await handle.backend.delete(fences)
+        await handle.backend.delete([path])
+        swept += len(fences)
     await _drop_bodies(handle)
-    _events.info("table.cleaned", url=handle.backend.url, ended=len(ended), fences_swept=swept)
-    return CleanResult(ended=ended, fences_swept=swept)
+    result = CleanResult.of(ended, swept, due, horizon=handle.log.history.horizon)
+    _events.info(
+        "table.cleaned",
+        url=handle.backend.url,
+        ended=len(ended),
+        files=result.files,
+        bytes=result.bytes,
+        fences_swept=swept,
+    )
+    return result
+
+
+async def old_fence_lists(handle: TableHandle) -> list[str]:
+    """The lists whose fences nobody runs into any more."""
+    old = [entry.path for entry in await _old(handle, FENCE_FOLDER)]
+    return [path for path in old if handle.log.history.decision(_below(FENCE_FOLDER, path)) is not None]
 
 
 async def _drop_late(handle: TableHandle) -> None:
@@ -70,7 +119,7 @@ async def _drop_late(handle: TableHandle) -> None:
     for instant in sorted(late.keys() - undecided):
         await drop_bookkeeping(handle, instant)
     if undecided:
-        now = await _now(handle)
+        now = await store_time(handle)
         for instant in sorted(undecided):
             if now - late[instant] > handle.lease_settings.expiry_s:
                 await drop_unreserved(handle, instant)
@@ -89,11 +138,11 @@ async def _old(handle: TableHandle, folder: str) -> list[Entry]:
     found = [entry async for entry in handle.backend.list(folder)]
     if not found:
         return []
-    now = await _now(handle)
+    now = await store_time(handle)
     return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
 
 
-async def _now(handle: TableHandle) -> float:
+async def store_time(handle: TableHandle) -> float:
     """The store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
     own = await own_beat(handle)
     try:

@@ -1,7 +1,11 @@
 """What remains to be done once the log has decided an instant. Anybody may do it, any number of times."""
 
+from collections.abc import Callable
+
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import beat_path
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
@@ -11,16 +15,46 @@ from tallymark.engine.writes.project import project
 
 _events = EventLog(__name__)
 
+Progress = Callable[[int, int], None]
+"""Is told how many files are deleted, and of how many."""
+
+DELETE_BATCH = 1000
+"""Files deleted by one call: what S3 deletes with one request. After each, a terminal shows how far it is."""
+
 
 async def finish(handle: TableHandle, properties: TableProperties, instant: str) -> None:
     """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last."""
     decision = handle.log.history.decision(instant)
     assert decision is not None, "an open instant is rolled back, not finished"
-    position, entry = decision
+    position, _ = decision
     await project(handle, properties, position)
-    await handle.backend.delete([file.path for file in entry.removed])
+    deleted = await delete_replaced(handle, properties, position)
     await drop_bookkeeping(handle, instant)
-    _events.info("instant.finished", instant=instant, deleted=len(entry.removed))
+    _events.info("instant.finished", instant=instant, deleted=deleted)
+
+
+async def delete_replaced(
+    handle: TableHandle, properties: TableProperties, position: int, *, progress: Progress | None = None
+) -> int:
+    """Delete the files that the entry at a position lets go, in batches; ``progress`` hears how many are gone.
+
+    Returns how many there were.
+    """
+    paths = [file.path for file in _let_go(handle.log.history, properties, position)]
+    for done in range(0, len(paths), DELETE_BATCH):
+        batch = paths[done : done + DELETE_BATCH]
+        await handle.backend.delete(batch)
+        if progress is not None:
+            progress(done + len(batch), len(paths))
+    return len(paths)
+
+
+def _let_go(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
+    """With ``readers="directory"`` an overwrite lets go what it replaced; with ``"table"`` only a clean does."""
+    entry = history.entry(position)
+    if entry.kind == "clean":
+        return history.let_go(position)
+    return entry.removed if properties.readers == "directory" else ()
 
 
 async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:

@@ -24,6 +24,7 @@ from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import help_others
+from tallymark.engine.writes.let_go import let_go_due
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
 from tallymark.engine.writes.write_job import WriteBase, WriteJob
@@ -53,7 +54,7 @@ async def open_job(
             try:
                 yield job
             finally:
-                await _end(job, handle.commit_settings.end_timeout_s)
+                await _end(job, handle, properties)
         finally:
             flushing.cancel()
 
@@ -136,15 +137,25 @@ async def _serve(
     return server.address(reservation.instant)
 
 
-async def _end(job: WriteJob, timeout_s: float) -> None:
+async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) -> None:
     """Whatever happened to the block, the job ends; what cannot be done now is left for the next writer."""
+    timeout_s = handle.commit_settings.end_timeout_s
     with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
         try:
             await job.end()
+            await _clean(handle, properties)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:
         _events.warning("instant.unfinished", instant=job.instant, reason=f"no answer for {timeout_s:g} s")
+
+
+async def _clean(handle: TableHandle, properties: TableProperties) -> None:
+    """What is due is deleted after each write, when all of its own is done; if not now, then after the next."""
+    try:
+        await let_go_due(handle, properties)
+    except TallymarkError as error:
+        logger.warning("clean.postponed error=%s: the next write or clean does it", error)
 
 
 async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:

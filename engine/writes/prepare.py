@@ -14,6 +14,7 @@ from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.writes.exclusive import check_exclusive, clear, is_trial
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import put_projected
+from tallymark.engine.writes.retention import Retention
 
 METADATA_TABLE = ".hoodie/metadata"
 
@@ -53,16 +54,17 @@ async def _read(backend: Backend) -> bytes | None:
         return None
 
 
-async def prepare_table(handle: TableHandle, wanted: TableProperties) -> TableProperties:
+async def prepare_table(handle: TableHandle, wanted: TableProperties, retention: Retention) -> TableProperties:
     """The table to write, created as wanted if nothing is there.
 
     Raises:
-        InvalidRequest: the table has other columns, types or partition columns.
+        InvalidRequest: the table has other columns, types or partition columns, or keeps replaced files otherwise.
         UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
     """
     properties = await read_properties(handle.backend)
     if properties is None:
-        properties = await _create(handle, wanted)
+        properties = await _create(handle, retention.of_new(wanted))
+    retention.check_kept(properties)
     _check_same(properties, wanted)
     return properties
 

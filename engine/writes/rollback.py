@@ -26,7 +26,8 @@ class Ended:
     """How an instant ended that was found open."""
 
     instant: str
-    outcome: Literal["rolled back", "was committed"]
+    outcome: Literal["rolled back", "was committed", "was cleaned"]
+    """The latter two were decided by their writer, who died before all was done that follows."""
     marked: int
     """Marked files, whether they existed or not, that do not exist any more (or are fenced)."""
     fences: int
@@ -35,12 +36,14 @@ class Ended:
 async def roll_back(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
     """Win a rollback entry for the instant before anything is touched, then remove all that it marked.
 
-    If the log turns out to hold the instant's commit, that stands, and what was left to do for it is done.
+    If the log turns out to hold the instant's commit or clean, that stands, and what was left to do for it is done.
     """
     instant = reservation.instant
-    if await decide(handle, instant) == "commit":
+    if (kind := await decide(handle, instant)) != "rollback":
         await finish(handle, properties, instant)
-        return Ended(instant=instant, outcome="was committed", marked=0, fences=0)
+        return Ended(
+            instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
+        )
     excluder = Excluder(
         backend=handle.backend,
         instant=instant,

@@ -11,7 +11,9 @@ from tallymark.engine.timeline.properties import TableProperties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Exactly the committed files. It does not change; with ``readers="directory"`` its files may go."""
+    """Exactly the committed files. It does not change; its files may go once a later commit has replaced them: at once
+    with ``readers="directory"``, after ``retain_hours`` with ``readers="table"``.
+    """
 
     url: str
     position: int
@@ -21,14 +23,15 @@ class Snapshot:
     """Sorted by path, which is relative to ``url``."""
 
     @classmethod
-    def of(cls, history: History, properties: TableProperties, *, url: str) -> "Snapshot":
-        """What the table at the URL holds at the head of its history."""
+    def of(cls, history: History, properties: TableProperties, *, url: str, position: int | None = None) -> "Snapshot":
+        """What the table at the URL holds, or held, at a position of its history; left out, at the head."""
+        position = history.head if position is None else position
         return cls(
             url=url,
-            position=history.head,
+            position=position,
             schema=properties.schema,
             partition_by=properties.partition_by,
-            files=history.files,
+            files=history.files_at(position),
         )
 
     @property

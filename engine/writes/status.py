@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tallymark.backends.errors import NotFound, NotPermitted
-from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.entry import DataFile, EntryKind
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import Readers, TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
@@ -35,6 +35,10 @@ class TableStatus:
 
     name: str
     readers: Readers
+    retain_hours: float | None
+    """How long replaced files are kept; None where they are not."""
+    retained: tuple[DataFile, ...]
+    """Replaced files that are kept still."""
     snapshot: Snapshot
     open_instants: tuple[OpenInstant, ...]
 
@@ -47,6 +51,8 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
     return TableStatus(
         name=properties.name,
         readers=properties.readers,
+        retain_hours=properties.retain_hours,
+        retained=_retained(history, properties),
         snapshot=Snapshot.of(history, properties, url=handle.backend.url),
         open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
@@ -60,6 +66,12 @@ async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | 
     except NotFound:
         return None
     return _open_instant(reservation, await _beat_ages(handle), handle.log.history)
+
+
+def _retained(history: History, properties: TableProperties) -> tuple[DataFile, ...]:
+    if properties.readers == "directory":
+        return ()
+    return history.replaced(range(history.horizon + 1, history.head + 1))
 
 
 async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:

@@ -19,18 +19,22 @@ from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.instant import instant_time
-from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.properties import Readers, TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.scope import is_below
+from tallymark.engine.writes.as_of import AsOf, position_as_of
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
+from tallymark.engine.writes.clean_plan import plan_clean
 from tallymark.engine.writes.explain import explain
 from tallymark.engine.writes.explanation import Explanation
 from tallymark.engine.writes.file_sizes import SMALL_BYTES, FileSizes
+from tallymark.engine.writes.finish import Progress
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
 from tallymark.engine.writes.open_job import JobOptions, open_job
 from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
+from tallymark.engine.writes.retention import Retention, hours_to_keep
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
@@ -67,6 +71,8 @@ class Table:
         mode: Mode,
         partition_by: Sequence[str] = (),
         partition_overwrite: PartitionOverwrite = "static",
+        readers: Readers | None = None,
+        retain_hours: float | None = None,
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
         service: ServiceSettings | None = None,
@@ -78,11 +84,18 @@ class Table:
         created if nothing is at the URL; an existing one keeps its partitioning where ``partition_by`` is left out.
         What earlier writers died over is put in order first.
 
+        ``readers`` and ``retain_hours`` are for the write that creates the table, and fixed from then on: with
+        ``"directory"`` (the default) replaced files go right after the commit, and anything that reads Parquet may read
+        the directory at rest; with ``"table"`` they stay for ``retain_hours`` (24), for running queries and ``as_of``,
+        and the table is read by its log or the Hudi timeline.
+
         Raises:
-            InvalidRequest: mode, schema or partition columns are not what the table takes. Nothing was changed.
+            InvalidRequest: mode, schema, partition columns or ``readers`` are not what the table takes. Nothing was
+                changed.
             UnsupportedTable: something else is at the URL.
         """
         request = WriteRequest(mode=mode, partition_by=partition_by, partition_overwrite=partition_overwrite)
+        retention = Retention(readers, retain_hours)
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         wanted = TableProperties(
@@ -97,14 +110,21 @@ class Table:
             service=service or ServiceSettings(),
         )
         handle = self._handle()
-        async with open_job(handle, await prepare_table(handle, wanted), request, options) as job:
+        async with open_job(handle, await prepare_table(handle, wanted, retention), request, options) as job:
             yield job
 
-    async def snapshot(self) -> Snapshot:
-        """What the table holds now. Raises UnsupportedTable where there is none."""
+    async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
+        """What the table holds now, or held then: at a position, after an instant's commit, or at a time.
+
+        Raises:
+            UnsupportedTable: there is no table.
+            InvalidRequest: ``as_of`` names nothing that was, or files of it are no longer retained.
+        """
         handle = self._handle()
         properties = await self._properties()
-        return Snapshot.of(await handle.log.refresh(), properties, url=self.url)
+        position = None if as_of is None else await position_as_of(handle, properties, as_of)
+        history = await handle.log.refresh() if position is None else handle.log.history
+        return Snapshot.of(history, properties, url=self.url, position=position)
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
         """How large the table's files are now, or those below a partition path such as ``year=2013``.
@@ -162,9 +182,24 @@ class Table:
             raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
         return (await end_instant(handle, properties, named[0]),)
 
-    async def clean(self) -> CleanResult:
-        """Put the table in order: as ``rollback()``, and sweep what has been kept for long enough."""
-        return await clean(self._handle(), await self._properties())
+    async def clean(
+        self, *, retain_hours: float | None = None, dry_run: bool = False, progress: Progress | None = None
+    ) -> CleanResult:
+        """Put the table in order: as ``rollback()``, and remove what has been kept for long enough.
+
+        Each write does that for replaced files at its end; ``retain_hours`` in place of the table's own is for this
+        call alone. With ``dry_run`` nothing goes, and the result is what would. ``progress`` is told how many replaced
+        files are deleted, and of how many. Whatever this call dies over, the next write or clean does.
+
+        Raises:
+            UnsupportedTable: there is no table.
+            InvalidRequest: ``retain_hours`` is no number of hours, or the table keeps no replaced files.
+        """
+        properties = await self._properties()
+        hours = hours_to_keep(properties, retain_hours)
+        if dry_run:
+            return await plan_clean(self._handle(), properties, hours)
+        return await clean(self._handle(), properties, hours, progress)
 
     def _handle(self) -> TableHandle:
         return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options)

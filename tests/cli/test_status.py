@@ -13,6 +13,9 @@ def test_status_of_a_table_at_rest_gives_every_documented_fact(tmp_path):
         "url": tmp_path.as_uri(),
         "name": tmp_path.name,
         "readers": "directory",
+        "retain_hours": None,
+        "retained_files": 0,
+        "retained_bytes": 0,
         "partition_by": ["month"],
         "columns": [
             {"name": "month", "type": "int32", "nullable": False},

@@ -14,6 +14,9 @@ def status_of(name: str, **changes: object) -> StatusDocument:
         "url": "file:///data/flights",
         "name": name,
         "readers": "directory",
+        "retain_hours": None,
+        "retained_files": 0,
+        "retained_bytes": 0,
         "partition_by": [],
         "columns": [{"name": "flight", "type": "int64", "nullable": True}],
         "position": 1,
@@ -39,6 +42,7 @@ def overwrite_of(*partitions: str, prefixes: Sequence[str] = ()) -> TimelineDocu
         "bytes": 123_400_000,
         "txn": None,
         "result": None,
+        "horizon": None,
     }
     return {"url": "file:///data/flights", "entries": [entry]}
 

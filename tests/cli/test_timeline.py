@@ -29,6 +29,7 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
             "bytes": 0,
             "txn": None,
             "result": None,
+            "horizon": None,
         },
         {
             "position": 3,
@@ -42,6 +43,7 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
             "bytes": overwrite.bytes,
             "txn": None,
             "result": result,
+            "horizon": None,
         },
     ]
 

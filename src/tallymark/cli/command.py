@@ -72,11 +72,26 @@ def rollback(at: Place, instant: str | None, yes: bool) -> None:
 
 @main.command(epilog=json_keys(document.CleanDocument))
 @at_a_url
-def clean(at: Place) -> None:
-    """Do as rollback does, then remove what was kept for long enough."""
+@click.option("--dry-run", is_flag=True, help="Show what would go; change nothing.")
+@click.option(
+    "--retain-hours",
+    type=click.FloatRange(min=0),
+    metavar="H",
+    help="Keep replaced files for so many hours, this once; else as the table was made.",
+)
+def clean(at: Place, dry_run: bool, retain_hours: float | None) -> None:
+    """Do as rollback does, then remove what was kept for long enough.
+
+    That is replaced files of a table with readers="table", and on object stores the fences of lost task attempts.
+    """
+    from tallymark.cli.deleting import shown_deletes
     from tallymark.cli.tables import show_clean
 
-    answer(at, document.clean, show_clean)
+    with shown_deletes() as progress:
+        found = ask(
+            at, functools.partial(document.clean, retain_hours=retain_hours, dry_run=dry_run, progress=progress)
+        )
+    show(at, found, show_clean)
 
 
 @main.command(epilog=json_keys(document.DoctorDocument))

@@ -3,6 +3,7 @@
 Sizes are bytes, ages seconds, instants 17 digits of UTC time, paths relative to ``url``.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints, is_typeddict
 
 from tallymark.backends.errors import TallymarkError
@@ -29,14 +30,19 @@ class OpenInstantFields(TypedDict):
     beat_age_s: float | None
     """Since the last sign of life; null if there is none."""
     writer: Literal["alive", "dead", "unknown"]
-    decision: Literal["commit", "rollback"] | None
+    decision: Literal["commit", "rollback", "clean"] | None
     """What the commit log says of it; null while it is open."""
 
 
 class StatusDocument(TypedDict):
     url: str
     name: str
-    readers: Literal["directory"]
+    readers: Literal["directory", "table"]
+    retain_hours: float | None
+    """How long replaced files are kept; null where they are not."""
+    retained_files: int
+    """Replaced files that are kept still; not among ``files``."""
+    retained_bytes: int
     partition_by: list[str]
     columns: list[ColumnFields]
     position: int
@@ -82,8 +88,8 @@ class ResultFields(TypedDict):
 class EntryFields(TypedDict):
     position: int
     instant: str
-    kind: Literal["commit", "rollback"]
-    operation: Literal["append", "overwrite", "rollback"]
+    kind: Literal["commit", "rollback", "clean"]
+    operation: Literal["append", "overwrite", "rollback", "clean"]
     scope: ScopeFields | None
     """What an overwrite replaced; null for all else."""
     files_added: int
@@ -96,6 +102,8 @@ class EntryFields(TypedDict):
     """The name under which a write was committed once and only once; null for all else."""
     result: ResultFields | None
     """Null for a rollback."""
+    horizon: int | None
+    """Of a clean: what was replaced up to this position was let go; null for all else."""
 
 
 class TimelineDocument(TypedDict):
@@ -118,7 +126,7 @@ class MarkersDocument(TypedDict):
 
 class EndedFields(TypedDict):
     instant: str
-    outcome: Literal["rolled back", "was committed"]
+    outcome: Literal["rolled back", "was committed", "was cleaned"]
     marked: int
     """Files that it had marked, and that are gone now."""
     fences: int
@@ -132,7 +140,16 @@ class RollbackDocument(TypedDict):
 
 class CleanDocument(TypedDict):
     url: str
+    dry_run: bool
+    """True of what would go, and has not."""
     ended: list[EndedFields]
+    files: int
+    """Replaced files whose time was over."""
+    bytes: int
+    partitions: list[str]
+    """Where these files lay."""
+    horizon: int
+    """What was replaced up to this position is gone; 0 with ``readers="directory"``, where it goes at once."""
     fences_swept: int
 
 
@@ -194,6 +211,9 @@ async def status(table: "Table") -> StatusDocument:
         "url": table.url,
         "name": found.name,
         "readers": found.readers,
+        "retain_hours": found.retain_hours,
+        "retained_files": len(found.retained),
+        "retained_bytes": sum(file.bytes for file in found.retained),
         "partition_by": list(snapshot.partition_by),
         "columns": [
             {"name": field.name, "type": str(field.type), "nullable": field.nullable} for field in snapshot.schema
@@ -226,11 +246,22 @@ async def rollback(table: "Table", instant: str | None) -> RollbackDocument:
     return {"url": table.url, "ended": [_ended(ended) for ended in await table.rollback(instant)]}
 
 
-async def clean(table: "Table") -> CleanDocument:
-    result = await table.clean()
+async def clean(
+    table: "Table",
+    *,
+    retain_hours: float | None = None,
+    dry_run: bool = False,
+    progress: Callable[[int, int], None] | None = None,
+) -> CleanDocument:
+    result = await table.clean(retain_hours=retain_hours, dry_run=dry_run, progress=progress)
     return {
         "url": table.url,
+        "dry_run": result.is_dry_run,
         "ended": [_ended(ended) for ended in result.ended],
+        "files": result.files,
+        "bytes": result.bytes,
+        "partitions": list(result.partitions),
+        "horizon": result.horizon,
         "fences_swept": result.fences_swept,
     }
 
@@ -314,6 +345,7 @@ def _entry(position: int, entry: "LogEntry") -> EntryFields:
         "bytes": sum(file.bytes for file in entry.added),
         "txn": entry.txn,
         "result": None if entry.summary is None else {**outcome_of(entry)},
+        "horizon": entry.horizon if entry.kind == "clean" else None,
     }
 
 

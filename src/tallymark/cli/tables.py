@@ -29,6 +29,7 @@ def show_status(page: Console, document: StatusDocument) -> None:
         "url": document["url"],
         "partitioned by": ", ".join(document["partition_by"]) or "nothing",
         "readers": document["readers"],
+        **_retained(document),
         "position": f"{document['position']:,}",
         "partitions": f"{document['partitions']:,}",
         "files": f"{document['files']:,}",
@@ -68,8 +69,13 @@ def show_rollback(page: Console, document: RollbackDocument) -> None:
 
 
 def show_clean(page: Console, document: CleanDocument) -> None:
+    if document["dry_run"]:
+        page.print("Dry run: nothing has been changed. A clean would do this:")
     _show_ended(page, document["ended"])
-    page.print(f"{document['fences_swept']:,} fences swept.")
+    partitions = document["partitions"]
+    size = f"{document['files']:,} replaced files, {decimal(document['bytes'])}, in {len(partitions):,} partitions"
+    page.print(f"{size}{_first(partitions)}.")
+    page.print(f"{document['fences_swept']:,} fences.")
 
 
 def show_doctor(page: Console, document: DoctorDocument) -> None:
@@ -139,8 +145,21 @@ def _entry(entry: EntryFields) -> tuple[str, ...]:
         f"{entry['rows']:,}",
         decimal(entry["bytes"]),
         entry["txn"] or "-",
-        _scope(entry["scope"]),
+        _scope(entry["scope"]) if entry["horizon"] is None else f"replaced up to position {entry['horizon']:,}",
     )
+
+
+def _retained(document: StatusDocument) -> dict[str, str]:
+    if document["retain_hours"] is None:
+        return {}
+    kept = f"{document['retained_files']:,} files, {decimal(document['retained_bytes'])}"
+    return {"replaced files": f"kept for {document['retain_hours']:g} hours; now {kept}"}
+
+
+def _first(partitions: Sequence[str]) -> str:
+    named = ", ".join(filter(None, partitions[:SCOPE_SHOWN]))
+    more = f" and {len(partitions) - SCOPE_SHOWN:,} more" if len(partitions) > SCOPE_SHOWN else ""
+    return f": {named}{more}" if named else ""
 
 
 def _scope(scope: ScopeFields | None) -> str:

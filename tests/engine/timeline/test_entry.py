@@ -38,11 +38,11 @@ summaries = st.builds(
 paths = st.frozensets(texts, max_size=4)
 entries = st.builds(
     LogEntry,
-    kind=st.sampled_from(["commit", "rollback"]),
+    kind=st.sampled_from(["commit", "rollback", "clean"]),
     instant=instants,
     nonce=texts,
     base=counts,
-    operation=st.sampled_from(["append", "overwrite", "rollback"]),
+    operation=st.sampled_from(["append", "overwrite", "rollback", "clean"]),
     scope=st.none()
     | st.builds(Scope, st.booleans(), st.frozensets(texts, max_size=4), st.frozensets(texts, max_size=4)),
     added=st.lists(files, max_size=4).map(tuple),
@@ -51,6 +51,7 @@ entries = st.builds(
     txn=st.none() | texts,
     request=texts,
     summary=st.none() | summaries,
+    horizon=counts,
     unknown=st.just({}),
 )
 
@@ -68,7 +69,7 @@ ENTRY = LogEntry(
     summary=WriteSummary(marker_mode="mixed", markers=9, direct_markers=2, marker_objects=3, puts=4, seconds=1.5),
 )
 SUMMARY = ENTRY.summary.fields() if ENTRY.summary else {}
-LATER = ("txn", "request", "summary")
+LATER = ("txn", "request", "summary", "horizon")
 """Fields that earlier releases did not write."""
 
 
@@ -138,7 +139,7 @@ def test_an_entry_that_lacks_a_field_is_a_corrupt_object(name):
 def test_an_entry_of_an_earlier_release_is_read():
     earlier = {name: value for name, value in fields().items() if name not in LATER}
     entry = decode_entry(msgpack.packb(earlier), source="log/7")
-    assert (entry.txn, entry.request, entry.summary) == (None, "", None)
+    assert (entry.txn, entry.request, entry.summary, entry.horizon) == (None, "", None, 0)
     assert entry.scope == ENTRY.scope
     whole = decode_entry(msgpack.packb({**earlier, "scope": {"all": True, "partitions": []}}), source="log/7")
     assert whole.scope == Scope(is_all=True)

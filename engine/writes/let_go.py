@@ -1,0 +1,98 @@
+"""Let replaced files of a table with ``readers="table"`` go: a log entry that says up to where, then the deletes."""
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.background import background_tasks
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.writes.begin import reserve
+from tallymark.engine.writes.finish import Progress, delete_replaced, drop_bookkeeping
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.rollback import roll_back
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What has been kept for long enough."""
+
+    horizon: int
+    """The position up to which it was replaced."""
+    files: tuple[DataFile, ...]
+
+
+async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
+    """Let go what is due by the table's own retention. Where nothing is kept, nothing is asked of storage."""
+    if properties.retain_hours is not None:
+        due = await find_due(handle, properties.retain_hours)
+        if due is not None:
+            await let_go(handle, properties, due)
+
+
+async def find_due(
+    handle: TableHandle, retain_hours: float, *, now: Callable[[], Awaitable[float]] | None = None
+) -> Due | None:
+    """What was replaced that many hours ago, as far as the log has been read; None if there is nothing.
+
+    A file was replaced when the entry that names it was put, by the store's clock. ``now`` asks the time of the same
+    clock; left out, it is that of the newest entry: what was due then, is due.
+    """
+    history = handle.log.history
+    kept = range(history.horizon + 1, history.head + 1)
+    if not history.replaced(kept):
+        return None
+    put = await handle.log.times()
+    present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
+    latest = present - retain_hours * 3600
+    horizon = max((number for number in kept if put[number - 1] <= latest), default=0)
+    files = history.replaced(range(kept.start, horizon + 1))
+    return Due(horizon=history.retained_since(horizon), files=files) if files else None
+
+
+async def let_go(
+    handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
+) -> int | None:
+    """Win a clean entry, then delete; returns its position, or None where another clean was ahead.
+
+    The entry has an instant of its own, reserved as that of a write: if this process dies, the next writer finds the
+    reservation, and with the entry in the log it deletes what is left. Where the block is cancelled, likewise.
+    """
+    reservation, lease = await reserve(handle, operation="clean", marker_kind="direct")
+    entry = LogEntry(
+        kind="clean",
+        instant=reservation.instant,
+        nonce=new_nonce(),
+        base=handle.log.history.head,
+        operation="clean",
+        horizon=due.horizon,
+    )
+    async with background_tasks() as background:
+        background.start_soon(lease.keep)
+        try:
+            position: int | None = await handle.log.win(entry, check=lambda history: _check_behind(history, due))
+        except _Overtaken:
+            position = None
+        if position is not None:
+            _events.info("files.let_go", instant=entry.instant, horizon=due.horizon, files=len(due.files))
+            await delete_replaced(handle, properties, position, progress=progress)
+    await lease.give_up()
+    if position is None:
+        await roll_back(handle, properties, reservation)
+    else:
+        await drop_bookkeeping(handle, entry.instant)
+    return position
+
+
+def _check_behind(history: History, due: Due) -> None:
+    if history.horizon >= due.horizon:
+        raise _Overtaken
+
+
+class _Overtaken(Exception):
+    """Another clean has let go as much, or more."""
