@@ -155,7 +155,7 @@ async def _clean(handle: TableHandle, properties: TableProperties) -> None:
     try:
         await let_go_due(handle, properties)
     except TallymarkError as error:
-        logger.warning("clean.postponed error=%s: the next write or clean does it", error)
+        _events.warning("clean.postponed", url=handle.backend.url, reason=error)
 
 
 async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:

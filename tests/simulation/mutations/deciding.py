@@ -57,8 +57,8 @@ async def _body_last(self, attempt, number):
     return position
 
 
-async def _truncating_clean(handle, properties):
-    result = await _clean(handle, properties)
+async def _truncating_clean(handle, properties, *how):
+    result = await _clean(handle, properties, *how)
     await handle.backend.delete([f"{LOG_FOLDER}/{number:020d}" for number in range(1, handle.log.history.head)])
     return result
 
