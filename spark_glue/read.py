@@ -15,6 +15,10 @@ from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.table import open_table
 from tallymark.spark_glue.schema import spark_schema
 from tallymark.spark_glue.storage_options import native_url, storage_options
+from tallymark.spark_glue.versions import dataframe_of, scala_sequence
+
+_OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
+"""Days are those of the calendar of today, also before 1582. Spark 3.5 asks where its own writer does not say so."""
 
 _OUTPUT = 1
 """Where a LogicalRelation keeps its attributes."""
@@ -50,7 +54,7 @@ def read(
     schema = spark_schema(snapshot.schema)
     if not snapshot.files:
         return spark.createDataFrame([], schema)
-    scan = spark.read.schema(schema).parquet(*_patterns(snapshot, native_url(spark, snapshot.url)))
+    scan = spark.read.options(**_OPTIONS).schema(schema).parquet(*_patterns(snapshot, native_url(spark, snapshot.url)))
     return _as_written(spark, scan, schema)
 
 
@@ -79,6 +83,5 @@ def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> Dat
         attribute = relation.output().apply(index)
         output.add(attribute.withDataType(field.dataType()).withNullability(field.nullable()))
     parts = [relation.productElement(index) for index in range(relation.productArity())]
-    parts[_OUTPUT] = jvm.scala.jdk.javaapi.CollectionConverters.asScala(output).toSeq()
-    plan = relation.copy(*parts)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    parts[_OUTPUT] = scala_sequence(output, spark)
+    return dataframe_of(relation.copy(*parts), spark)

@@ -4,10 +4,11 @@ import json
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.spark_glue.versions import arrow_field
 
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 """The key under which Spark keeps its own schema in Parquet footers, and finds it there."""
@@ -25,7 +26,7 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
 def _arrow_field(column: StructField) -> "pa.Field[Any]":
     try:
-        return to_arrow_schema(StructType([column]), timezone="UTC").field(0)
+        return arrow_field(column)
     except Exception as error:  # Spark's own errors, of several classes in its versions
         raise InvalidRequest(
             f"column {column.name!r} ({column.dataType.simpleString()}) has no Arrow form; cast it"

@@ -7,7 +7,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, context
 
 from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.classic import dataframe as classic
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest, TallymarkError
@@ -22,6 +21,7 @@ from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.schema import arrow_schema
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
+from tallymark.spark_glue.versions import ClassicDataFrame
 
 
 def write(
@@ -112,7 +112,7 @@ def _check(df: DataFrame, url: object) -> None:
     """What only the glue can know to be wrong; all else the table checks."""
     if not isinstance(df, DataFrame):
         raise InvalidRequest(f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame")
-    if not isinstance(df, classic.DataFrame):
+    if not isinstance(df, ClassicDataFrame):
         raise InvalidRequest(
             "df belongs to Spark Connect, whose tasks cannot reach this process; use a classic session"
         )

@@ -15,7 +15,7 @@ import tallymark
 from tallymark import JobFailed
 from tests.support.storage import exactly_the_committed_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
 
 def failing(spark: SparkSession, fail: Callable[[], NoReturn]) -> DataFrame:

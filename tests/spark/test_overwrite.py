@@ -10,7 +10,7 @@ from tallymark import WriteResult
 from tests.support.readers import assert_readers_agree
 from tests.support.storage import data_files, exactly_the_committed_files, stored
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
 OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 

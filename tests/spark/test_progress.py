@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 import tallymark
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
 
 def test_progress_shows_tasks_and_markers_where_it_is_wanted(

@@ -10,10 +10,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import types as t
 
 import tallymark
-from tests.support.readers import assert_readers_agree
+from tests.support.readers import assert_readers_agree, plainly
 from tests.support.storage import exactly_the_committed_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
 NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 123456)  # noqa: DTZ001
 
@@ -113,7 +113,7 @@ def test_a_moment_stays_the_same_moment_whatever_the_sessions_time_zone(
     try:
         tallymark.write(df, str(tmp_path / "t"), mode="append")
         found = tallymark.read(spark, str(tmp_path / "t")).selectExpr(*check).collect()
-        plain = spark.read.parquet(str(tmp_path / "t")).selectExpr(*check).collect()
+        plain = plainly(spark).parquet(str(tmp_path / "t")).selectExpr(*check).collect()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert sorted(found) == sorted(plain) == expected

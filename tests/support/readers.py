@@ -1,5 +1,6 @@
 """A table's rows as four readers see them, of which three know nothing of this library."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from urllib.parse import quote
 import duckdb
 import pyarrow as pa
 from hudi import HudiTable
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession
+from pyspark.sql.types import StructType
 
 import tallymark
 from tallymark.spark_glue.schema import arrow_schema
@@ -29,7 +31,12 @@ def assert_readers_agree(spark: SparkSession, path: Path, expected: DataFrame) -
 
 def read_plainly(spark: SparkSession, path: Path) -> pa.Table:
     """Spark, on the directory, as anybody would: partition columns from the paths, types inferred."""
-    return spark.read.parquet(spark_path(path)).toArrow()
+    return to_arrow(plainly(spark).parquet(spark_path(path)))
+
+
+def plainly(spark: SparkSession) -> DataFrameReader:
+    """Spark 3.5 wants to be told that days before 1582 are those of today's calendar; Spark 4 takes it for granted."""
+    return spark.read.option("datetimeRebaseMode", "CORRECTED")
 
 
 def read_by_duckdb(_: SparkSession, path: Path) -> pa.Table:
@@ -68,14 +75,26 @@ def spark_path(path: Path) -> str:
 
 def nullable(df: DataFrame) -> pa.Schema:
     """The same columns and types, all of them nullable: what readers may well differ in."""
-    return arrow_schema(df.schema.toNullable())
+    return arrow_schema(_nullable(df))
 
 
 def arrow_table(df: DataFrame) -> pa.Table:
     try:
-        return df.toArrow()
+        return to_arrow(df)
     except pa.ArrowInvalid:  # Spark's own stumbles over a null struct that has a required field
-        return df.sparkSession.createDataFrame(df.collect(), df.schema.toNullable()).toArrow()
+        return to_arrow(df.sparkSession.createDataFrame(df.collect(), _nullable(df)))
+
+
+def to_arrow(df: DataFrame) -> pa.Table:
+    """``DataFrame.toArrow``, which Spark 3.5 does not have yet."""
+    if hasattr(df, "toArrow"):
+        return df.toArrow()
+    df_of_3_5: Any = df
+    return pa.Table.from_batches(df_of_3_5._collect_as_arrow(), arrow_schema(df.schema))
+
+
+def _nullable(df: DataFrame) -> StructType:
+    return StructType.fromJson(json.loads(df._jdf.schema().asNullable().json()))
 
 
 def _sorted_rows(table: pa.Table, schema: pa.Schema) -> Sequence[Row]:

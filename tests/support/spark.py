@@ -20,15 +20,20 @@ LOCAL = "local[2,4]"
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors in processes of their own."""
 
-PANDAS_WARNING = "ignore:PySpark does not yet fully support pandas >= 3:FutureWarning"
-"""PySpark looks at pandas where it is installed, also for work that does not touch it."""
+WARNINGS = (
+    "ignore:PySpark does not yet fully support pandas >= 3:FutureWarning",
+    "ignore:distutils Version classes are deprecated:DeprecationWarning",  # Spark 3.5
+    "ignore:unclosed <socket:ResourceWarning",
+    "ignore:Exception ignored in. <socket.socket fd:pytest.PytestUnraisableExceptionWarning",
+)
+"""PySpark's own. It looks at pandas where it is installed, also for work that does not touch it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """For the conftest of a folder whose tests use Spark."""
     for item in items:
         if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.filterwarnings(PANDAS_WARNING))
+            item.add_marker(pytest.mark.filterwarnings(*WARNINGS))
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ from tests.support.storage import data_files, exactly_the_committed_files, tree
 from tests.system import faults
 from tests.system.jobs import wide_rows, write
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
 
 @pytest.fixture
