@@ -2,13 +2,13 @@
 
 import functools
 import json
-import os
 from pathlib import Path
 
 import click
 
 from tallymark.backends.options import StorageOptions
-from tallymark.cli import storage
+from tallymark.bench.arguments import json_option, storage_option, svg_option
+from tallymark.bench.writes.command import writes
 
 _url = click.option(
     "--url",
@@ -18,21 +18,6 @@ _url = click.option(
     help="Measure on this store, in a new folder there that is removed at the end; may be given several times. Without "
     "it: memory, a directory in memory, one on disk, and S3 on a server of this harness.",
 )
-_storage = click.option(
-    "--storage",
-    "options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    callback=storage.parse,
-    help=f"What the URLs do not say of the store; repeatable. KEY is one of {', '.join(storage.known())}.",
-)
-
-
-def _file(_context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Refused before the run and not after it."""
-    if path is not None and (path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK)):
-        raise click.BadParameter(f"{path} cannot be written", param=parameter)
-    return path
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
@@ -45,26 +30,12 @@ def main(context: click.Context) -> None:
 
 @main.command()
 @_url
-@_storage
+@storage_option
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="About how long it takes. [default: 90]")
 @click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 201]")
 @click.option("--quick", is_flag=True, help="A glance: 10 seconds, 21 rounds, and no large files.")
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(path_type=Path),
-    callback=_file,
-    metavar="PATH",
-    help="Write all samples and figures to this file.",
-)
-@click.option(
-    "--svg",
-    "svg_path",
-    type=click.Path(path_type=Path),
-    callback=_file,
-    metavar="PATH",
-    help="Draw them into this file.",
-)
+@json_option
+@svg_option
 def backends(
     urls: tuple[str, ...],
     options: StorageOptions,
@@ -90,6 +61,9 @@ def backends(
         json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
     if svg_path:
         svg_path.write_text(plot.draw(answer))
+
+
+main.add_command(writes)
 
 
 if __name__ == "__main__":

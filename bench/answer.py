@@ -95,11 +95,16 @@ class Answer:
 
     def document(self) -> dict[str, Any]:
         """Times are seconds a call; every interval is one of 95 %."""
-        return {
-            "format": FORMAT,
-            "question": self.question,
-            "began": self.began.isoformat(timespec="seconds"),
-            "machine": asdict(self.machine),
-            "method": asdict(self.method),
-            "sections": [section.document() for section in self.sections],
-        }
+        head = heading(self.question, self.began, self.machine, asdict(self.method))
+        return {**head, "sections": [section.document() for section in self.sections]}
+
+
+def heading(question: str, began: datetime, machine: Machine, method: dict[str, Any]) -> dict[str, Any]:
+    """How every question's document begins."""
+    return {
+        "format": FORMAT,
+        "question": question,
+        "began": began.isoformat(timespec="seconds"),
+        "machine": asdict(machine),
+        "method": method,
+    }

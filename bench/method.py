@@ -7,10 +7,13 @@ scheduler or another process, spoils a few short samples and not the median.
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 ROUNDS_MIN = 6
 """The fewest that give an interval of 95 %."""
+
+
+AnySide = TypeVar("AnySide")
 
 
 class Side(Protocol):
@@ -67,7 +70,7 @@ async def take_samples(
     for number in range(method.round_count):
         if number >= ROUNDS_MIN and now() - began > method.case_s:
             break
-        for side in _rotated(sides, number):
+        for side in rotated(sides, number):
             taken[side.name].append(await side.sample(call_count) / call_count)
     return Samples(call_count, {name: tuple(times) for name, times in taken.items()})
 
@@ -81,6 +84,7 @@ async def _warm_up(sides: Sequence[Side], method: Method, step: int, call_count_
     return max(min(wanted, call_count_max) // step * step, step)
 
 
-def _rotated(sides: Sequence[Side], number: int) -> Sequence[Side]:
+def rotated(sides: Sequence[AnySide], number: int) -> Sequence[AnySide]:
+    """The sides in the order of this round."""
     first = number % len(sides)
     return [*sides[first:], *sides[:first]]

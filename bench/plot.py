@@ -1,6 +1,6 @@
 """An answer as one SVG: for each row, what ours takes as a multiple of the reference, and the bar as a shaded stretch.
 
-Drawn by hand, since the wheel should need no plotting library for one kind of plot. Rows without a bar are left out.
+Rows without a bar are left out.
 """
 
 import math
@@ -11,6 +11,7 @@ from xml.sax.saxutils import escape
 from tallymark.bench.answer import OURS, Answer, Row, Section
 from tallymark.bench.backends import BAR
 from tallymark.bench.report import seconds, signed
+from tallymark.bench.svg import FAINT, FONTS, GRID, INK, line, text
 
 WIDTH = 900
 LEFT, RIGHT = 210, 660
@@ -22,9 +23,7 @@ RATIO_MIN, RATIO_MAX = 0.33, 3.0
 
 TICKS = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)
 
-FONTS = "system-ui, Helvetica, Arial, DejaVu Sans, sans-serif"
-
-INK, FAINT, GRID, BAND = "#1b1f24", "#6b7280", "#e3e6ea", "#d5ecd9"
+BAND = "#d5ecd9"
 WITHIN, OVER, UNCLEAR = "#1a7f4b", "#c2410c", "#5b6470"
 COLOURS = {"within": WITHIN, "over": OVER, "unclear": UNCLEAR}
 
@@ -63,17 +62,17 @@ class _Panel:
 
     def drawn(self, top: int) -> Iterator[str]:
         title = f"{self.section.title} beside {self.section.peer}"
-        yield _text(24, top + 25, title, weight="600", faint=self.section.where)
+        yield text(24, top + 25, title, weight="600", faint=self.section.where)
         yield from self._axis(top + HEAD - 2, top + self.height - 2)
         for number, row in enumerate(self.rows):
             yield from _row(row, self.section.peer, top + HEAD + ROW * number + ROW // 2)
 
     def _axis(self, top: int, bottom: int) -> Iterator[str]:
         for tick in TICKS:
-            yield _line(_x(tick), top, _x(tick), bottom, INK if tick == 1 else GRID)
-            yield _text(_x(tick), top - 5, f"{tick:g}", colour=FAINT, anchor="middle", size=11)
-        yield _text(RIGHT + 85, top - 5, "cost", colour=FAINT, anchor="end", size=11)
-        yield _text(WIDTH - 24, top - 5, "Tallymark", colour=FAINT, anchor="end", size=11)
+            yield line(_x(tick), top, _x(tick), bottom, INK if tick == 1 else GRID)
+            yield text(_x(tick), top - 5, f"{tick:g}", colour=FAINT, anchor="middle", size=11)
+        yield text(RIGHT + 85, top - 5, "cost", colour=FAINT, anchor="end", size=11)
+        yield text(WIDTH - 24, top - 5, "Tallymark", colour=FAINT, anchor="end", size=11)
 
 
 def _row(row: Row, peer: str, y: int) -> Iterator[str]:
@@ -82,44 +81,44 @@ def _row(row: Row, peer: str, y: int) -> Iterator[str]:
     allowed = 1 + BAR.allowance(reference) / reference
     colour = COLOURS[row.verdict or "unclear"]
     yield f'<rect x="{LEFT}" y="{y - 9}" width="{_x(allowed) - LEFT:.1f}" height="18" fill="{BAND}"/>'
-    yield _line(_x(1), y - 12, _x(1), y + 12, INK)
-    yield _text(24, y + 4, row.label)
+    yield line(_x(1), y - 12, _x(1), y + 12, INK)
+    yield text(24, y + 4, row.label)
     if row.reference != "plain":
         plain = row.per_call_s("plain").value / reference
         tip = f"{row.label}: {peer} by its own call {seconds(plain * reference)}, in a thread {seconds(reference)}"
         yield _dot(plain, y, "#ffffff", FAINT, tip)
-    yield _line(_x(found.ratio.low), y, _x(found.ratio.high), y, colour, width=2.5)
+    yield line(_x(found.ratio.low), y, _x(found.ratio.high), y, colour, width=2.5)
     ratio = found.ratio
     yield _dot(ratio.value, y, colour, colour, f"{row.label}: {ratio.value:.2f}, {ratio.low:.2f} to {ratio.high:.2f}")
-    yield _text(RIGHT + 85, y + 4, signed(found.difference_s.value), colour=colour, anchor="end")
-    yield _text(WIDTH - 24, y + 4, seconds(ours), anchor="end")
+    yield text(RIGHT + 85, y + 4, signed(found.difference_s.value), colour=colour, anchor="end")
+    yield text(WIDTH - 24, y + 4, seconds(ours), anchor="end")
 
 
 def _heading() -> Iterator[str]:
-    yield _text(24, 32, "What a call costs over the vendor's library alone", size=17, weight="600")
-    yield _text(24, 53, SUBTITLE, colour=FAINT)
+    yield text(24, 32, "What a call costs over the vendor's library alone", size=17, weight="600")
+    yield text(24, 53, SUBTITLE, colour=FAINT)
     yield from _legend(76)
 
 
 def _legend(y: int) -> Iterator[str]:
     yield f'<circle cx="30" cy="{y - 4}" r="4.5" fill="{WITHIN}"/>'
-    yield _line(20, y - 4, 40, y - 4, WITHIN, width=2.5)
-    yield _text(48, y, "Tallymark, 95 % interval")
+    yield line(20, y - 4, 40, y - 4, WITHIN, width=2.5)
+    yield text(48, y, "Tallymark, 95 % interval")
     yield f'<circle cx="222" cy="{y - 4}" r="4" fill="#ffffff" stroke="{FAINT}" stroke-width="1.5"/>'
-    yield _text(234, y, "the library's own call, without a thread")
+    yield text(234, y, "the library's own call, without a thread")
     yield f'<rect x="482" y="{y - 13}" width="22" height="16" fill="{BAND}"/>'
-    yield _text(511, y, f"within the bar: {BAR.share:.0%} or {BAR.seconds * 1e6:.0f} µs")
+    yield text(511, y, f"within the bar: {BAR.share:.0%} or {BAR.seconds * 1e6:.0f} µs")
     for x, colour, word in ((694, WITHIN, "within"), (758, UNCLEAR, "unclear"), (828, OVER, "over")):
         yield f'<circle cx="{x}" cy="{y - 4}" r="4.5" fill="{colour}"/>'
-        yield _text(x + 9, y, word, colour=colour)
+        yield text(x + 9, y, word, colour=colour)
 
 
 def _footing(answer: Answer, height: int) -> Iterator[str]:
     machine, day = answer.machine, answer.began.date().isoformat()
     libraries = ", ".join(f"{name} {release}" for name, release in machine.libraries.items())
-    text = f"{day}; {machine.cpu}, {machine.core_count} cores; {machine.kernel}; {machine.python}"
-    yield _text(24, height - 26, text, colour=FAINT, size=11)
-    yield _text(24, height - 11, f"{libraries}; {answer.method.round_count} interleaved rounds", colour=FAINT, size=11)
+    where = f"{day}; {machine.cpu}, {machine.core_count} cores; {machine.kernel}; {machine.python}"
+    yield text(24, height - 26, where, colour=FAINT, size=11)
+    yield text(24, height - 11, f"{libraries}; {answer.method.round_count} interleaved rounds", colour=FAINT, size=11)
 
 
 def _x(ratio: float) -> float:
@@ -134,25 +133,3 @@ def _dot(ratio: float, y: int, fill: str, stroke: str, tip: str) -> str:
         return f'<circle cx="{x:.1f}" cy="{y}" r="4" {style}</circle>'
     tail = -9 if ratio > RATIO_MAX else 9
     return f'<path d="M{x:.1f} {y} l{tail} -5 v10 z" {style}</path>'
-
-
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, *, width: float = 1) -> str:
-    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {ends} stroke="{colour}" stroke-width="{width}"/>'
-
-
-def _text(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    colour: str = INK,
-    anchor: str = "start",
-    size: float = 12.5,
-    weight: str = "400",
-    faint: str = "",
-) -> str:
-    """``faint`` goes on behind the text, smaller and greyer."""
-    where = f'x="{x:.1f}" y="{y}" text-anchor="{anchor}"'
-    more = f'<tspan dx="8" fill="{FAINT}" font-size="11" font-weight="400">{escape(faint)}</tspan>' if faint else ""
-    return f'<text {where} fill="{colour}" font-size="{size}" font-weight="{weight}">{escape(text)}{more}</text>'

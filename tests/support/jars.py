@@ -1,32 +1,20 @@
-"""Jars of Maven Central for tests, fetched by the Ivy that PySpark ships and kept in the user's cache directory.
+"""Jars of Maven Central for tests, kept in the user's cache directory."""
 
-Each list of coordinates is closed: nothing is resolved beyond it, so that what runs is what is written here, and a
-fetch costs one request a jar and its checksum.
-"""
-
-import fcntl
-import hashlib
 import os
-import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.util import find_spec
+from collections.abc import Sequence
 from pathlib import Path
-from xml.sax.saxutils import quoteattr
 
 import pytest
 
-FETCH_TIMEOUT_S = 300.0
-"""60 MB in a hundred requests, one after the other, take about 20 s."""
+from tallymark.bench import jars as bench
+from tallymark.bench.jars import fetch, pyspark_jar
+
+__all__ = ["jars", "java", "fetch", "jar_cache", "pyspark_jar"]
 
 
 def jars(coordinates: Sequence[str]) -> list[Path]:
-    """The jars of ``org:name:version`` or ``org:name:version:classifier``, in that order.
-
-    Several processes may ask at once. Skips the test where they can be neither found nor fetched; fails it in CI.
-    """
+    """As ``fetch``, but skips the test where they can be neither found nor fetched; fails it in CI."""
     try:
         return fetch(coordinates, jar_cache())
     except (OSError, subprocess.SubprocessError) as error:
@@ -35,101 +23,15 @@ def jars(coordinates: Sequence[str]) -> list[Path]:
         pytest.skip(f"jars cannot be fetched from Maven Central: {error}")
 
 
-def fetch(coordinates: Sequence[str], cache: Path) -> list[Path]:
-    """As ``jars``, but raises OSError or SubprocessError."""
-    folder = cache / hashlib.sha256("\n".join(coordinates).encode()).hexdigest()[:16]
-    with _locked(cache):
-        if not folder.exists():
-            with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as name:
-                _retrieve(coordinates, Path(name))
-                Path(name, "jars").rename(folder)
-    return [folder / _file_name(coordinate) for coordinate in coordinates]
-
-
 def jar_cache() -> Path:
     """Where they are kept; delete it at will."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "tallymark-tests" / "jars"
+    return bench.jar_cache("tallymark-tests")
 
 
 def java() -> str:
     """The Java to run. Skips the test without one; fails it in CI."""
-    home = os.environ.get("JAVA_HOME")
-    found = f"{home}/bin/java" if home else shutil.which("java")
+    found = bench.java()
     if not found:
         assert not os.environ.get("CI"), "CI runs these tests: give it a Java"
         pytest.skip("no Java: put one on PATH or set JAVA_HOME")
     return found
-
-
-def pyspark_jar(pattern: str) -> Path:
-    """The one jar that PySpark ships under such a name."""
-    home = find_spec("pyspark")
-    assert home is not None
-    assert home.origin is not None
-    [found] = (Path(home.origin).parent / "jars").glob(pattern)
-    return found
-
-
-def _retrieve(coordinates: Sequence[str], folder: Path) -> None:
-    (folder / "settings.xml").write_text(_SETTINGS)
-    (folder / "ivy.xml").write_text(_MODULE.format(dependencies="".join(_dependencies(coordinates))))
-    done = subprocess.run(
-        [
-            *(java(), "-XX:TieredStopAtLevel=1", "-cp", str(pyspark_jar("ivy-*.jar")), "org.apache.ivy.Main"),
-            *("-settings", str(folder / "settings.xml"), "-ivy", str(folder / "ivy.xml")),
-            *("-cache", str(folder / "ivy")),
-            *("-retrieve", f"{folder}/jars/[artifact]-[revision](-[classifier]).[ext]"),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=FETCH_TIMEOUT_S,
-        check=False,
-    )
-    missing = [name for name in map(_file_name, coordinates) if not (folder / "jars" / name).exists()]
-    if done.returncode or missing:
-        raise FileNotFoundError(f"{', '.join(missing) or 'Ivy'}: {done.stdout[-2000:]}{done.stderr[-2000:]}")
-
-
-def _dependencies(coordinates: Sequence[str]) -> Iterator[str]:
-    """As Ivy has it: one element a module, which names its jars."""
-    modules: dict[tuple[str, ...], list[str]] = {}
-    for coordinate in coordinates:
-        organisation, name, version, *classifiers = coordinate.split(":")
-        modules.setdefault((organisation, name, version), []).append("".join(classifiers))
-    for (organisation, name, version), classifiers in modules.items():
-        yield f"<dependency org={quoteattr(organisation)} name={quoteattr(name)} rev={quoteattr(version)}>"
-        for classifier in classifiers:
-            chosen = f" m:classifier={quoteattr(classifier)}" if classifier else ""
-            yield f'<artifact name={quoteattr(name)} type="jar"{chosen}/>'
-        yield "</dependency>"
-
-
-def _file_name(coordinate: str) -> str:
-    return "-".join(coordinate.split(":")[1:]) + ".jar"
-
-
-@contextmanager
-def _locked(cache: Path) -> Iterator[None]:
-    """One process at a time."""
-    cache.mkdir(parents=True, exist_ok=True)
-    with (cache / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-_SETTINGS = """
-<ivysettings>
-  <property name="ivy.checksums" value="sha1"/>
-  <settings defaultResolver="central"/>
-  <resolvers><ibiblio name="central" m2compatible="true" usepoms="false"/></resolvers>
-</ivysettings>
-"""
-
-_MODULE = """
-<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
-  <info organisation="tallymark" module="tests"/>
-  <configurations><conf name="default"/></configurations>
-  <dependencies>{dependencies}</dependencies>
-</ivy-module>
-"""

@@ -1,0 +1,23 @@
+"""Ways of writing a DataFrame, one file each: Tallymark's and those that it is measured beside.
+
+Each is used as its documentation says, with the same codec and level. ``writer`` is what they have in common.
+"""
+
+from tallymark.bench.peers.writers.committers import FileOutputCommitter
+from tallymark.bench.peers.writers.ours import Ours
+from tallymark.bench.peers.writers.writer import Writer
+
+__all__ = ["Writer", "writer", "NAMES"]
+
+_WRITERS: dict[str, Writer] = {
+    "ours": Ours(),
+    "v1": FileOutputCommitter(1),
+    "v2": FileOutputCommitter(2),
+}
+
+NAMES = tuple(_WRITERS)
+"""Ours first."""
+
+
+def writer(name: str) -> Writer:
+    return _WRITERS[name]

@@ -1,0 +1,41 @@
+"""What a writer is: a way of writing a DataFrame, ours or another's."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from tallymark.bench.writes.case import WriteCase
+from tallymark.bench.writes.order import Figures, Order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Writer(Protocol):
+    """Made anew in each process by its name; keeps nothing."""
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        ...
+
+    @property
+    def jars(self) -> Sequence[str]:
+        """Of Maven Central, beyond those of PySpark and of the place."""
+        ...
+
+    @property
+    def conf(self) -> Mapping[str, str]:
+        """Settings of the session."""
+        ...
+
+    def absence(self, case: WriteCase, kind: str) -> str | None:
+        """Why it takes no part in this case on such a place (``local``, ``s3``, ``hdfs``); None: it does."""
+        ...
+
+    def write(self, df: "DataFrame", order: Order) -> Figures:
+        """Do it; on return the rows are visible. What it has to say of it is shown beside the times."""
+        ...
+
+    def row_count(self, session: "SparkSession", target: str) -> int:
+        """Rows that its readers see, to tell that something was written at all."""
+        ...

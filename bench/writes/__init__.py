@@ -1,0 +1,11 @@
+"""The question ``writes``: what does a whole write of a DataFrame take, beside what one would use instead?
+
+    command        what it takes                 run            a whole run
+    place          local disk, S3, HDFS          case, data     what is written
+    sides          who takes part                rounds         one write of each in turn
+    hands          the parent's end of a worker  worker         a side's process and its Spark session
+    order          what it is told and answers   process_tree   the CPU of that
+    answer, report, plot                         published      figures of others, not measured here
+
+The writers stand in ``bench/peers/writers``, one file each. Spark is imported in the workers only.
+"""

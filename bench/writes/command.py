@@ -1,0 +1,128 @@
+"""``python -m tallymark.bench writes``: what it takes. Nothing heavy is imported before it is needed."""
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from tallymark.backends.options import StorageOptions
+from tallymark.bench.arguments import json_option, storage_option, svg_option
+from tallymark.bench.jars import java
+from tallymark.bench.peers.writers import NAMES
+from tallymark.bench.writes.case import Name, case
+
+DEFAULT_CASES: tuple[Name, ...] = ("append", "dynamic-overwrite", "static-overwrite")
+"""Small files take minutes a round; they are asked for by name."""
+
+
+def _pythons(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, path = text.partition("=")
+        if not equals or name not in NAMES or not Path(path).is_file():
+            raise click.BadParameter(f"{text!r}: give SIDE=PATH, a side and a Python to run it with", param=parameter)
+        found[name] = path
+    return found
+
+
+@click.command()
+@click.option(
+    "--url",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="Write to this store, in a new folder there that is removed at the end; may be given several times. Without "
+    "it: the temporary directory.",
+)
+@storage_option
+@click.option(
+    "--case",
+    "names",
+    multiple=True,
+    type=click.Choice(get_args(Name)),
+    help=f"What is written; repeatable. [default: {', '.join(DEFAULT_CASES)}]",
+)
+@click.option("--side", "sides", multiple=True, type=click.Choice(NAMES), help="Who writes; repeatable. [default: all]")
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="Times as many rows (of small files: times as many files).",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    help="Writes of each side that count. Fewer than 6 do not give an interval of 95 %.",
+)
+@click.option("--warm-up", type=click.IntRange(min=0), default=2, show_default=True, help="Rounds before, not counted.")
+@click.option(
+    "--codec", type=click.Choice(["zstd", "snappy", "none"]), default="zstd", show_default=True, help="Of all sides."
+)
+@click.option("--cores", type=click.IntRange(min=1), help="Of each side's Spark. [default: this process's]")
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="SIDE=PATH",
+    callback=_pythons,
+    help="Another Python for a side that needs another Spark; it has to have Tallymark and PySpark.",
+)
+@json_option
+@svg_option
+def writes(
+    urls: tuple[str, ...],
+    options: StorageOptions,
+    names: tuple[Name, ...],
+    sides: tuple[str, ...],
+    scale: float,
+    rounds: int,
+    warm_up: int,
+    codec: str,
+    cores: int | None,
+    pythons: dict[str, str],
+    json_path: Path | None,
+    svg_path: Path | None,
+) -> None:
+    """What does a whole write of a DataFrame take, beside Spark's committers and other table formats?"""
+    from tallymark.backends.errors import TallymarkError
+    from tallymark.bench import report as page
+    from tallymark.bench.writes import place, plot, report, run
+    from tallymark.bench.writes.rounds import RoundMethod
+
+    _check_spark()
+    method = RoundMethod(rounds=rounds, warm_up=warm_up, scale=scale, codec=codec, cores=cores or run.cores())
+    try:
+        asked = run.Asked(
+            places=[place.at(url, options) for url in urls] or place.usual(),
+            cases=[case(name, scale) for name in names or DEFAULT_CASES],
+            sides=[name for name in NAMES if not sides or name in sides],
+            method=method,
+            pythons=pythons,
+        )
+        answer = run.run(asked, tell=_tell)
+    except TallymarkError as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+    report.show(page.console(), answer)
+    if json_path:
+        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
+    if svg_path:
+        svg_path.write_text(plot.draw(answer))
+
+
+def _check_spark() -> None:
+    if find_spec("pyspark") is None:
+        raise click.ClickException("this question runs Spark: pip install 'tallymark[pyspark]'")
+    if java() is None:
+        raise click.ClickException("this question runs Spark, which needs a Java: put one on PATH or set JAVA_HOME")
+
+
+def _tell(text: str) -> None:
+    """A line for whoever sits at the terminal."""
+    if sys.stderr.isatty():
+        click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -1,0 +1,52 @@
+"""What a worker is told and what it answers: lines of JSON."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from tallymark.bench.writes.process_tree import Spent
+
+Figures = Mapping[str, float | str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One write."""
+
+    source: str
+    """A folder of Parquet files, as Spark takes it."""
+    target: str
+    mode: Literal["append", "overwrite"]
+    partition_by: tuple[str, ...] = ()
+    partition_overwrite: Literal["static", "dynamic"] = "static"
+    codec: str = "zstd"
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def decode(cls, line: str) -> "Order":
+        fields = json.loads(line)
+        return cls(**{**fields, "partition_by": tuple(fields["partition_by"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What a write took. ``figures`` are what the writer itself has to say of it."""
+
+    wall_s: float
+    spent: Spent
+    figures: Figures = field(default_factory=dict)
+
+    @property
+    def cpu_s(self) -> float:
+        return self.spent.total_s
+
+    def encode(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def decode(cls, line: str) -> "Done":
+        fields = json.loads(line)
+        return cls(wall_s=fields["wall_s"], spent=Spent(**fields["spent"]), figures=fields["figures"])

@@ -1,0 +1,77 @@
+"""Where is written: a new folder on a store, with what Spark needs to reach it. It goes at the end."""
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote
+
+from tallymark.backends import InvalidPath, StorageOptions
+from tallymark.backends.mounts import mount_of
+from tallymark.bench.places.place import FOLDER
+
+Kind = Literal["local", "s3", "hdfs"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlace:
+    kind: Kind
+    title: str
+    where: str
+    url: str
+    """Of the folder, as Spark takes it."""
+    jars: Sequence[str] = ()
+    conf: Mapping[str, str] = field(default_factory=dict)
+    """Settings of every side's session."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    can_read: bool = True
+    """Whether rows can be read back there: a server that forgets large bodies cannot give them."""
+
+    def remove(self, target: str) -> None:
+        """Make room: a table that nobody needs any more."""
+        if self.kind == "local":
+            shutil.rmtree(target, ignore_errors=True)
+
+
+BARE = ("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)
+"""Hadoop's own local file system starts a ``chmod`` for each file and folder it makes, unless its native library is
+there, which PySpark lacks: three processes a file, seconds of CPU for 300 files. This one sets permissions by Java's
+own calls and is the same otherwise. Every side has it, so that what is compared is writing."""
+
+
+@contextmanager
+def local(parent: Path) -> Iterator[WritePlace]:
+    """A new directory below one that exists."""
+    if not parent.is_dir():
+        raise InvalidPath(f"{parent} is no directory of this machine; make it first")
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent.resolve()))
+    mount = mount_of(parent)
+    try:
+        yield WritePlace(
+            kind="local",
+            title="local disk",
+            where=f"{mount.kind if mount is not None else 'unknown file system'}, {parent}; Hadoop without chmod forks",
+            url=str(folder),
+            jars=BARE,
+            conf={"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def usual() -> list[AbstractContextManager[WritePlace]]:
+    """Those that need nothing of the user's."""
+    return [local(Path(tempfile.gettempdir()))]
+
+
+def at(url: str, options: StorageOptions) -> AbstractContextManager[WritePlace]:
+    """The store at a URL that a user gives."""
+    scheme, colon, rest = url.partition(":")
+    match scheme.lower() if colon else "":
+        case "" | "file":
+            return local(Path(unquote(rest.removeprefix("//")) if colon else url))
+        case _:
+            raise InvalidPath(f"{url!r}: Spark's own writers and ours have no such store in common here")

@@ -1,0 +1,121 @@
+"""Who takes part in a case on a place, and what a side does in a round."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from subprocess import SubprocessError
+
+from tallymark.bench.jars import fetch, jar_cache
+from tallymark.bench.peers.writers import writer
+from tallymark.bench.writes.case import WriteCase
+from tallymark.bench.writes.hands import Hands, SideFailed
+from tallymark.bench.writes.order import Done
+from tallymark.bench.writes.place import WritePlace
+
+_SPLIT_BYTES = 1 << 29
+
+
+def session_conf(cores: int) -> dict[str, str]:
+    """Of every side. Otherwise Spark's defaults."""
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": "1g",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),
+        # One task a source file, whatever its size.
+        "spark.sql.files.maxPartitionBytes": str(_SPLIT_BYTES),
+        "spark.sql.files.openCostInBytes": str(_SPLIT_BYTES),
+    }
+
+
+@dataclass(slots=True)
+class Crew:
+    """The workers of one place, which stay for all its cases, and who could not come."""
+
+    place: WritePlace
+    hands: dict[str, Hands] = field(default_factory=dict)
+    absent: dict[str, str] = field(default_factory=dict)
+
+    def titles(self, name: str) -> str:
+        """With its Spark's release, where that is another than ours has."""
+        hands, ours = self.hands.get(name), self.hands.get("ours")
+        is_other = hands is not None and ours is not None and hands.spark != ours.spark
+        return f"{writer(name).title} on Spark {hands.spark}" if hands and is_other else writer(name).title
+
+
+@contextmanager
+def crew(
+    place: WritePlace, names: Sequence[str], *, cores: int, pythons: Mapping[str, str], own_python: str, logs: Path
+) -> Iterator[Crew]:
+    """Workers with a session each, all started at once."""
+    found = Crew(place)
+    with ExitStack() as ended:
+        for name in names:
+            try:
+                paths = fetch([*place.jars, *writer(name).jars], jar_cache()) if place.jars or writer(name).jars else []
+            except (OSError, SubprocessError) as error:
+                found.absent[name] = f"its jars cannot be fetched: {_first_line(error)}"
+                continue
+            conf = {
+                **session_conf(cores),
+                **place.conf,
+                **writer(name).conf,
+                "spark.driver.extraClassPath": ":".join(map(str, paths)),
+            }
+            environment = {"SPARK_LOCAL_IP": "127.0.0.1", **place.environment}
+            hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", pythons.get(name, own_python))
+            found.hands[name] = ended.enter_context(hands)
+        for hands in list(found.hands.values()):
+            try:
+                hands.await_session()
+            except SideFailed as error:
+                del found.hands[hands.name]
+                found.absent[hands.name] = str(error)
+        yield found
+
+
+class Turn:
+    """A side in one case: each write has its target, and what it does not need again is removed."""
+
+    def __init__(self, hands: Hands, place: WritePlace, case: WriteCase, *, source: Path, codec: str) -> None:
+        self.name = hands.name
+        self._hands = hands
+        self._place = place
+        self._case = case
+        self._source = source
+        self._codec = codec
+        self._folder = f"{place.url}/{case.name}-{hands.name}"
+        self._writes = itertools.count()
+        self._target = ""
+
+    def write(self, _number: int) -> Done:
+        number = next(self._writes)
+        if self._case.is_new and self._target:
+            self._place.remove(self._target)
+        self._target = f"{self._folder}/{number if self._case.is_new else 0}"
+        order = self._case.order(source=self._source.as_uri(), target=self._target, codec=self._codec)
+        return self._hands.write(order)
+
+    def check(self) -> None:
+        """That the rows are there: a side that writes nothing is fast.
+
+        Raises:
+            SideFailed: another number of rows than was written.
+        """
+        count = next(self._writes)
+        expected = self._case.data.rows * (count if self._case.mode == "append" and not self._case.is_new else 1)
+        if self._place.can_read and (rows := self._hands.row_count(self._target)) != expected:
+            raise SideFailed(
+                f"the side {self.name!r} was to leave {expected:,} rows in {self._target} and left {rows:,}"
+            )
+
+    def remove(self) -> None:
+        self._place.remove(self._folder)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

@@ -1,0 +1,71 @@
+"""The process of one side: a Spark session that stays warm, and does one write for each line on stdin.
+
+The first line says which writer and with what settings; each answer is one line. Standard output is kept for answers:
+what Spark and its JVM print goes to standard error.
+"""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TextIO
+
+from tallymark.bench.peers.writers import Writer, writer
+from tallymark.bench.writes.order import Done, Order
+from tallymark.bench.writes.process_tree import spent
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def main(lines: Iterable[str], answers: TextIO) -> None:
+    """Until the lines end."""
+    lines = iter(lines)
+    begin = json.loads(next(lines))
+    side = writer(begin["writer"])
+    session = _session(begin["conf"])
+    _answer(answers, {"spark": session.version})
+    for line in lines:
+        asked = json.loads(line)
+        if "count" in asked:
+            _answer(answers, {"rows": side.row_count(session, asked["count"])})
+        else:
+            _answer(answers, json.loads(_done(session, side, Order.decode(line)).encode()))
+    session.stop()
+
+
+def _session(conf: dict[str, str]) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("tallymark-bench")
+    for name, value in conf.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _done(session: "SparkSession", side: Writer, order: Order) -> Done:
+    """One write, from the call to its return, without the look at the source's schema that makes the DataFrame."""
+    df = session.read.parquet(order.source)
+    before, began = spent(os.getpid()), time.perf_counter()
+    figures = side.write(df, order)
+    wall_s = time.perf_counter() - began
+    return Done(wall_s=wall_s, spent=spent(os.getpid()).since(before), figures=figures)
+
+
+def _answer(answers: TextIO, fields: dict[str, object]) -> None:
+    answers.write(json.dumps(fields) + "\n")
+    answers.flush()
+
+
+def _own_stdout() -> TextIO:
+    """The stream to the parent; whatever else this process and its children print goes to standard error."""
+    own = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return own
+
+
+if __name__ == "__main__":
+    main(sys.stdin, _own_stdout())
