@@ -42,9 +42,13 @@ class PriceList:
     sent_gb: float = 0.0
     received_gb: float = 0.0
 
+    def requests(self, request_class: RequestClass, count: int) -> float:
+        """What so many requests of one class cost, without their bytes."""
+        return self._per_1000(request_class) * count / 1000
+
     def of(self, request: "ClassStatistics") -> float:
         return (
-            self._per_1000(request.request_class) * request.billed / 1000
+            self.requests(request.request_class, request.billed)
             + self.sent_gb * request.sent_bytes / 1e9
             + self.received_gb * request.received_bytes / 1e9
         )

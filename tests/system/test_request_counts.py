@@ -6,6 +6,7 @@ the wire to an S3 server, with every page of a listing and every bulk delete.
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import get_args
 from uuid import uuid4
 
@@ -18,6 +19,7 @@ from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import LeaseSettings, MarkerSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob, open_table
+from tallymark.engine.writes.job_requests import JobShape, begin_requests, commit_requests
 from tallymark.engine.writes.request import Mode
 from tests.engine.writes.scene import FLIGHTS
 
@@ -37,7 +39,7 @@ BODY_FROM = 10_000
 
 @pytest.mark.parametrize("count", [100, 1_000, 10_000])
 def test_a_commit_takes_as_many_requests_however_many_files_it_has(s3, bucket, count):
-    first, append, overwrite = trio.run(_commits, s3, bucket, count)
+    first, append, overwrite = (commit for _, commit in trio.run(_jobs, s3, bucket, count))
     assert append == {"put": 5, "get": 2, "head": 0, "list": 2, "delete": 3}
     # The floor of the Hudi timeline is put again and found to be there; each partition gets its metadata once.
     assert first == {**append, "put": 5 + 3 + PARTITIONS, "head": 3}
@@ -45,20 +47,41 @@ def test_a_commit_takes_as_many_requests_however_many_files_it_has(s3, bucket, c
     assert overwrite == {**append, "put": 5 + has_body, "delete": 3 + math.ceil(2 * count / BULK)}
 
 
-async def _commits(s3, bucket: str, count: int) -> Sequence[Mapping[str, int]]:
-    """Of the first append, the second one, and an overwrite of both: the requests of commit and end, by class."""
+def test_what_a_plan_foretells_is_what_is_counted(s3, bucket):
+    """The formula of ``job_requests`` against the wire."""
+    first, append, overwrite = trio.run(_jobs, s3, bucket, 100)
+    shape = JobShape(
+        log_entries=0, has_commits=False, is_created=True, files=100, new_partitions=PARTITIONS, deleted_files=0
+    )
+    assert first == _foretold(shape)
+    shape = replace(shape, log_entries=1, has_commits=True, is_created=False, new_partitions=0)
+    assert append == _foretold(shape)
+    assert overwrite == _foretold(replace(shape, log_entries=2, deleted_files=200))
+
+
+def _foretold(shape: JobShape) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    return asdict(begin_requests(shape)), asdict(commit_requests(shape))
+
+
+async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:
+    """Of the first append, the second one, and an overwrite of both: requests of the begin, and of commit and end."""
     backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
-    return [await _commit(backend, mode, count) for mode in _MODES]
+    return [await _job(backend, mode, count) for mode in _MODES]
 
 
-async def _commit(backend: Backend, mode: Mode, count: int) -> Mapping[str, int]:
+async def _job(backend: Backend, mode: Mode, count: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+    before = _requests(backend)
     table = open_table(backend.url, backend=backend, lease=SELDOM)
     markers = MarkerSettings(worker_count=1, hedge_after=None, merge_bytes_ratio_max=1)  # no put beside the commit's
     async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=markers) as job:
+        begun = _requests(backend)
         report = await _report(job, count)
-        before = _requests(backend)
+        reported = _requests(backend)
         await job.commit([report])
-    after = _requests(backend)
+    return _between(before, begun), _between(reported, _requests(backend))
+
+
+def _between(before: Mapping[str, int], after: Mapping[str, int]) -> Mapping[str, int]:
     return {name: after[name] - before[name] for name in after}
 
 

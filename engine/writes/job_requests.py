@@ -1,0 +1,99 @@
+"""How many requests a job makes of an object store, by class: one formula, which is held to what S3 counted.
+
+Owns: what the library asks for on a store that answers at once. Does not own: what depends on how long tasks take: the
+further segments of markers, a beat every ten seconds, and repeats.
+"""
+
+from dataclasses import dataclass
+from typing import Self
+
+from tallymark.backends.meter import PriceList, RequestClass
+from tallymark.engine.timeline.log import BODY_BYTES
+
+NAMES_A_DELETE = 1_000
+"""On S3. GCS takes objects one by one."""
+
+PAGE_COUNT = 1_000
+"""Entries in a page of a listing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestCounts:
+    put: int = 0
+    get: int = 0
+    head: int = 0
+    list: int = 0
+    delete: int = 0
+
+    def __add__(self, other: Self) -> "RequestCounts":
+        return RequestCounts(**{name: getattr(self, name) + getattr(other, name) for name in self.__slots__})
+
+    def cost(self, prices: PriceList) -> float:
+        """In ``prices.currency``, without the bytes."""
+        return sum(prices.requests(request_class, getattr(self, request_class)) for request_class in _CLASSES)
+
+
+_CLASSES: tuple[RequestClass, ...] = ("put", "get", "head", "list", "delete")
+
+
+_FLOOR = RequestCounts(put=3, head=3)
+"""The floor of the Hudi timeline is put again, and found to be there."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobShape:
+    """What of a job decides on its requests."""
+
+    log_entries: int
+    """Before it."""
+    has_commits: bool
+    """Among them: else the job shows the floor of the Hudi timeline, too."""
+    is_created: bool
+    """The table, by this job."""
+    files: int
+    new_partitions: int
+    """That never held a file before."""
+    deleted_files: int
+    """That are deleted right after the commit."""
+    entry_bytes: int = 0
+    """Of the job's own entry in the log."""
+    names_a_delete: int = NAMES_A_DELETE
+
+
+def job_requests(shape: JobShape) -> RequestCounts:
+    """From the call that begins the job to its end."""
+    return begin_requests(shape) + task_requests(shape) + commit_requests(shape)
+
+
+def begin_requests(shape: JobShape) -> RequestCounts:
+    """The table is found; an instant is reserved; the log is read; those of dead writers are looked for."""
+    # Gets: properties, log entries, the ends of two readings of the log, one's own reservation, the newest projection.
+    log_pages = 1 + shape.log_entries // PAGE_COUNT
+    found = RequestCounts(put=3, get=4 + shape.log_entries + shape.has_commits, list=3 + log_pages)
+    if not shape.log_entries:
+        found += RequestCounts(list=1)  # whether a log has been lost
+    if not shape.has_commits:
+        found += _FLOOR
+    if shape.is_created:  # the trial of put-if-absent, of which one loses and is read back; properties, the floor
+        found += RequestCounts(put=2 + 1 + 3, head=1, delete=1)
+    return found
+
+
+def task_requests(shape: JobShape) -> RequestCounts:
+    """A put a data file, and what the first marker costs the service: a claim, a segment, two looks for others."""
+    return RequestCounts(put=shape.files + 2, list=2) if shape.files else RequestCounts()
+
+
+def commit_requests(shape: JobShape) -> RequestCounts:
+    """From the call of ``commit`` to the end of the job."""
+    # Seal, entry, three files of the Hudi timeline; further commits are looked for before and after.
+    always = RequestCounts(put=5, get=2, list=2, delete=3)
+    floor = RequestCounts() if shape.has_commits else _FLOOR
+    return (
+        always
+        + floor
+        + RequestCounts(
+            put=shape.new_partitions + (shape.entry_bytes > BODY_BYTES),
+            delete=-(-shape.deleted_files // shape.names_a_delete),
+        )
+    )
