@@ -12,6 +12,7 @@ from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.bookkeeping import Bookkeeping, bookkeeping
 from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.explanation import Explanation
@@ -21,7 +22,7 @@ from tallymark.engine.writes.status import OpenInstant, read_open_instant
 from tallymark.engine.writes.verdict import BookkeepingFacts, FileFacts, explained
 
 
-async def explain(handle: TableHandle, file: str) -> Explanation:
+async def explain(handle: TableHandle, properties: TableProperties, file: str) -> Explanation:
     """``file`` is a path below the table, a URL of the same, or the bare name of a data file.
 
     Beside the log it asks for the file, for the reservation of the instant that is to deal with it and, where that one
@@ -32,11 +33,11 @@ async def explain(handle: TableHandle, file: str) -> Explanation:
     kind = bookkeeping(path, history)
     if kind is not None:
         return explained(await _bookkeeping_facts(handle, path, kind))
-    facts = await _file_facts(handle, path)
+    facts = await _file_facts(handle, properties, path)
     if facts.decision is None and facts.instant is not None:
         await handle.log.refresh()  # its instant may have been decided, and tidied up, since the log was read
         if history.decision(facts.instant) is not None:
-            facts = await _file_facts(handle, path)
+            facts = await _file_facts(handle, properties, path)
     return explained(facts)
 
 
@@ -63,15 +64,14 @@ async def _bookkeeping_facts(handle: TableHandle, path: str, kind: Bookkeeping) 
     )
 
 
-async def _file_facts(handle: TableHandle, path: str) -> FileFacts:
+async def _file_facts(handle: TableHandle, properties: TableProperties, path: str) -> FileFacts:
     history = handle.log.history
     instant = instant_of(_name(path))
     decision = None if instant is None else history.decision(instant)
     replaced_by = None if decision is None else _replaced_by(history, path, decision[0])
     file = None if decision is None else next((file for file in decision[1].added if file.path == path), None)
-    is_live = file is not None and replaced_by is None
-    responsible = replaced_by[1].instant if replaced_by else instant
-    writer = None if responsible is None or is_live else await read_open_instant(handle, responsible)
+    remover = _remover(history, properties, replaced_by) if file is not None else instant
+    writer = None if remover is None else await read_open_instant(handle, remover)
     marked = await _marked(handle, path, writer) if writer is not None and decision is None else None
     path = marked or path
     is_decided_without = decision is not None and file is None
@@ -83,6 +83,7 @@ async def _file_facts(handle: TableHandle, path: str) -> FileFacts:
         file=file,
         replaced_by=replaced_by,
         is_there=await _is_there(handle.backend, path),
+        retained_until=None if replaced_by is None else await _retained_until(handle, properties, replaced_by[0]),
         writer=writer,
         is_marked=marked is not None,
         fenced_until=await _fenced_until(handle, path, instant) if instant and is_decided_without else None,
@@ -93,6 +94,22 @@ def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEn
     """The entry that replaced a file, with its position."""
     later = ((number, entry) for number, entry in history.after(added_at) if entry.kind == "commit")
     return next((found for found in later if any(file.path == path for file in found[1].removed)), None)
+
+
+def _remover(history: History, properties: TableProperties, replaced_by: tuple[int, LogEntry] | None) -> str | None:
+    """The instant that deletes a committed file; None while none is to."""
+    if replaced_by is None or properties.readers == "directory":
+        return replaced_by[1].instant if replaced_by else None
+    later = (entry for _, entry in history.after(replaced_by[0]) if entry.kind == "clean")
+    return next((entry.instant for entry in later if entry.horizon >= replaced_by[0]), None)
+
+
+async def _retained_until(handle: TableHandle, properties: TableProperties, replaced_at: int) -> float | None:
+    """Until when, by the store's clock, readers of older positions may count on it; None where nothing keeps it."""
+    if properties.retain_hours is None or replaced_at <= handle.log.history.horizon:
+        return None
+    put = await handle.log.times()
+    return put[replaced_at - 1] + properties.retain_hours * 3600
 
 
 async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | None:

@@ -149,8 +149,7 @@ class Table:
             InvalidRequest: it does not lie below the table.
             UnsupportedTable: there is no table.
         """
-        await self._properties()
-        return await explain(self._handle(), file)
+        return await explain(self._handle(), await self._properties(), file)
 
     async def status(self) -> TableStatus:
         """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""

@@ -34,8 +34,10 @@ class FileFacts:
     """As that entry names it among the files it added."""
     replaced_by: tuple[int, LogEntry] | None
     is_there: bool
+    retained_until: float | None
+    """Until when it stays for readers of older positions, in seconds since the epoch by the store's clock."""
     writer: OpenInstant | None
-    """Who is to deal with it: its own instant's, or that of the entry that replaced it, while that is not tidied up."""
+    """Who is to deal with it: its own instant's, or that of the entry that lets it go, while that is not tidied up."""
     is_marked: bool
     """By its instant, which is open."""
     fenced_until: float | None
@@ -52,7 +54,7 @@ def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
         )
     if facts.decision is not None and facts.fenced_until is not None and facts.is_there:
         return _fence(facts, facts.decision, facts.fenced_until)
-    if facts.decision is not None:
+    if facts.decision is not None and facts.decision[1].kind != "clean":
         return _decided_without(facts, facts.decision)
     if facts.writer is not None and (facts.is_marked or facts.is_there):
         return _open(facts, facts.writer)
@@ -91,16 +93,29 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
         instant=facts.instant,
         position=position,
         why=f"It was committed at position {added_at}, and replaced by instant {entry.instant} at position {position}: "
-        "no reader of the table sees it any more, only whoever reads the plain directory.",
+        "no reader of the table as it is sees it, only whoever reads the plain directory.",
         next="It has been deleted since.",
         rows=file.rows,
         bytes=file.bytes,
     )
+    if facts.retained_until is not None and facts.is_there:
+        return _retained(facts, found, _moment(facts.retained_until))
     return _to_be_removed(facts, found) if facts.is_there else found
 
 
+def _retained(facts: FileFacts, found: Explanation, until: datetime) -> Explanation:
+    return replace(
+        found,
+        fate="retained",
+        next=f"It stays for running queries and readers of older positions until {_shown(until)}; the first write or "
+        "'tallymark clean' after that lets it go.",
+        command=f"tallymark clean {quote(facts.url)} --retain-hours 0",
+        until=until,
+    )
+
+
 def _fence(facts: FileFacts, decision: tuple[int, LogEntry], until: float) -> Explanation:
-    end = datetime.fromtimestamp(until, UTC)
+    end = _moment(until)
     return Explanation(
         path=facts.path,
         fate="fence",
@@ -109,7 +124,7 @@ def _fence(facts: FileFacts, decision: tuple[int, LogEntry], until: float) -> Ex
         position=decision[0],
         why=f"It is a fence: a Parquet file without rows at a name of instant {facts.instant} that was marked and not "
         "committed. A put of that task attempt that is still on its way finds the name taken.",
-        next=f"'tallymark clean' sweeps it from {end:%Y-%m-%d %H:%M:%S} UTC on, by the store's clock.",
+        next=f"'tallymark clean' sweeps it after {_shown(end)}.",
         until=end,
     )
 
@@ -172,7 +187,7 @@ def _unknown(facts: FileFacts) -> Explanation:
     elif facts.writer is not None:
         why = f"Instant {facts.instant}, which is open, has not marked it."
     else:
-        why = f"Its name carries instant {facts.instant}, which this table has never had: it is of another table."
+        why = f"Its name carries instant {facts.instant}, which has written nothing here: it is of another table."
     return Explanation(
         path=facts.path,
         fate="unknown",
@@ -211,6 +226,14 @@ def _bookkeeping(facts: BookkeepingFacts) -> Explanation:
         next=then,
         command=command,
     )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
 
 
 def _by_whom(writer: OpenInstant) -> str:

@@ -118,6 +118,39 @@ async def test_a_replaced_file_that_was_put_back_is_nobodys():
 
 
 @on_both_loops
+@families
+async def test_a_replaced_file_is_retained_for_readers_of_older_positions(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
+    (path,) = committed_files(store.objects)
+    await committed(store.backend, "overwrite", months={2: 1})
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position) == ("retained", True, 2)
+    assert found.until == datetime.fromtimestamp(store.clock.now, UTC) + timedelta(hours=2)
+    assert found.command == f"tallymark clean {store.backend.url} --retain-hours 0"
+    await table(store.backend).clean(retain_hours=0)
+    after = await explained(store, path)
+    assert (after.fate, after.is_there, after.until, after.command) == ("replaced", False, None, None)
+
+
+@on_virtual_time
+async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
+    (path,) = committed_files(store.objects)
+    await committed(store.backend, "overwrite", months={2: 1})
+    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+    with pytest.raises(OSError, match="lost"):
+        await table(storage).clean(retain_hours=0)
+    store.clock.pass_lease()
+    found = await explained(store, path)
+    assert (found.fate, found.is_there) == ("replaced", True)
+    assert found.command == f"tallymark rollback {store.backend.url}"
+    await table(store.backend).rollback()
+    assert not (await explained(store, path)).is_there
+
+
+@on_both_loops
 async def test_a_fence_says_until_when_it_keeps_its_name():
     store = Store(has_staging=False)
     async with begin(store.backend) as job:
