@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tallymark.engine.files.partition_guard import PartitionGuard
 from tallymark.engine.files.partition_path import PartitionValue, partition_path
 
 
@@ -24,8 +25,9 @@ class PartitionedBatch:
 class PartitionIndex:
     """Numbers the partitions of a task. Grows with their count, not with rows."""
 
-    def __init__(self, columns: Sequence[str]) -> None:
+    def __init__(self, columns: Sequence[str], guard: PartitionGuard | None = None) -> None:
         self._columns = tuple(columns)
+        self._guard = guard
         self._numbers: dict[tuple[PartitionValue, ...], int] = {}
         self._paths: list[str] = []
 
@@ -33,7 +35,11 @@ class PartitionIndex:
         return self._paths[number]
 
     def place(self, batch: pa.RecordBatch) -> PartitionedBatch:
-        """Number each row of a batch that has rows. Raises InvalidRequest for a value that no path can carry."""
+        """Number each row of a batch that has rows.
+
+        Raises:
+            InvalidRequest: a value that no path can carry, or a partition that the guard does not allow.
+        """
         keys = batch.select(self._columns)
         codes = _codes(keys)
         firsts = keys.take(_first_rows(codes))
@@ -44,7 +50,10 @@ class PartitionIndex:
     def _number(self, values: tuple[PartitionValue, ...]) -> int:
         number = self._numbers.get(values)
         if number is None:
-            self._paths.append(partition_path(self._columns, values))
+            path = partition_path(self._columns, values)
+            if self._guard is not None:
+                self._guard.check(path)
+            self._paths.append(path)
             number = self._numbers[values] = len(self._numbers)
         return number
 

@@ -27,6 +27,7 @@ from tallymark.engine.files.open_file import OpenFile, pause_thread
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
+from tallymark.engine.files.static_columns import check_static, filled
 from tallymark.engine.files.task_markers import task_markers
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
@@ -54,7 +55,8 @@ def write_task(
     only where the ticket's URL does not say all.
 
     Raises:
-        InvalidRequest: the rows do not fit the ticket's schema, or a partition value fits no path.
+        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, or a row lies where the
+            job does not write.
         Sealed: the job was committed or rolled back meanwhile.
         ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
         FlushFailed: storage does not take its markers.
@@ -131,7 +133,7 @@ class TaskWriter:
         self._pause = pause
         self._began = monotonic()
         self._row_group_bytes = min(settings.row_group_bytes, settings.max_file_bytes)
-        self._partitions = PartitionIndex(ticket.partition_by)
+        self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
         self._buffer = RowBuffer(row_group_bytes=self._row_group_bytes, buffer_bytes=settings.buffer_bytes)
         self._markers = MarkersAhead(
             markers,
@@ -145,7 +147,7 @@ class TaskWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch; encode what has become due."""
-        rows = conform(batch, self._ticket.schema, self._ticket.partition_by)
+        rows = self._conformed(batch)
         if not rows.num_rows:
             return
         placed = self._partitions.place(rows)
@@ -153,6 +155,15 @@ class TaskWriter:
         self._buffer.add(placed)
         while (partition := self._buffer.due()) is not None:
             self._encode(partition)
+
+    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        static, schema = self._ticket.partition, self._ticket.schema
+        if static is not None:
+            batch = filled(batch, static, schema)
+        rows = conform(batch, schema, self._ticket.partition_by)
+        if static is not None:
+            check_static(rows, static)
+        return rows
 
     def finish(self) -> TaskReport:
         """Publish everything. The task is over with this."""

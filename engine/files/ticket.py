@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tallymark.backends.options import StorageOptions
+from tallymark.engine.files.partition_guard import PartitionGuard
+from tallymark.engine.files.static_partition import StaticPartition
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings
 
@@ -29,3 +31,7 @@ class WriteTicket:
     service: ServiceAddress | None
     """None where tasks put their own, direct markers."""
     settings: TaskSettings
+    partition: StaticPartition | None = None
+    """The values that all rows have in the first partition columns; filled in where batches lack those."""
+    guard: PartitionGuard | None = None
+    """What rows may touch, where that is not everything."""

@@ -27,7 +27,9 @@ from tallymark.engine.writes.help import help_others
 from tallymark.engine.writes.let_go import let_go_due
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
-from tallymark.engine.writes.write_job import WriteBase, WriteJob
+from tallymark.engine.writes.target import WriteTarget
+from tallymark.engine.writes.write_base import WriteBase
+from tallymark.engine.writes.write_job import WriteJob
 
 _events = EventLog(__name__)
 
@@ -69,7 +71,9 @@ async def _begin(
 ) -> WriteJob:
     backend = handle.backend
     reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
-    base = WriteBase.of(handle.log.history)
+    begun_at = handle.log.history.head
+    base = WriteBase.of(handle.log.history, request.base)
+    target = WriteTarget.of(request, properties)
     try:
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
@@ -100,13 +104,15 @@ async def _begin(
             url=backend.url,
             options=handle.storage,
             instant=reservation.instant,
-            base=base.position,
+            base=begun_at,
             schema=properties.schema,
             partition_by=properties.partition_by,
             staging=staging_folder(reservation.instant),
             marker_kind=options.markers.kind,
             service=address,
             settings=options.tasks,
+            partition=target.partition,
+            guard=target.guard,
         ),
     )
 

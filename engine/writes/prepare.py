@@ -14,7 +14,8 @@ from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.writes.exclusive import check_exclusive, clear, is_trial
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import put_projected
-from tallymark.engine.writes.retention import Retention
+from tallymark.engine.writes.wanted import WantedTable
+from tallymark.engine.writes.write_base import check_base
 
 METADATA_TABLE = ".hoodie/metadata"
 
@@ -54,18 +55,22 @@ async def _read(backend: Backend) -> bytes | None:
         return None
 
 
-async def prepare_table(handle: TableHandle, wanted: TableProperties, retention: Retention) -> TableProperties:
+async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProperties:
     """The table to write, created as wanted if nothing is there.
 
     Raises:
-        InvalidRequest: the table has other columns, types or partition columns, or keeps replaced files otherwise.
+        InvalidRequest: the table has other columns, types or partition columns, keeps replaced files otherwise, or is
+            not what the request is for.
         UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
     """
     properties = await read_properties(handle.backend)
+    mine = wanted.beside(properties)
+    await check_base(handle, wanted.request)
     if properties is None:
-        properties = await _create(handle, retention.of_new(wanted))
-    retention.check_kept(properties)
-    _check_same(properties, wanted)
+        properties = await _create(handle, mine)
+        mine = wanted.beside(properties)  # another writer may have created it otherwise meanwhile
+    wanted.retention.check_kept(properties)
+    _check_same(properties, mine)
     return properties
 
 

@@ -1,6 +1,6 @@
 """What a write is to do to the table, as its caller says it. How it goes about it is ``open_job.JobOptions``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -17,7 +17,13 @@ class WriteRequest:
     mode: Mode
     partition_by: Sequence[str] = ()
     """As the caller gave it; empty where the table's own is meant. The table's properties say what is so."""
+    partition: Mapping[str, object] | None = None
+    """Values of the first partition columns: where all rows go, and with "overwrite" what is replaced."""
     partition_overwrite: PartitionOverwrite = "static"
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
+    """Values of first partition columns, once or several times: all that the write may touch."""
+    base: int | None = None
+    """The position of the log that the caller has read the table at; None for the one at which the write begins."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
@@ -25,6 +31,20 @@ class WriteRequest:
         if self.partition_overwrite not in get_args(PartitionOverwrite):
             raise InvalidRequest(f"partition_overwrite={self.partition_overwrite!r}: say 'static' or 'dynamic'")
         _check_columns(self.partition_by)
+        if self.partition is not None:
+            _check_part("partition", self.partition)
+        if self.only_partitions is not None:
+            _check_allowed(self.allowed)
+        if self.base is not None:
+            _check_base(self.base, self.mode)
+
+    @property
+    def allowed(self) -> Sequence[Mapping[str, object]]:
+        """``only_partitions``, as a list in either case."""
+        given = self.only_partitions
+        if given is None:
+            return ()
+        return (given,) if isinstance(given, Mapping) else given
 
 
 def _check_columns(partition_by: Sequence[str]) -> None:
@@ -32,3 +52,27 @@ def _check_columns(partition_by: Sequence[str]) -> None:
         raise InvalidRequest(f"partition_by={partition_by!r} is one string; give a list: [{partition_by!r}]")
     if not isinstance(partition_by, Sequence) or not all(isinstance(column, str) for column in partition_by):
         raise InvalidRequest(f"partition_by={partition_by!r}: give a list of column names, such as ['month', 'day']")
+
+
+def _check_part(keyword: str, given: object) -> None:
+    if not isinstance(given, Mapping) or not given or not all(isinstance(name, str) for name in given):
+        raise InvalidRequest(
+            f"{keyword}={given!r}: give values of first partition columns, such as {{'year': 2013}}, or leave it out"
+        )
+
+
+def _check_allowed(only_partitions: object) -> None:
+    if isinstance(only_partitions, str) or not isinstance(only_partitions, Sequence) or not only_partitions:
+        raise InvalidRequest(
+            f"only_partitions={only_partitions!r}: give one part of the table that may be touched, such as "
+            "{'year': 2013}, or a list of those; left out, everything may be"
+        )
+    for part in only_partitions:
+        _check_part("only_partitions", part)
+
+
+def _check_base(base: object, mode: Mode) -> None:
+    if not isinstance(base, int) or isinstance(base, bool) or base < 0:
+        raise InvalidRequest(f"base={base!r}: give a position of the log, 0 or more, such as snapshot.position")
+    if mode == "append":
+        raise InvalidRequest(f"base={base}: an append replaces nothing that was read, whatever it was; leave base out")

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pyarrow as pa
@@ -38,6 +38,7 @@ from tallymark.engine.writes.retention import Retention, hours_to_keep
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
+from tallymark.engine.writes.wanted import WantedTable
 from tallymark.engine.writes.write_job import WriteJob
 
 
@@ -70,7 +71,10 @@ class Table:
         schema: pa.Schema,
         mode: Mode,
         partition_by: Sequence[str] = (),
+        partition: Mapping[str, object] | None = None,
         partition_overwrite: PartitionOverwrite = "static",
+        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        base: int | None = None,
         readers: Readers | None = None,
         retain_hours: float | None = None,
         markers: MarkerSettings | None = None,
@@ -84,25 +88,41 @@ class Table:
         created if nothing is at the URL; an existing one keeps its partitioning where ``partition_by`` is left out.
         What earlier writers died over is put in order first.
 
+        ``partition={"year": 2013}``, values of the first partition columns, is where all rows go: ``schema`` may lack
+        those columns, and tasks fill them in; a row with another value fails its task. An overwrite then replaces all
+        that lies there, with ``"dynamic"`` those partitions of it that the input has rows for; a partition that is
+        named in full is replaced whole either way, as in Spark.
+
+        ``only_partitions``, one such mapping or several, fences the write in: a call, or a row, that would touch
+        anything else is refused. ``base`` is the position that the caller has read the table at: an overwrite replaces
+        what lay in its scope then, keeps what was appended since, and conflicts if any of it was replaced since.
+
         ``readers`` and ``retain_hours`` are for the write that creates the table, and fixed from then on: with
         ``"directory"`` (the default) replaced files go right after the commit, and anything that reads Parquet may read
         the directory at rest; with ``"table"`` they stay for ``retain_hours`` (24), for running queries and ``as_of``,
         and the table is read by its log or the Hudi timeline.
 
         Raises:
-            InvalidRequest: mode, schema, partition columns or ``readers`` are not what the table takes. Nothing was
+            InvalidRequest: mode, schema, partitions, base or ``readers`` are not what the table takes. Nothing was
                 changed.
             UnsupportedTable: something else is at the URL.
         """
-        request = WriteRequest(mode=mode, partition_by=partition_by, partition_overwrite=partition_overwrite)
-        retention = Retention(readers, retain_hours)
+        request = WriteRequest(
+            mode=mode,
+            partition_by=partition_by,
+            partition=partition,
+            partition_overwrite=partition_overwrite,
+            only_partitions=only_partitions,
+            base=base,
+        )
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
-        wanted = TableProperties(
+        wanted = WantedTable(
             name=_table_name(self.url),
-            partition_by=tuple(partition_by),
-            schema=schema,
             created=instant_time(self._clock.now()),
+            schema=schema,
+            request=request,
+            retention=Retention(readers, retain_hours),
         )
         options = JobOptions(
             markers=markers or MarkerSettings(),
@@ -110,7 +130,7 @@ class Table:
             service=service or ServiceSettings(),
         )
         handle = self._handle()
-        async with open_job(handle, await prepare_table(handle, wanted, retention), request, options) as job:
+        async with open_job(handle, await prepare_table(handle, wanted), request, options) as job:
             yield job
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:

@@ -1,7 +1,6 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import anyio
 
@@ -13,12 +12,10 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
-from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
-from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder
@@ -28,20 +25,10 @@ from tallymark.engine.writes.project import project
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
+from tallymark.engine.writes.target import WriteTarget
+from tallymark.engine.writes.write_base import WriteBase
 
 _events = EventLog(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteBase:
-    """What the table held when the write began."""
-
-    position: int
-    files: tuple[DataFile, ...]
-
-    @classmethod
-    def of(cls, history: History) -> "WriteBase":
-        return cls(position=history.head, files=history.files)
 
 
 class WriteJob:
@@ -64,8 +51,7 @@ class WriteJob:
         self._reservation = reservation
         self._base = base
         self._request = request
-        # As in Spark, a table without partitions has nothing to overwrite dynamically: all of it is replaced.
-        self._is_dynamic = request.partition_overwrite == "dynamic" and bool(properties.partition_by)
+        self._target = WriteTarget.of(request, properties)
         self._directory = directory
         self._lease = lease
         self._ticket = ticket
@@ -101,13 +87,15 @@ class WriteJob:
         Raises:
             ConflictError: another write committed first and excludes this one.
             RolledBack: another writer took this job for dead and ended it.
-            InvalidRequest: reports of another job, two of one task, or other ones than before. Nothing was decided.
+            InvalidRequest: reports of another job, two of one task, other ones than before, or files where this write
+                may not put any. Nothing was decided.
             CommitUnknown: storage fell silent while it was being decided.
         """
         if self._is_decided or self._has_ended:
             raise self._too_late()
         winners = _checked(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
+        self._target.check(added)
         entry = await self._prepared(winners, added)
         position = await self._win(entry)
         self._is_decided = True
@@ -226,7 +214,7 @@ class WriteJob:
         )
 
     def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked) -> LogEntry:
-        scope = self._scope(added)
+        scope = self._target.scope(added)
         removed = () if scope is None else tuple(file for file in self._base.files if scope.holds(file.partition))
         return LogEntry(
             kind="commit",
@@ -250,11 +238,6 @@ class WriteJob:
             puts=self._directory.counts.puts + len(marked.direct),
             seconds=round(anyio.current_time() - self._begun, 3),
         )
-
-    def _scope(self, added: tuple[DataFile, ...]) -> Scope | None:
-        if self._request.mode == "append":
-            return None
-        return Scope(partitions=frozenset(file.partition for file in added)) if self._is_dynamic else Scope(is_all=True)
 
 
 def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:

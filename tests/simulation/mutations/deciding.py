@@ -6,7 +6,8 @@ from tallymark.engine.timeline import conflict, log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.writes import clean
-from tallymark.engine.writes.write_job import WriteBase, WriteJob
+from tallymark.engine.writes.write_base import WriteBase
+from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, method, replaced
 
