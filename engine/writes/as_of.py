@@ -5,6 +5,7 @@ seen then: the newest commit that was *decided* by then, by the store's clock, w
 """
 
 from datetime import UTC, datetime
+from math import isfinite
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.timeline.history import History
@@ -32,7 +33,7 @@ async def position_as_of(handle: TableHandle, properties: TableProperties, as_of
         case datetime():
             if meant > handle.clock.now():
                 raise InvalidRequest(
-                    f"as_of={as_of!r} is still to come; leave as_of out to read the table as it is now"
+                    f"as_of={_told(as_of)} is still to come; leave as_of out to read the table as it is now"
                 )
             position = _at_time(history, await handle.log.times(), meant)
     await _check_retained(handle, properties, position, as_of)
@@ -76,7 +77,7 @@ def _moment(text: str) -> datetime | None:
 def _zoned(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise InvalidRequest(
-            f"as_of={moment.isoformat()!r} has no time zone, and nine o'clock is another moment in each; add one, such "
+            f"as_of={_told(moment)} has no time zone, and nine o'clock is another moment in each; add one, such "
             "as +00:00"
         )
     return moment
@@ -106,7 +107,7 @@ def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
     if by_then:
         return by_then[-1]
     first = f"the first was at {_shown(put[commits[0] - 1])}" if commits else "there is none yet"
-    raise InvalidRequest(f"as_of={moment.isoformat()!r}: nothing had been committed by then; {first}")
+    raise InvalidRequest(f"as_of={_told(moment)}: nothing had been committed by then; {first}")
 
 
 async def _check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
@@ -118,8 +119,8 @@ async def _check_retained(handle: TableHandle, properties: TableProperties, posi
     since = history.retained_since(horizon)
     put = await handle.log.times()
     raise InvalidRequest(
-        f"as_of={as_of!r} means position {position}, whose files are no longer all retained: {_reason(properties)}; "
-        f"retained is everything since position {since}, {_shown(put[since - 1])}"
+        f"as_of={_told(as_of)} means position {position}, whose files are no longer all retained: "
+        f"{_reason(properties)}; retained is everything since position {since}, {_shown(put[since - 1])}"
     )
 
 
@@ -129,5 +130,9 @@ def _reason(properties: TableProperties) -> str:
     return "with readers='directory' an overwrite deletes at once what it replaces"
 
 
+def _told(as_of: AsOf) -> str:
+    return repr(as_of.isoformat() if isinstance(as_of, datetime) else as_of)
+
+
 def _shown(put: float) -> str:
-    return datetime.fromtimestamp(put, UTC).isoformat(timespec="milliseconds")
+    return datetime.fromtimestamp(put, UTC).isoformat(timespec="milliseconds") if isfinite(put) else "just now"

@@ -37,6 +37,12 @@ def rollback(number: int, *, nonce: str | None = None) -> LogEntry:
     return LogEntry(kind="rollback", instant=instant(number), nonce=nonce or f"r{number}", base=0, operation="rollback")
 
 
+def clean(number: int, horizon: int) -> LogEntry:
+    return LogEntry(
+        kind="clean", instant=instant(number), nonce=f"c{number}", base=0, operation="clean", horizon=horizon
+    )
+
+
 def log(backend, **settings) -> CommitLog:
     return CommitLog(backend, CommitSettings(**settings))
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tallymark.engine.errors import ConflictError
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.scope import Scope
-from tests.engine.timeline.entries import ALL, below, commit, data_file, instant, partitions, rollback
+from tests.engine.timeline.entries import ALL, below, clean, commit, data_file, instant, partitions, rollback
 
 OLD = data_file("month=1", 1)
 
@@ -147,3 +147,7 @@ def test_conflicts_do_not_depend_on_who_came_first(one, other):
         return conflict(commit(9, scope=mine), commit(2, scope=theirs)) is not None
 
     assert excludes(one, other) == excludes(other, one)
+
+
+def test_a_clean_excludes_nobody():
+    assert conflict(commit(9, scope=ALL, removed=(OLD,)), clean(2, horizon=1)) is None

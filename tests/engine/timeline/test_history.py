@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
+from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
-from tests.engine.timeline.entries import ALL, commit, data_file, instant, partitions, rollback
+from tests.engine.timeline.entries import ALL, clean, commit, data_file, instant, partitions, rollback
 
 
 def history(*entries) -> History:
@@ -106,3 +107,33 @@ def test_a_rolled_back_instant_makes_no_partition_known():
         rollback(1), commit(1, added=(data_file("month=1", 1),)), commit(2, added=(data_file("month=1", 2),))
     )
     assert read.new_partitions(3) == {"month=1"}
+
+
+def replacing(number: int, *removed: int) -> LogEntry:
+    """The commit of one file that replaces files of the commits named."""
+    files = tuple(data_file("month=1", each) for each in removed)
+    return commit(number, scope=ALL, added=(data_file("month=1", number),), removed=files)
+
+
+def test_a_clean_lets_go_what_was_replaced_up_to_its_horizon_and_by_no_clean_before_it():
+    read = history(replacing(1), replacing(2, 1), replacing(3, 2), clean(4, 2), replacing(5, 3), clean(6, 5))
+    assert read.let_go(4) == (data_file("month=1", 1),)
+    assert read.let_go(6) == (data_file("month=1", 2), data_file("month=1", 3))
+    assert read.horizon == 5
+    assert read.files == (data_file("month=1", 5),)
+
+
+def test_a_clean_that_is_behind_another_lets_nothing_go():
+    read = history(replacing(1), replacing(2, 1), clean(3, 2), clean(4, 1), clean(5, 2))
+    assert (read.let_go(4), read.let_go(5), read.horizon) == ((), (), 2)
+
+
+def test_a_clean_of_an_instant_that_was_rolled_back_is_void():
+    read = history(replacing(1), replacing(2, 1), rollback(3), clean(3, 2))
+    assert read.horizon == 0
+    assert read.decision(instant(3)) == (3, rollback(3))
+
+
+def test_everything_is_retained_since_the_last_position_whose_replaced_files_are_gone():
+    read = history(commit(1, added=(data_file("month=1", 1),)), replacing(2, 1), commit(3), replacing(4, 2), commit(5))
+    assert [read.retained_since(horizon) for horizon in range(6)] == [0, 0, 2, 2, 4, 4]

@@ -1,5 +1,7 @@
 """Who wins a number of the commit log, and what is told of an unclear outcome."""
 
+import math
+
 import anyio
 import pytest
 
@@ -366,3 +368,24 @@ async def test_a_first_entry_that_is_won_and_projected_while_the_log_is_listed_i
 def _large(number: int):
     files = tuple(data_file("month=1", number, f"{index:08d}") for index in range(BODY_BYTES // 50))
     return commit(number, added=files)
+
+
+@on_virtual_time
+async def test_the_times_of_entries_are_the_stores_and_never_go_back():
+    clock = iter([5.0, 9.0, 7.0, 11.0])
+    storage = MemoryBackend(now=lambda: next(clock))
+    await win(storage, commit(1), commit(2), rollback(3), commit(4))
+    reading = log(storage)
+    await reading.refresh()
+    assert await reading.times() == (5.0, 9.0, 9.0, 11.0)
+
+
+@on_virtual_time
+async def test_an_entry_that_no_listing_shows_yet_is_of_no_time_so_far():
+    storage = MemoryBackend()
+    await win(storage, commit(1), commit(2))
+    reading = log(storage)
+    await reading.refresh()
+    await storage.delete([".hoodie/.tallymark/log/00000000000000000002"])
+    first, second = await reading.times()
+    assert (first, second) == (1.0, math.inf)

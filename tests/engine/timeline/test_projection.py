@@ -69,6 +69,11 @@ def test_a_rollback_projects_nothing() -> None:
     assert project(rollback, "dt=a") == ()
 
 
+def test_a_clean_projects_nothing() -> None:
+    clean = LogEntry(kind="clean", instant=T, nonce="n", base=0, operation="clean", horizon=3)
+    assert project(clean, "dt=a") == ()
+
+
 @pytest.mark.parametrize("entry", [append(A), overwrite(PART)])
 def test_the_completed_path_is_that_of_the_last_file(entry: LogEntry) -> None:
     assert completed_path(entry) == project(entry, "dt=a")[-1].path

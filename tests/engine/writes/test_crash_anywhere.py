@@ -1,18 +1,13 @@
 """A writer dies at each of its calls to storage in turn; the next writer leaves exactly what was committed."""
 
-import copy
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
-
 import anyio
 import pytest
-import trio
-import trio.testing
 
 from tallymark.backends import Backend
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import MarkerKind, MarkerSettings
+from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.writes import WriteJob
+from tests.engine.writes.deaths import copied, run_to_death, told_where
 from tests.engine.writes.scene import (
     FAMILIES,
     Store,
@@ -26,14 +21,11 @@ from tests.engine.writes.scene import (
     table,
     write_rows,
 )
-from tests.support.dying import DyingBackend, ProcessDied
 from tests.table_invariants import (
     decisions,
     projection_is_a_prefix_of_the_log,
     table_is_at_rest,
 )
-
-Writer = Callable[[Backend, MarkerSettings], Awaitable[None]]
 
 
 async def append(backend: Backend, markers: MarkerSettings) -> None:
@@ -91,40 +83,10 @@ async def clean(backend: Backend, markers: MarkerSettings) -> None:
     await table(backend).clean()
 
 
-def run_to_death(store: Store, writer: Writer, kind: MarkerKind, *, at: int | None) -> DyingBackend:
-    """Run the writer in a process of its own, until it ends, or has made its ``at``-th call to storage."""
-    backend = DyingBackend(store.backend, at=at)
-
-    async def main() -> None:
-        with trio.fail_after(1e6):
-            await writer(backend, MarkerSettings(kind=kind))
-
-    try:
-        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
-    except BaseException as error:
-        if not _is_death(error):
-            raise
-    assert at is None or backend.is_dead
-    return backend
-
-
-def _is_death(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_death, error.exceptions))
-    return isinstance(error, ProcessDied)
-
-
 def fresh_store(*, has_staging: bool) -> Store:
     store = Store(has_staging=has_staging)
     anyio.run(committed, store.backend, "append", {1: 2, 2: 2, 5: 1}, backend="trio")
     return store
-
-
-def copied(store: Store) -> Store:
-    twin = Store(has_staging=store.backend.has_staging)
-    twin.clock.now = store.clock.now
-    twin.backend._objects = copy.copy(store.backend._objects)
-    return twin
 
 
 def check_rescued(store: Store) -> None:
@@ -161,7 +123,7 @@ def test_wherever_a_writer_dies_the_next_write_leaves_exactly_what_was_committed
     for at in range(1, calls + 1):
         store = copied(start)
         run_to_death(store, writer, kind, at=at)
-        with _told(f"died after call {at} of {calls}"):
+        with told_where(f"died after call {at} of {calls}"):
             check_rescued(store)
 
 
@@ -178,7 +140,7 @@ def test_wherever_the_rescuer_dies_too_the_next_write_leaves_exactly_what_was_co
         for second in range(1, calls + 1):
             store = copied(left)
             run_to_death(store, clean, "batched", at=second)
-            with _told(f"the writer died after call {first}, its rescuer after call {second} of {calls}"):
+            with told_where(f"the writer died after call {first}, its rescuer after call {second} of {calls}"):
                 check_rescued(store)
 
 
@@ -197,13 +159,5 @@ def test_two_rescuers_at_once_do_each_other_no_harm(has_staging):
         run_to_death(store, overwrite_partitions, "batched", at=at)
         store.clock.pass_lease()
         anyio.run(rescue, store, backend="trio")
-        with _told(f"died after call {at} of {calls}"):
+        with told_where(f"died after call {at} of {calls}"):
             table_is_at_rest(store.objects)
-
-
-@contextmanager
-def _told(where: str) -> Iterator[None]:
-    try:
-        yield
-    except AssertionError as error:
-        raise AssertionError(f"{where}: {error}") from error
