@@ -92,7 +92,8 @@ def tests(session: nox.Session) -> None:
         return
     session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark", env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
-    session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark", env=java(session))
+    session.run("pytest", "-m", "hive", env=java(session))
+    session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark and not hive", env=java(session))
 
 
 def tests_spark(session: nox.Session, version: str) -> None:

@@ -11,7 +11,8 @@ try:
 except ImportError as error:
     raise MissingExtra("PySpark is not installed; on a laptop: pip install 'tallymark[pyspark]'") from error
 
+from tallymark.spark_glue.catalog import sync_catalog
 from tallymark.spark_glue.read import read
 from tallymark.spark_glue.write import write
 
-__all__ = ["write", "read"]
+__all__ = ["write", "read", "sync_catalog"]

@@ -12,10 +12,12 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest, TallymarkError
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.timeline.properties import Readers
-from tallymark.engine.writes.request import Mode, PartitionOverwrite
+from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.table import open_table
 from tallymark.engine.writes.write_job import WriteJob
+from tallymark.spark_glue.catalog import caught_up
+from tallymark.spark_glue.catalog_table import find_catalog_table, refuse_catalog
 from tallymark.spark_glue.driver import service_settings
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.schema import arrow_schema
@@ -33,6 +35,7 @@ def write(
     partition_overwrite: PartitionOverwrite | None = None,
     readers: Readers | None = None,
     retain_hours: float | None = None,
+    catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     service: ServiceSettings | None = None,
@@ -46,6 +49,8 @@ def write(
     ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
     running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
+    ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
+    of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
     ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
     the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never
     read from there. ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
@@ -54,7 +59,8 @@ def write(
     end, the next write sees to that.
 
     Raises:
-        InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table).
+        InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table),
+            or the catalog table does not stand for this one.
         ConflictError: another write of the same partitions committed first.
         RolledBack: another writer took this one for dead. Raised as soon as it is known; Spark's tasks are cancelled.
         JobFailed: Spark gave up on a task; the message is the task's own last word.
@@ -65,11 +71,14 @@ def write(
     session = df.sparkSession
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
-    write_job = open_table(url, options=storage_options(session, url, options)).write(
+    partition_overwrite = partition_overwrite or _session_default(session)
+    request = WriteRequest(mode=mode, partition_by=partition_by, partition_overwrite=partition_overwrite)
+    table = open_table(url, options=storage_options(session, url, options))
+    write_job = table.write(
         schema=arrow_schema(df.schema),
         mode=mode,
         partition_by=partition_by,
-        partition_overwrite=partition_overwrite or _session_default(session),
+        partition_overwrite=partition_overwrite,
         readers=readers,
         retain_hours=retain_hours,
         markers=markers,
@@ -78,10 +87,19 @@ def write(
     )
     tag = f"tallymark-write-{secrets.token_hex(8)}"
     lost_with_tasks = _lost_with_tasks(write_job, session, tag)
-    with start_blocking_portal("trio") as portal, portal.wrap_async_context_manager(lost_with_tasks) as job:
-        with _tagged(session, tag), shown_progress(session, job, wanted=progress):
-            reports = run_tasks(df, job.ticket)
-        return portal.call(job.commit, reports)
+    with start_blocking_portal("trio") as portal:
+        target = None
+        if catalog_table is not None:
+            found = portal.call(table.properties)
+            columns = found.partition_by if found else tuple(request.partition_by)
+            refuse_catalog(catalog_table, found.readers if found else readers)
+            target = find_catalog_table(session, catalog_table, table.url, df.schema, columns)
+        with portal.wrap_async_context_manager(lost_with_tasks) as job:
+            with _tagged(session, tag), shown_progress(session, job, wanted=progress):
+                reports = run_tasks(df, job.ticket)
+            result = portal.call(job.commit, reports)
+        # Replaced files are gone by now: a refresh before that would let Spark list them once more.
+        return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
 
 
 @asynccontextmanager

@@ -70,6 +70,16 @@ class History:
         """The live files, sorted by path."""
         return tuple(self._files[path] for path in sorted(self._files))
 
+    @property
+    def live_partitions(self) -> frozenset[str]:
+        """The partitions of the live files."""
+        return frozenset(file.partition for file in self._files.values())
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        """Every partition that ever had a file."""
+        return frozenset(self._partitions)
+
     def files_at(self, position: int) -> tuple[DataFile, ...]:
         """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path."""
         assert 0 <= position <= self.head, f"position {position} of {self.head}"

@@ -14,8 +14,8 @@ from tallymark.engine.timeline.summary import MarkerMode
 class WriteResult:
     """A committed write: a table where it is printed or shown in a notebook, and one object as JSON.
 
-    All but ``position``, ``is_rerun`` and ``pending`` also stands in the commit of the Hudi timeline, as JSON in the
-    extra metadata ``tallymark.result``.
+    All but ``position``, ``is_rerun``, ``pending`` and ``catalog`` also stands in the commit of the Hudi timeline, as
+    JSON in the extra metadata ``tallymark.result``.
     """
 
     instant: str
@@ -48,6 +48,8 @@ class WriteResult:
     """From the moment that tasks could begin to the moment when the log was asked to decide."""
     pending: str | None
     """What could not be finished after the commit, which stands; the next write or ``clean`` does it."""
+    catalog: str | None = None
+    """What a table of Spark's catalog was told of its partitions; None where none was named, or it could not be."""
 
     @classmethod
     def of(cls, position: int, entry: LogEntry, *, is_rerun: bool = False, pending: str | None = None) -> "WriteResult":
@@ -86,6 +88,8 @@ class WriteResult:
         for label in ("markers", "direct_markers", "marker_objects", "puts"):
             yield label.replace("_", " "), f"{getattr(self, label):,}"
         yield "time to commit", f"{self.seconds:,.3f} s"
+        if self.catalog is not None:
+            yield "catalog", self.catalog
         if self.pending is not None:
             yield "pending", self.pending
 

@@ -32,6 +32,7 @@ from tallymark.engine.writes.finish import Progress
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
 from tallymark.engine.writes.open_job import JobOptions, open_job
+from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.retention import Retention, hours_to_keep
@@ -170,6 +171,15 @@ class Table:
             UnsupportedTable: there is no table.
         """
         return await explain(self._handle(), await self._properties(), file)
+
+    async def properties(self) -> TableProperties | None:
+        """What the table is; None where nothing is at the URL yet. Raises UnsupportedTable where something else is."""
+        return await read_properties(self._backend)
+
+    async def partitions(self) -> Partitions:
+        """Which partitions hold files now. Raises UnsupportedTable where there is no table."""
+        await self._properties()
+        return Partitions.of(await self._handle().log.refresh())
 
     async def status(self) -> TableStatus:
         """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""

@@ -21,6 +21,7 @@ from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.marked import Marked, directly_marked
+from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.project import project
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
@@ -111,6 +112,10 @@ class WriteJob:
             fences=len(entry.fenced),
         )
         return WriteResult.of(position, entry, pending=await self._project(position))
+
+    async def partitions(self) -> Partitions:
+        """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
+        return Partitions.of(await self._handle.log.refresh())
 
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""

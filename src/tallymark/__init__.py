@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from tallymark.engine.writes import WriteResult as WriteResult
     from tallymark.engine.writes import open_table as open_table
     from tallymark.spark_glue import read as read
+    from tallymark.spark_glue import sync_catalog as sync_catalog
     from tallymark.spark_glue import write as write
 
 __version__ = "0.1.0"
@@ -98,7 +99,7 @@ _HOMES = {
         "WriteResult",
         "open_table",
     ),
-    "tallymark.spark_glue": ("read", "write"),
+    "tallymark.spark_glue": ("read", "sync_catalog", "write"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

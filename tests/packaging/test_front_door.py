@@ -15,7 +15,10 @@ def answer(program: str) -> str:
 WITHOUT_PYSPARK = "import sys; sys.modules['pyspark'] = None\nimport tallymark\n"
 
 
-@pytest.mark.parametrize("name", ["write", "read"])
+OF_PYSPARK = ["read", "sync_catalog", "write"]
+
+
+@pytest.mark.parametrize("name", OF_PYSPARK)
 def test_without_pyspark_its_names_raise_an_error_that_names_the_extra(name):
     program = (
         f"{WITHOUT_PYSPARK}"
@@ -28,9 +31,7 @@ def test_without_pyspark_its_names_raise_an_error_that_names_the_extra(name):
 
 
 def test_without_pyspark_every_other_name_is_there():
-    program = (
-        f"{WITHOUT_PYSPARK}print(all(getattr(tallymark, n) for n in tallymark.__all__ if n not in ('read', 'write')))"
-    )
+    program = f"{WITHOUT_PYSPARK}print(all(getattr(tallymark, n) for n in tallymark.__all__ if n not in {OF_PYSPARK}))"
     assert answer(program) == "True"
 
 

@@ -1,0 +1,148 @@
+"""A table of Spark's catalog that stands for one of ours, and what makes it fit to."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.properties import Readers
+from tallymark.spark_glue.catalog_statement import create_statement, quoted, quoted_name
+
+_ESCAPED_LITERALS = "spark.sql.parser.escapedStringLiterals"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CatalogTable:
+    """An external table of Parquet files at the location of a table of ours."""
+
+    name: str
+    """Whole, in backticks: it means the same whatever the session's current database."""
+    location: str
+    """As the catalog writes it."""
+    partition_by: tuple[str, ...]
+    """As the catalog writes them: a Hive metastore may have them in lower case."""
+
+
+def find_catalog_table(
+    session: SparkSession, name: str, url: str, schema: StructType, partition_by: tuple[str, ...]
+) -> CatalogTable:
+    """The table of that name in Spark's catalog, checked to stand for the one at the URL with these columns.
+
+    Raises:
+        InvalidRequest: there is none, or it is not fit; the error says how to make one that is.
+    """
+    told = quoted_name(name)
+    location = re.sub("^s3:", "s3a:", unquoted(url))
+    remedy = f"make one: {create_statement(told, schema, partition_by, location)}"
+    if not session.catalog.tableExists(told):
+        raise InvalidRequest(f"catalog_table={name!r} is not in Spark's catalog; {remedy}")
+    found = _Description.of(session, told)
+    for problem in _problems(session, found, url, schema, partition_by):
+        raise InvalidRequest(f"catalog_table={name!r} {problem}; {remedy}")
+    return CatalogTable(name=found.name, location=found.facts["Location"].rstrip("/"), partition_by=found.partition_by)
+
+
+def refuse_catalog(name: str, readers: Readers | None) -> None:
+    """Raises InvalidRequest for a table whose directories are not to be read: Spark's catalog would have them read."""
+    if readers == "table":
+        raise InvalidRequest(
+            f"catalog_table={name!r}: a table with readers='table' keeps replaced files in its directories, and Spark "
+            "would read them, too; leave catalog_table out, and read by tallymark.read or a Hudi reader"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """What DESCRIBE TABLE EXTENDED says."""
+
+    partition_types: Mapping[str, str]
+    facts: Mapping[str, str]
+
+    @classmethod
+    def of(cls, session: SparkSession, name: str) -> "_Description":
+        rows: list[Any] = session.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+        titles = {row[0]: number for number, row in reversed(list(enumerate(rows))) if row[0][:1] == "#" and not row[1]}
+        facts = {row[0]: row[1] for row in rows[titles.get("# Detailed Table Information", len(rows)) + 1 :]}
+        types = {}
+        for row in rows[titles.get("# Partition Information", len(rows)) + 1 :]:
+            if not row[0]:
+                break
+            if row[0] != "# col_name":
+                types[row[0]] = row[1]
+        return cls(types, facts)
+
+    @property
+    def name(self) -> str:
+        return ".".join(quoted(self.facts[part]) for part in ("Catalog", "Database", "Table"))
+
+    @property
+    def partition_by(self) -> tuple[str, ...]:
+        return tuple(self.partition_types)
+
+
+def _problems(
+    session: SparkSession, found: _Description, url: str, schema: StructType, partition_by: tuple[str, ...]
+) -> Iterator[str]:
+    """What keeps it from standing for the table, the plainest first."""
+    facts = found.facts
+    if facts.get("Type") != "EXTERNAL":
+        kind = facts.get("Type", "something else").lower()
+        yield f"is {kind}; it has to be an external table, whose files Spark leaves alone"
+    if not _is_parquet(facts):
+        yield f"is a table of {facts.get('Provider', 'something else')}; it has to be one of Parquet files"
+    if (location := facts.get("Location", "")) and comparable(location) != comparable(unquoted(url)):
+        yield f"lies at {location}, and this table at {url}; both have to be one place"
+    if (problem := _partition_problem(found, schema, partition_by)) is not None:
+        yield problem
+    if partition_by and facts.get("Partition Provider") != "Catalog":
+        yield "does not keep its partitions in the catalog; let it: MSCK REPAIR TABLE, or"
+    if re.search(r"external\.table\.purge=true", facts.get("Table Properties", ""), flags=re.IGNORECASE):
+        yield (
+            "has external.table.purge=true, by which dropped partitions lose their files; "
+            "unset it (ALTER TABLE ... UNSET TBLPROPERTIES), or"
+        )
+    if str(session.conf.get(_ESCAPED_LITERALS, "false")).lower() == "true":
+        yield f"is told of partitions in SQL that {_ESCAPED_LITERALS}=true does not understand; set it to false, or"
+
+
+def _is_parquet(facts: Mapping[str, str]) -> bool:
+    provider = facts.get("Provider", "").lower()
+    return provider == "parquet" or (provider == "hive" and "ParquetHiveSerDe" in facts.get("Serde Library", ""))
+
+
+def _partition_problem(found: _Description, schema: StructType, partition_by: tuple[str, ...]) -> str | None:
+    """Names are compared without their case, which a Hive metastore does not keep."""
+    theirs = list(found.partition_by)
+    if [name.casefold() for name in theirs] != [name.casefold() for name in partition_by]:
+        return f"is partitioned by {theirs}, and this table by {list(partition_by)}; both have to agree"
+    types = {field.name: field.dataType.simpleString() for field in schema}
+    for column, (name, told) in zip(partition_by, found.partition_types.items(), strict=True):
+        kind = re.sub(r"(var)?char\(\d+\)", "string", told)
+        if kind != types.get(column, kind):  # a column that the rows lack, the write itself refuses
+            return f"has partition column {name!r} as {told}, and this table as {types[column]}; both have to agree"
+    return None
+
+
+def unquoted(url: str) -> str:
+    """A URL of ours as catalogs write locations: of those only ``file:`` URLs are encoded here."""
+    return unquote(url) if url.startswith("file:") else url
+
+
+def comparable(location: str) -> str:
+    """One text for one place: with neither Hadoop's scheme of S3 nor a default port, trailing slashes, ``file://``."""
+    scheme, colon, rest = location.partition(":")
+    if not colon or "/" in scheme:
+        scheme, rest = "file", location
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme.lower(), scheme.lower())
+    if scheme == "file":
+        return "file:" + str(Path("/" + rest.lstrip("/")).resolve())
+    authority, _, path = rest.removeprefix("//").partition("/")
+    if scheme == "hdfs":
+        authority, path = authority.lower().removesuffix(":8020"), re.sub("/+", "/", path)
+    return f"{scheme}://{authority}/{path.strip('/')}"
