@@ -64,6 +64,8 @@ def write_task(
             After any error nothing of this attempt counts; the job removes what it had published. Try anew.
     """
     _check_caller(task=task, stage=stage, attempt=attempt)
+    if ticket.is_committed:
+        return TaskReport(instant=ticket.instant, task=task, attempt=attempt, files=())
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     backend = backend if backend is not None else _shared_backend(ticket)
     with (

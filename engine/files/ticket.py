@@ -35,3 +35,5 @@ class WriteTicket:
     """The values that all rows have in the first partition columns; filled in where batches lack those."""
     guard: PartitionGuard | None = None
     """What rows may touch, where that is not everything."""
+    is_committed: bool = False
+    """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""

@@ -9,6 +9,9 @@ from tallymark.engine.errors import InvalidRequest
 Mode = Literal["append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
 
+TXN_LENGTH = 1000
+"""Characters of a txn at most: it stands in its log entry. Three ids of Airflow, of 250 each, fit in."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
@@ -24,6 +27,8 @@ class WriteRequest:
     """Values of first partition columns, once or several times: all that the write may touch."""
     base: int | None = None
     """The position of the log that the caller has read the table at; None for the one at which the write begins."""
+    txn: str | None = None
+    """The name under which the write is to be committed once and only once, ``name:batch``."""
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):
@@ -37,6 +42,8 @@ class WriteRequest:
             _check_allowed(self.allowed)
         if self.base is not None:
             _check_base(self.base, self.mode)
+        if self.txn is not None:
+            _check_txn(self.txn)
 
     @property
     def allowed(self) -> Sequence[Mapping[str, object]]:
@@ -76,3 +83,12 @@ def _check_base(base: object, mode: Mode) -> None:
         raise InvalidRequest(f"base={base!r}: give a position of the log, 0 or more, such as snapshot.position")
     if mode == "append":
         raise InvalidRequest(f"base={base}: an append replaces nothing that was read, whatever it was; leave base out")
+
+
+def _check_txn(txn: str) -> None:
+    rule = "give a text such as 'job:batch', both parts printable and neither empty nor with blanks around it"
+    name, _, batch = txn.partition(":") if isinstance(txn, str) else ("", "", "")
+    if not all(part and part.isprintable() and part == part.strip() for part in (name, batch)):
+        raise InvalidRequest(f"txn={txn!r}: {rule}")
+    if len(txn) > TXN_LENGTH:
+        raise InvalidRequest(f"txn={txn[:40]!r}... has {len(txn):,} characters; {TXN_LENGTH:,} are the most")

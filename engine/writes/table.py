@@ -35,6 +35,7 @@ from tallymark.engine.writes.open_job import JobOptions, open_job
 from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
+from tallymark.engine.writes.rerun import committed_job, find_committed
 from tallymark.engine.writes.retention import Retention, hours_to_keep
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
@@ -76,6 +77,7 @@ class Table:
         partition_overwrite: PartitionOverwrite = "static",
         only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
         base: int | None = None,
+        txn: str | None = None,
         readers: Readers | None = None,
         retain_hours: float | None = None,
         markers: MarkerSettings | None = None,
@@ -98,14 +100,18 @@ class Table:
         anything else is refused. ``base`` is the position that the caller has read the table at: an overwrite replaces
         what lay in its scope then, keeps what was appended since, and conflicts if any of it was replaced since.
 
+        ``txn="name:batch"`` names this write for good: it is committed once, however often it is run. Where it was
+        committed before, the job has its result in ``committed``, and nothing is written; two that run at once commit
+        once.
+
         ``readers`` and ``retain_hours`` are for the write that creates the table, and fixed from then on: with
         ``"directory"`` (the default) replaced files go right after the commit, and anything that reads Parquet may read
         the directory at rest; with ``"table"`` they stay for ``retain_hours`` (24), for running queries and ``as_of``,
         and the table is read by its log or the Hudi timeline.
 
         Raises:
-            InvalidRequest: mode, schema, partitions, base or ``readers`` are not what the table takes. Nothing was
-                changed.
+            InvalidRequest: mode, schema, partitions, base or ``readers`` are not what the table takes, or the txn was
+                committed by a write that was declared otherwise. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
         request = WriteRequest(
@@ -115,6 +121,7 @@ class Table:
             partition_overwrite=partition_overwrite,
             only_partitions=only_partitions,
             base=base,
+            txn=txn,
         )
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
@@ -131,7 +138,11 @@ class Table:
             service=service or ServiceSettings(),
         )
         handle = self._handle()
-        async with open_job(handle, await prepare_table(handle, wanted), request, options) as job:
+        properties = await prepare_table(handle, wanted)
+        if (committed := await find_committed(handle, properties, request)) is not None:
+            yield committed_job(handle, properties, committed, options.tasks)
+            return
+        async with open_job(handle, properties, request, options) as job:
             yield job
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:

@@ -1,6 +1,7 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable
+from functools import partial
 
 import anyio
 
@@ -12,6 +13,7 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
@@ -27,6 +29,8 @@ from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
 from tallymark.engine.writes.target import WriteTarget
+from tallymark.engine.writes.txn import check_not_committed, committed_write, declared
+from tallymark.engine.writes.winners import checked_winners
 from tallymark.engine.writes.write_base import WriteBase
 
 _events = EventLog(__name__)
@@ -57,6 +61,7 @@ class WriteJob:
         self._lease = lease
         self._ticket = ticket
         self._begun = anyio.current_time()
+        self._committed: WriteResult | None = None
         self._added: tuple[DataFile, ...] | None = None
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
@@ -74,6 +79,14 @@ class WriteJob:
         return self._ticket
 
     @property
+    def committed(self) -> WriteResult | None:
+        """The result, once the write is committed: by this job, or under the same txn by another one.
+
+        Where it is there as soon as the job begins, tasks need not run, and ``commit(())`` returns it.
+        """
+        return self._committed
+
+    @property
     def marker_count(self) -> int:
         """Markers that the job's service has acked so far."""
         return self._directory.durable_count
@@ -83,22 +96,27 @@ class WriteJob:
 
         ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
         written, or may yet write, is excluded first. A commit that failed may be called again with the same reports;
-        after CommitUnknown no silence of storage is reported as anything less.
+        after CommitUnknown no silence of storage is reported as anything less. If another job has committed the txn of
+        this one meanwhile, its result is returned, and this job is rolled back when its block ends.
 
         Raises:
             ConflictError: another write committed first and excludes this one.
             RolledBack: another writer took this job for dead and ended it.
             InvalidRequest: reports of another job, two of one task, other ones than before, or files where this write
-                may not put any. Nothing was decided.
+                may not put any; or another job has committed the txn of this one with other words. Nothing was decided.
             CommitUnknown: storage fell silent while it was being decided.
         """
+        if self._committed is not None and self._committed.is_rerun:
+            return self._committed
         if self._is_decided or self._has_ended:
             raise self._too_late()
-        winners = _checked(reports, self.instant)
+        winners = checked_winners(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
         entry = await self._prepared(winners, added)
-        position = await self._win(entry)
+        position, decided = await self._win(entry)
+        if decided is not entry:
+            return await self._give_way(position, decided)
         self._is_decided = True
         _events.info(
             "instant.committed",
@@ -111,7 +129,8 @@ class WriteJob:
             removed=len(entry.removed),
             fences=len(entry.fenced),
         )
-        return WriteResult.of(position, entry, pending=await self._project(position))
+        self._committed = WriteResult.of(position, entry, pending=await self._project(position))
+        return self._committed
 
     async def partitions(self) -> Partitions:
         """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
@@ -189,17 +208,26 @@ class WriteJob:
             self._entry = self._new_entry(added, fenced, marked)
         return self._entry
 
-    async def _win(self, entry: LogEntry) -> int:
+    async def _win(self, entry: LogEntry) -> tuple[int, LogEntry]:
+        """The position and entry of the commit: this one, or that of another job of the same txn."""
         try:
-            return await self._handle.log.win(
-                entry, check=lambda history: check_conflicts(entry, history.after(entry.base))
-            )
+            return await self._handle.log.win(entry, check=partial(_check, entry)), entry
         except ConflictError as error:
+            twin = committed_write(self._handle.log.history, entry.txn, entry.request)
+            if twin is not None:
+                return twin
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
             raise
         except CommitUnknown as error:
             _events.warning("instant.unclear", instant=self.instant, reason=error)
             raise
+
+    async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:
+        """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
+        _events.info("txn.committed", txn=twin.txn, instant=twin.instant, position=position)
+        pending = await self._project(position)
+        self._committed = WriteResult.of(position, twin, is_rerun=True, pending=pending)
+        return self._committed
 
     async def _project(self, position: int) -> str | None:
         try:
@@ -231,6 +259,8 @@ class WriteJob:
             added=added,
             removed=removed,
             fenced=fenced,
+            txn=self._request.txn,
+            request="" if self._request.txn is None else declared(self._target),
             summary=self._summary(marked),
         )
 
@@ -245,19 +275,7 @@ class WriteJob:
         )
 
 
-def _checked(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
-    winners: dict[int, TaskReport] = {}
-    if isinstance(reports, TaskReport):
-        raise InvalidRequest("commit takes all reports of the job at once; give a list of them")
-    for report in reports:
-        if report.instant != instant:
-            raise InvalidRequest(
-                f"report of task {report.task} belongs to instant {report.instant}, this job is {instant}; "
-                "commit the reports of this job's ticket"
-            )
-        if winners.setdefault(report.task, report) != report:
-            raise InvalidRequest(
-                f"two reports of task {report.task} (attempts {winners[report.task].attempt} and {report.attempt}); "
-                "commit only the winner's"
-            )
-    return list(winners.values())
+def _check(entry: LogEntry, history: History) -> None:
+    """Its txn first: whoever comes second to its own twin is not told of a conflict."""
+    check_not_committed(entry, history)
+    check_conflicts(entry, history.after(entry.base))

@@ -151,7 +151,9 @@ def publish(ticket: WriteTicket, backend: Backend, path: str, rows: pa.Table) ->
 async def write_rows(
     job: WriteJob, backend: Backend, months: Mapping[int, int] | None = None, *, task: int = 0, attempt: int = 0
 ) -> TaskReport:
-    """One attempt of one task, on this loop: mark a file for each month, then publish each."""
+    """One attempt of one task, on this loop: mark a file for each month, then publish each; as ``write_task`` does."""
+    if job.ticket.is_committed:
+        return TaskReport(instant=job.instant, task=task, attempt=attempt, files=())
     paths = {
         f"month={month}/{name_of(job, task=task, attempt=attempt)}": flights({month: flown})
         for month, flown in (months or TWO_MONTHS).items()

@@ -8,7 +8,7 @@ from tallymark.engine.files import file_name
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.markers_ahead import MarkersAhead
 from tallymark.engine.files.open_file import OpenFile
-from tallymark.engine.writes import write_job
+from tallymark.engine.writes import winners
 from tests.simulation import storage
 from tests.simulation.blocking import block_on
 from tests.simulation.executor import Stage
@@ -121,7 +121,7 @@ MUTATIONS = (
         fault=lambda: both(
             method(Stage, "_hear", _hear_all),
             method(Stage, "run", _report_all),
-            replaced(write_job._checked, lambda reports, _: list(reports)),
+            replaced(winners.checked_winners, lambda reports, _: list(reports)),
         ),
     ),
     Mutation(
