@@ -33,6 +33,7 @@ def write(
     mode: Mode,
     partition_by: Sequence[str] = (),
     partition_overwrite: PartitionOverwrite | None = None,
+    txn: str | None = None,
     readers: Readers | None = None,
     retain_hours: float | None = None,
     catalog_table: str | None = None,
@@ -47,6 +48,8 @@ def write(
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
     partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
     ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
+    ``txn="name:batch"`` names this write for good: run again after it was committed, by a retry or a scheduler, it runs
+    no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once (docs/rerunning.md).
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
     running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
@@ -60,7 +63,8 @@ def write(
 
     Raises:
         InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table),
-            or the catalog table does not stand for this one.
+            the catalog table does not stand for this one, or the txn was committed by a call that declared another
+            write.
         ConflictError: another write of the same partitions committed first.
         RolledBack: another writer took this one for dead. Raised as soon as it is known; Spark's tasks are cancelled.
         JobFailed: Spark gave up on a task; the message is the task's own last word.
@@ -79,6 +83,7 @@ def write(
         mode=mode,
         partition_by=partition_by,
         partition_overwrite=partition_overwrite,
+        txn=txn,
         readers=readers,
         retain_hours=retain_hours,
         markers=markers,
@@ -95,9 +100,11 @@ def write(
             refuse_catalog(catalog_table, found.readers if found else readers)
             target = find_catalog_table(session, catalog_table, table.url, df.schema, columns)
         with portal.wrap_async_context_manager(lost_with_tasks) as job:
-            with _tagged(session, tag), shown_progress(session, job, wanted=progress):
-                reports = run_tasks(df, job.ticket)
-            result = portal.call(job.commit, reports)
+            result = job.committed
+            if result is None:
+                with _tagged(session, tag), shown_progress(session, job, wanted=progress):
+                    reports = run_tasks(df, job.ticket)
+                result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
 

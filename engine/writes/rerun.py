@@ -28,7 +28,8 @@ class _CommittedJob(WriteJob):
     Its ticket is good for tasks of a caller who does not look at ``committed``: they read and write nothing.
     """
 
-    def __init__(self, result: WriteResult, ticket: WriteTicket) -> None:
+    def __init__(self, handle: TableHandle, result: WriteResult, ticket: WriteTicket) -> None:
+        self._handle = handle
         self._result = result
         self._ticket = ticket
 
@@ -90,7 +91,7 @@ def committed_job(
         settings=tasks,
         is_committed=True,
     )
-    return _CommittedJob(result, ticket)
+    return _CommittedJob(handle, result, ticket)
 
 
 async def _finished(handle: TableHandle, properties: TableProperties, position: int) -> str | None:
