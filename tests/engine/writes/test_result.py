@@ -57,7 +57,8 @@ def test_json_holds_every_field_exactly():
 
 
 def test_json_holds_what_the_commit_holds_and_what_only_its_reader_knows():
-    assert set(json.loads(RESULT.to_json())) == {*Outcome.__annotations__, "position", "is_rerun", "pending"}
+    known = {"position", "is_rerun", "pending", "catalog"}
+    assert set(json.loads(RESULT.to_json())) == {*Outcome.__annotations__, *known}
 
 
 @pytest.mark.parametrize(
