@@ -1,6 +1,7 @@
 """Spark's schemas and Arrow's."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -8,20 +9,31 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.files.static_columns import type_told_by
 from tallymark.spark_glue.versions import arrow_field
 
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 """The key under which Spark keeps its own schema in Parquet footers, and finds it there."""
 
 
-def arrow_schema(schema: StructType) -> pa.Schema:
+def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = None) -> pa.Schema:
     """The Arrow schema of a DataFrame's rows, with Spark's own beside it, so that it comes back exactly.
+
+    Spark's own is that of a new table: of a static partition it has the columns, too, that the DataFrame lacks.
 
     Raises:
         InvalidRequest: a column of a type that Arrow does not know.
     """
     fields = [_arrow_field(column) for column in schema]
-    return pa.schema(fields, metadata={SPARK_SCHEMA: schema.json().encode("utf-8")})
+    whole = StructType([*schema, *_added(schema, partition)])
+    return pa.schema(fields, metadata={SPARK_SCHEMA: whole.json().encode("utf-8")})
+
+
+def _added(schema: StructType, partition: object) -> StructType:
+    """In the order in which the engine appends them. What is no partition the engine refuses."""
+    given = partition if isinstance(partition, Mapping) else {}
+    lacking = {name: type_told_by(given[name]) for name in given if isinstance(name, str) and name not in schema.names}
+    return from_arrow_schema(pa.schema([pa.field(name, type_) for name, type_ in lacking.items() if type_ is not None]))
 
 
 def _arrow_field(column: StructField) -> "pa.Field[Any]":

@@ -2,7 +2,7 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 
 from anyio.from_thread import start_blocking_portal
@@ -20,7 +20,7 @@ from tallymark.spark_glue.catalog import caught_up
 from tallymark.spark_glue.catalog_table import find_catalog_table, refuse_catalog
 from tallymark.spark_glue.driver import service_settings
 from tallymark.spark_glue.progress import shown_progress
-from tallymark.spark_glue.schema import arrow_schema
+from tallymark.spark_glue.schema import arrow_schema, spark_schema
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 from tallymark.spark_glue.versions import ClassicDataFrame
@@ -32,7 +32,10 @@ def write(
     *,
     mode: Mode,
     partition_by: Sequence[str] = (),
+    partition: Mapping[str, object] | None = None,
     partition_overwrite: PartitionOverwrite | None = None,
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+    base: int | None = None,
     txn: str | None = None,
     readers: Readers | None = None,
     retain_hours: float | None = None,
@@ -48,6 +51,10 @@ def write(
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
     partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
     ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
+    ``partition={"year": 2013}`` is Spark's ``INSERT ... PARTITION (year = 2013)``: values of the first partition
+    columns, which the DataFrame may lack; an overwrite replaces that part of the table alone. ``only_partitions``, one
+    such mapping or several, refuses whatever would touch anything else. ``base`` is the position of the snapshot that
+    the DataFrame was made from: an overwrite keeps what was appended since, and conflicts if that was replaced.
     ``txn="name:batch"`` names this write for good: run again after it was committed, by a retry or a scheduler, it runs
     no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once (docs/rerunning.md).
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
@@ -76,13 +83,25 @@ def write(
     if isinstance(markers, str) or markers is None:
         markers = MarkerSettings(kind=markers or "batched")
     partition_overwrite = partition_overwrite or _session_default(session)
-    request = WriteRequest(mode=mode, partition_by=partition_by, partition_overwrite=partition_overwrite)
-    table = open_table(url, options=storage_options(session, url, options))
-    write_job = table.write(
-        schema=arrow_schema(df.schema),
+    request = WriteRequest(
         mode=mode,
         partition_by=partition_by,
+        partition=partition,
         partition_overwrite=partition_overwrite,
+        only_partitions=only_partitions,
+        base=base,
+        txn=txn,
+    )
+    schema = arrow_schema(df.schema, partition)
+    table = open_table(url, options=storage_options(session, url, options))
+    write_job = table.write(
+        schema=schema,
+        mode=mode,
+        partition_by=partition_by,
+        partition=partition,
+        partition_overwrite=partition_overwrite,
+        only_partitions=only_partitions,
+        base=base,
         txn=txn,
         readers=readers,
         retain_hours=retain_hours,
@@ -97,8 +116,9 @@ def write(
         if catalog_table is not None:
             found = portal.call(table.properties)
             columns = found.partition_by if found else tuple(request.partition_by)
+            whole = spark_schema(found.schema if found else schema)  # static columns, too, that df lacks
             refuse_catalog(catalog_table, found.readers if found else readers)
-            target = find_catalog_table(session, catalog_table, table.url, df.schema, columns)
+            target = find_catalog_table(session, catalog_table, table.url, whole, columns)
         with portal.wrap_async_context_manager(lost_with_tasks) as job:
             result = job.committed
             if result is None:

@@ -12,7 +12,7 @@ from tallymark.engine.files.partition_path import PartitionValue
 from tallymark.engine.files.static_partition import StaticPartition
 
 _TYPES: Mapping[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string(), date: pa.date32()}
-"""What a new table's column is, by the type of its static value. A decimal does not tell the digits of others."""
+"""By the type of the value. A decimal is not among them: it does not tell how many digits others have."""
 
 
 def missing_columns(
@@ -28,13 +28,19 @@ def missing_columns(
 
 
 def _new_field(name: str, value: object) -> "pa.Field[Any]":
-    if type(value) not in _TYPES:
+    type_ = type_told_by(value)
+    if type_ is None:
         known = ", ".join(type_.__name__ for type_ in _TYPES)
         raise InvalidRequest(
             f"partition: {name!r} is a new column, and {value!r} does not tell its type (one of type {known} does); "
             "add the column to the input"
         )
-    return pa.field(name, _TYPES[type(value)])
+    return pa.field(name, type_)
+
+
+def type_told_by(value: object) -> pa.DataType | None:
+    """What a new table's column is that its static value alone tells of; None where it does not tell enough."""
+    return _TYPES.get(type(value))
 
 
 def filled(batch: pa.RecordBatch, partition: StaticPartition, schema: pa.Schema) -> pa.RecordBatch:
