@@ -113,6 +113,10 @@ class History:
         """Where replaced files are gone up to ``horizon``: every position from this one on still has all its files."""
         return max((number for number, entry in self.after(0) if number <= horizon and entry.removed), default=0)
 
+    def has_held(self, partition: str) -> bool:
+        """Whether a file was ever committed to the partition."""
+        return partition in self._partitions
+
     def new_partitions(self, position: int) -> frozenset[str]:
         """The partitions that got their first file ever at this position."""
         entry = self.entry(position)

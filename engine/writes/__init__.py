@@ -7,6 +7,8 @@ seal and ``exclude`` losers -> win the log entry -> ``project`` -> ``finish``. T
 from tallymark.engine.writes.clean import CleanResult
 from tallymark.engine.writes.explanation import Explanation
 from tallymark.engine.writes.file_sizes import FileSizes
+from tallymark.engine.writes.incoming import CountedRows
+from tallymark.engine.writes.plan import WritePlan
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.snapshot import Snapshot
@@ -26,4 +28,6 @@ __all__ = [
     "Ended",
     "FileSizes",
     "Explanation",
+    "WritePlan",
+    "CountedRows",
 ]

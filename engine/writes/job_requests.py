@@ -13,6 +13,9 @@ from tallymark.engine.timeline.log import BODY_BYTES
 NAMES_A_DELETE = 1_000
 """On S3. GCS takes objects one by one."""
 
+FILE_ENTRY_BYTES = 90
+"""Of a file in a log entry, its partition path aside: a name of some 75 bytes, two numbers and their frames."""
+
 PAGE_COUNT = 1_000
 """Entries in a page of a listing."""
 
@@ -58,6 +61,16 @@ class JobShape:
     entry_bytes: int = 0
     """Of the job's own entry in the log."""
     names_a_delete: int = NAMES_A_DELETE
+
+
+def names_a_delete(url: str) -> int:
+    """Of objects that the store at a URL deletes by one request."""
+    return 1 if url.startswith("gs:") else NAMES_A_DELETE
+
+
+def entry_bytes(files: int, partition: str) -> int:
+    """What so many files of a partition take in the job's entry, to a few bytes."""
+    return files * (len(partition.encode()) + FILE_ENTRY_BYTES)
 
 
 def job_requests(shape: JobShape) -> RequestCounts:

@@ -63,15 +63,31 @@ async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProper
             not what the request is for.
         UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
     """
-    properties = await read_properties(handle.backend)
-    mine = wanted.beside(properties)
+    found = await find_table(handle, wanted)
+    if found is None:
+        found = await _create(handle, wanted.beside(None))
+        _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise meanwhile
+    return found
+
+
+async def find_table(handle: TableHandle, wanted: WantedTable) -> TableProperties | None:
+    """The table to write; None where nothing is, and it would be created. Nothing is changed.
+
+    Raises:
+        InvalidRequest: as ``prepare_table``.
+        UnsupportedTable: as ``read_properties``.
+    """
+    found = await read_properties(handle.backend)
+    mine = wanted.beside(found)
     await check_base(handle, wanted.request)
-    if properties is None:
-        properties = await _create(handle, mine)
-        mine = wanted.beside(properties)  # another writer may have created it otherwise meanwhile
-    wanted.retention.check_kept(properties)
-    _check_same(properties, mine)
-    return properties
+    if found is not None:
+        _check_fits(found, mine, wanted)
+    return found
+
+
+def _check_fits(found: TableProperties, mine: TableProperties, wanted: WantedTable) -> None:
+    wanted.retention.check_kept(found)
+    _check_same(found, mine)
 
 
 async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:

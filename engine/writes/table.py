@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
+from tallymark.backends.meter import PriceList
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
@@ -31,8 +32,11 @@ from tallymark.engine.writes.file_sizes import SMALL_BYTES, FileSizes
 from tallymark.engine.writes.finish import Progress
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import end_instant, open_reservations
+from tallymark.engine.writes.incoming import Incoming
 from tallymark.engine.writes.open_job import JobOptions, open_job
 from tallymark.engine.writes.partitions import Partitions
+from tallymark.engine.writes.plan import WritePlan
+from tallymark.engine.writes.planning import Foresight, plan_write
 from tallymark.engine.writes.prepare import prepare_table, read_properties
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.rerun import committed_job, find_committed
@@ -123,15 +127,7 @@ class Table:
             base=base,
             txn=txn,
         )
-        if not isinstance(schema, pa.Schema):
-            raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
-        wanted = WantedTable(
-            name=_table_name(self.url),
-            created=instant_time(self._clock.now()),
-            schema=schema,
-            request=request,
-            retention=Retention(readers, retain_hours),
-        )
+        wanted = self._wanted(schema, request, Retention(readers, retain_hours))
         options = JobOptions(
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
@@ -144,6 +140,50 @@ class Table:
             return
         async with open_job(handle, properties, request, options) as job:
             yield job
+
+    async def plan(
+        self,
+        *,
+        mode: Mode,
+        schema: pa.Schema | None = None,
+        partition_by: Sequence[str] = (),
+        partition: Mapping[str, object] | None = None,
+        partition_overwrite: PartitionOverwrite = "static",
+        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+        base: int | None = None,
+        txn: str | None = None,
+        readers: Readers | None = None,
+        retain_hours: float | None = None,
+        tasks: TaskSettings | None = None,
+        incoming: Incoming | None = None,
+        prices: PriceList | None = None,
+    ) -> WritePlan:
+        """What ``write`` of the same words would do now: what would go and come, and what that would cost.
+
+        Nothing is put. ``incoming`` is what is known of the input: its rows, counted, or the paths of the partitions
+        that it has rows for. Without ``schema`` that of the table is meant. ``prices`` are your store's.
+
+        Raises:
+            InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
+                left out.
+            ConflictError: what was read at ``base`` has been replaced since.
+            UnsupportedTable: something else is at the URL; or nothing, and ``schema`` is left out.
+        """
+        request = WriteRequest(
+            mode=mode,
+            partition_by=partition_by,
+            partition=partition,
+            partition_overwrite=partition_overwrite,
+            only_partitions=only_partitions,
+            base=base,
+            txn=txn,
+        )
+        if schema is None:
+            schema = (await self._properties()).schema
+        wanted = self._wanted(schema, request, Retention(readers, retain_hours))
+        max_file_bytes = (tasks or TaskSettings()).max_file_bytes
+        foresight = Foresight(incoming=incoming, max_file_bytes=max_file_bytes, prices=prices)
+        return await plan_write(self._handle(), wanted, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
         """What the table holds now, or held then: at a position, after an instant's commit, or at a time.
@@ -240,6 +280,17 @@ class Table:
         if dry_run:
             return await plan_clean(self._handle(), properties, hours)
         return await clean(self._handle(), properties, hours, progress)
+
+    def _wanted(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> WantedTable:
+        if not isinstance(schema, pa.Schema):
+            raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
+        return WantedTable(
+            name=_table_name(self.url),
+            created=instant_time(self._clock.now()),
+            schema=schema,
+            request=request,
+            retention=retention,
+        )
 
     def _handle(self) -> TableHandle:
         return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options)

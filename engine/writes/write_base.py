@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.request import WriteRequest
 
@@ -19,6 +20,10 @@ class WriteBase:
         """As of a position that the history has, or of its head."""
         position = history.head if position is None else position
         return cls(position=position, files=history.files_at(position))
+
+    def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
+        """The files that an overwrite of the scope lets go; none without one."""
+        return () if scope is None else tuple(file for file in self.files if scope.holds(file.partition))
 
 
 async def check_base(handle: TableHandle, request: WriteRequest) -> None:

@@ -248,7 +248,6 @@ class WriteJob:
 
     def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked) -> LogEntry:
         scope = self._target.scope(added)
-        removed = () if scope is None else tuple(file for file in self._base.files if scope.holds(file.partition))
         return LogEntry(
             kind="commit",
             instant=self.instant,
@@ -257,7 +256,7 @@ class WriteJob:
             operation=self._request.mode,
             scope=scope,
             added=added,
-            removed=removed,
+            removed=self._base.replaced(scope),
             fenced=fenced,
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),

@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from tallymark.engine.settings import MarkerSettings as MarkerSettings
     from tallymark.engine.settings import ServiceSettings as ServiceSettings
     from tallymark.engine.settings import TaskSettings as TaskSettings
+    from tallymark.engine.writes import CountedRows as CountedRows
     from tallymark.engine.writes import Explanation as Explanation
     from tallymark.engine.writes import FileSizes as FileSizes
     from tallymark.engine.writes import Snapshot as Snapshot
     from tallymark.engine.writes import Table as Table
     from tallymark.engine.writes import WriteJob as WriteJob
+    from tallymark.engine.writes import WritePlan as WritePlan
     from tallymark.engine.writes import WriteResult as WriteResult
     from tallymark.engine.writes import open_table as open_table
     from tallymark.spark_glue import read as read
