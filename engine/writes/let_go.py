@@ -13,6 +13,7 @@ from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import Progress, delete_replaced, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.project import project
 from tallymark.engine.writes.rollback import roll_back
 
 _events = EventLog(__name__)
@@ -80,6 +81,7 @@ async def let_go(
             position = None
         if position is not None:
             _events.info("files.let_go", instant=entry.instant, horizon=due.horizon, files=len(due.files))
+            await project(handle, properties, position)  # a reader of the Hudi format that sees no overwrite needs them
             await delete_replaced(handle, properties, position, progress=progress)
     await lease.give_up()
     if position is None:

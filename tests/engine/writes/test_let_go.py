@@ -5,7 +5,10 @@ import pytest
 
 from tallymark.engine.errors import CommitUnknown
 from tallymark.engine.settings import CommitSettings
-from tests.engine.writes.scene import FAMILIES, Store, begin, committed, die, table, write_rows
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.let_go import let_go_due
+from tallymark.engine.writes.prepare import read_properties
+from tests.engine.writes.scene import FAMILIES, LEASE, Store, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import (
@@ -188,6 +191,23 @@ async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write():
     await committed(store.backend, months={7: 1})
     assert not old & data_files(store.objects)
     table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced():
+    store = Store(has_staging=False)
+    await committed(store.backend, months={1: 1}, readers="table", retain_hours=0)
+    dying = FaultyBackend(store.backend, refused("put_new", "*.replacecommit"))
+    overwrite = await committed(dying, "overwrite", {1: 2})
+    assert overwrite.pending is not None
+    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+    handle = TableHandle(storage, CommitSettings(), LEASE)
+    await handle.log.refresh()
+    properties = await read_properties(storage)
+    assert properties is not None
+    with pytest.raises(OSError, match="lost"):
+        await let_go_due(handle, properties)
+    assert f".hoodie/{overwrite.instant}.replacecommit" in store.objects
 
 
 @on_virtual_time
