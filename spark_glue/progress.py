@@ -1,67 +1,98 @@
-"""A line on the terminal while Spark's tasks run."""
+"""What is shown while Spark's tasks run."""
 
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import SparkSession
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tallymark.engine.writes.write_job import WriteJob
+from tallymark.spark_glue.progress_line import Line, Reading, line_for
+from tallymark.spark_glue.written import Written
 
 REFRESH_S = 0.5
+"""Between two readings: quick enough for people, and some calls to the JVM each."""
 
 
 @contextmanager
-def shown_progress(session: SparkSession, job: WriteJob, *, wanted: bool | None) -> Iterator[None]:
-    """Show tasks done and markers acked for the time of the block; ``wanted=None`` means on a terminal only."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield
+def shown_progress(session: SparkSession, job: WriteJob, *, wanted: bool | None) -> Iterator[Written | None]:
+    """Show, for the time of the block, what is done. ``wanted=None`` means on a terminal and in a notebook only.
+
+    Gives what tasks are to tell at their ends, or None where nobody looks.
+    """
+    console = Console(stderr=True)
+    if not (sys.stderr.isatty() or console.is_jupyter if wanted is None else wanted):
+        yield None
         return
+    written = Written(session)
     tag = f"tallymark-{job.instant}"
     ended = threading.Event()
     session.sparkContext.addJobTag(tag)
-    watcher = threading.Thread(target=_watch, args=(session, job, tag, ended), name="tallymark-progress", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        session.sparkContext.removeJobTag(tag)
-        ended.set()
-        watcher.join()
+    with line_for(job.instant, console=console) as line:
+        watch = _Watch(session, job, tag, written, line)
+        watcher = threading.Thread(target=watch.until, args=(ended,), name="tallymark-progress", daemon=True)
+        watcher.start()
+        try:
+            yield written
+        finally:
+            session.sparkContext.removeJobTag(tag)
+            ended.set()
+            watcher.join()
 
 
-def _watch(session: SparkSession, job: WriteJob, tag: str, ended: threading.Event) -> None:
-    columns = (
-        TextColumn("tallymark {task.fields[instant]}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("tasks, {task.fields[markers]} markers"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        line = progress.add_task("", total=None, instant=job.instant, markers=0)
-        while True:
+class _Watch:
+    def __init__(self, session: SparkSession, job: WriteJob, tag: str, written: Written, line: Line) -> None:
+        self._session = session
+        self._job = job
+        self._tag = tag
+        self._written = written
+        self._line = line
+        self._began = time.monotonic()
+
+    def until(self, ended: threading.Event) -> None:
+        """Read and show until then, and once more. Whatever fails in between is no part of the job."""
+        is_last = False
+        while not is_last:
             is_last = ended.wait(REFRESH_S)
-            done, total = _tasks(session, tag)
-            progress.update(line, completed=done, total=total or None, markers=job.marker_count)
-            if is_last:
+            try:
+                self._line.show(self._reading())
+            except Exception:  # Spark is gone, or going: the job itself says more
                 return
+
+    def _reading(self) -> Reading:
+        tasks, tasks_known = _tasks(self._session, self._tag)
+        files, rows, size = self._written.so_far()
+        return Reading(
+            instant=self._job.instant,
+            tasks=tasks,
+            tasks_known=tasks_known,
+            files=files,
+            rows=rows,
+            bytes=size,
+            markers=None if self._job.ticket.marker_kind == "direct" else self._job.marker_count,
+            seconds=time.monotonic() - self._began,
+        )
 
 
 def _tasks(session: SparkSession, tag: str) -> tuple[int, int]:
-    """Tasks completed, and tasks known so far, over all stages of the tagged jobs."""
+    """Tasks completed, and tasks known so far, over all stages of the tagged jobs but those that Spark skips."""
     tracker = session.sparkContext.statusTracker()
     tagged: Any = session.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(tag)  # PySpark's own lacks this call
     done = total = 0
     for job_id in tagged:
         found = tracker.getJobInfo(job_id)
-        for stage_id in found.stageIds if found else ():
+        has_later_begun = False
+        for stage_id in sorted(found.stageIds, reverse=True) if found else ():
             stage = tracker.getStageInfo(stage_id)
-            if stage is not None:
+            if stage is None:
+                continue
+            has_begun = stage.numCompletedTasks + stage.numActiveTasks > 0
+            if has_begun or not has_later_begun:  # else an earlier job has done it
                 done += stage.numCompletedTasks
                 total += stage.numTasks
+            has_later_begun |= has_begun
     return done, total

@@ -14,26 +14,34 @@ from tallymark.engine.errors import InvalidRequest, JobFailed, TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.spark_glue.written import Written
 
 REPORT_SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
 
 
-def run_tasks(df: DataFrame, ticket: WriteTicket) -> list[TaskReport]:
+def run_tasks(df: DataFrame, ticket: WriteTicket, *, written: Written | None = None) -> list[TaskReport]:
     """Write all rows; returns the report of the winning attempt of each task, as Spark counts winners.
+
+    ``written`` is told of each task as it ends, for those who watch.
 
     Raises:
         JobFailed: Spark gave up.
         InvalidRequest: a task met rows that the table does not take.
     """
+    task = functools.partial(write_partition, ticket)
+    if written is not None:
+        task = functools.partial(task, written=written)
     # One action, once: each further one would run the tasks again.
     try:
-        rows = df.mapInArrow(functools.partial(write_partition, ticket), "report binary").collect()
+        rows = df.mapInArrow(task, "report binary").collect()
     except (PySparkException, Py4JError) as error:
         raise _own_error(error) from None
     return [TaskReport.decode(bytes(row.report)) for row in rows]
 
 
-def write_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_partition(
+    ticket: WriteTicket, batches: Iterable[pa.RecordBatch], *, written: Written | None = None
+) -> Iterator[pa.RecordBatch]:
     """The task: Arrow batches in, one row with its report out."""
     context = TaskContext.get()
     assert context is not None, "runs on an executor"
@@ -44,6 +52,8 @@ def write_partition(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> I
         attempt=context.taskAttemptId(),
         stage=context.stageId(),
     )
+    if written is not None:
+        written.add(report)
     yield pa.RecordBatch.from_pylist([{"report": report.encode()}], schema=REPORT_SCHEMA)
 
 

@@ -63,7 +63,8 @@ def write(
     of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
     ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
     the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never
-    read from there. ``progress`` shows a line on stderr while tasks run; left out, only on a terminal.
+    read from there. ``progress`` shows tasks, files, rows, bytes and markers while tasks run, on stderr or in a
+    notebook's cell; left out, only on a terminal and in a notebook.
 
     If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
     end, the next write sees to that.
@@ -122,8 +123,8 @@ def write(
         with portal.wrap_async_context_manager(lost_with_tasks) as job:
             result = job.committed
             if result is None:
-                with _tagged(session, tag), shown_progress(session, job, wanted=progress):
-                    reports = run_tasks(df, job.ticket)
+                with _tagged(session, tag), shown_progress(session, job, wanted=progress) as written:
+                    reports = run_tasks(df, job.ticket, written=written)
                 result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
