@@ -44,6 +44,6 @@ def _value(escaped: str, field: "pa.Field[Any]") -> PartitionValue:
             return Decimal(text)
     except (ValueError, KeyError, InvalidOperation) as error:
         raise InvalidRequest(
-            f"partition {field.name}={text!r}: the column is {field.type}; give such a value"
+            f"partition {field.name}={text!r}: the column is {field.type}; give a value of that type"
         ) from error
     return text

@@ -12,6 +12,7 @@ ON_A_TABLE = [
     ["clean"],
     ["files"],
     ["explain", "a.parquet"],
+    ["plan", "--mode", "append"],
 ]
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tallymark.engine.writes import Table
 
 D = TypeVar("D", bound=Mapping[str, object])
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def answer(at: Place, question: Callable[["Table"], Awaitable[D]], page: Callabl
     show(at, ask(at, question), page)
 
 
-def ask(at: Place, question: Callable[["Table"], Awaitable[D]]) -> D:
+def ask(at: Place, question: Callable[["Table"], Awaitable[T]]) -> T:
     import anyio
 
     with failing_plainly(as_json=at.as_json):

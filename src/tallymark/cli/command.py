@@ -8,7 +8,7 @@ import click
 from tallymark import __version__
 from tallymark.cli import document
 from tallymark.cli.asking import Place, answer, ask, at_a_url, failing_plainly, json_keys, show
-from tallymark.cli.look import explain, files
+from tallymark.cli.look import explain, files, plan
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -115,6 +115,7 @@ def doctor(at: Place, is_large: bool) -> None:
 
 main.add_command(files)
 main.add_command(explain)
+main.add_command(plan)
 
 
 def _confirm(at: Place, instant: str) -> None:

@@ -1,12 +1,19 @@
 """The commands that look before somebody leaps: they tell, and change nothing."""
 
 import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
+from tallymark.backends.meter import PriceList
 from tallymark.cli import explain as explain_of
 from tallymark.cli import files as files_of
-from tallymark.cli.asking import Place, answer, at_a_url, json_keys
+from tallymark.cli import plan as plan_of
+from tallymark.cli.asking import Place, answer, ask, at_a_url, json_keys, show
+
+if TYPE_CHECKING:
+    from tallymark.engine.writes.request import Mode, PartitionOverwrite
 
 
 @click.command(epilog=json_keys(files_of.FilesDocument))
@@ -31,3 +38,59 @@ def explain(at: Place, file: str) -> None:
     from tallymark.cli.explain_page import show_explain
 
     answer(at, functools.partial(explain_of.explain, file=file), show_explain)
+
+
+@click.command(epilog=json_keys(plan_of.PlanDocument))
+@at_a_url
+@click.option("--mode", type=click.Choice(["append", "overwrite"]), required=True)
+@click.option("--partition", multiple=True, metavar="PATH", help="The part that the write is for: year=2013.")
+@click.option("--partition-overwrite", type=click.Choice(["static", "dynamic"]), default="static", show_default=True)
+@click.option("--only-partition", "only_partitions", multiple=True, metavar="PATH", help="All that it may touch.")
+@click.option("--base", type=click.IntRange(min=0), metavar="POSITION", help="At which the table was read.")
+@click.option("--txn", metavar="NAME:BATCH", help="Under which it is to be committed once.")
+@click.option(
+    "--partitions-file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="Partition paths that the input has rows for, one a line; - is stdin.",
+)
+@click.option(
+    "--price",
+    "prices",
+    multiple=True,
+    metavar="CLASS=AMOUNT",
+    callback=plan_of.parse_prices,
+    help="Of your store: put, get, list and delete for 1,000 requests, sent_gb for a GB.",
+)
+@click.option("--currency", default="USD", show_default=True)
+def plan(
+    at: Place,
+    mode: "Mode",
+    partition: Sequence[str],
+    partition_overwrite: "PartitionOverwrite",
+    only_partitions: Sequence[str],
+    base: int | None,
+    txn: str | None,
+    partitions_file: TextIO | None,
+    prices: dict[str, float],
+    currency: str,
+) -> None:
+    """Show what a write would do, and change nothing.
+
+    Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
+    that would come anew. A DataFrame tells more: tallymark.write(df, ..., dry_run=True).
+    """
+    from tallymark.cli.plan_page import show_plan
+
+    asked = plan_of.PlanWords(
+        mode=mode,
+        partition=partition,
+        partition_overwrite=partition_overwrite,
+        only_partitions=only_partitions,
+        base=base,
+        txn=txn,
+        incoming=None if partitions_file is None else plan_of.paths_in(partitions_file),
+        prices=PriceList(currency=currency, **prices) if prices else None,
+    )
+    found = ask(at, functools.partial(plan_of.plan, words=asked))
+    show(at, plan_of.document(found), lambda page, _: show_plan(page, found))

@@ -1,0 +1,30 @@
+"""``tallymark plan`` for people."""
+
+from rich.console import Console
+
+from tallymark.cli.page import print_table
+from tallymark.engine.writes.plan import PARTITIONS_SHOWN, PlannedPartition, WritePlan
+from tallymark.engine.writes.result import shown_bytes
+
+
+def show_plan(page: Console, plan: WritePlan) -> None:
+    print_table(page, ["", ""], plan.facts(), folding=(1,), has_header=False)
+    if plan.partitions:
+        headings = ["partition", "change", "files that go", "rows", "bytes", "files that come", "rows"]
+        rows = [_partition(each) for each in plan.partitions[:PARTITIONS_SHOWN]]
+        print_table(page, headings, rows, folding=(0,), numbers=(2, 3, 4, 5, 6))
+    if len(plan.partitions) > PARTITIONS_SHOWN:
+        page.print(f"And {len(plan.partitions) - PARTITIONS_SHOWN:,} partitions more; --json names them all.")
+    page.print("Nothing was changed.")
+
+
+def _partition(found: PlannedPartition) -> tuple[str, ...]:
+    return (
+        found.partition or "-",
+        found.change,
+        f"{found.removed_files:,}",
+        f"{found.removed_rows:,}",
+        shown_bytes(found.removed_bytes),
+        "?" if found.files is None else f"{found.files:,}",
+        "?" if found.rows is None else f"{found.rows:,}",
+    )
