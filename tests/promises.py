@@ -20,6 +20,7 @@ from tests.table_invariants import (
     decisions,
     file_path,
     hudi_files,
+    keeps_replaced_files,
     one_decision_an_instant,
     only_committed_files_exist,
     projection_is_a_prefix_of_the_log,
@@ -43,6 +44,8 @@ class Replay:
         """The files that the log says the table holds."""
         self.states: list[frozenset[str]] = [frozenset()]
         """The same at every position so far."""
+        self.retained: dict[str, int] = {}
+        """Files that were replaced at a position and that no clean has let go, where the table keeps such."""
         self.empty: set[str] = set()
         """Data files without rows: fences."""
         self._history = history
@@ -66,9 +69,16 @@ class Replay:
         if entry["instant"] not in self.decided:
             self.decided[entry["instant"]] = entry["kind"]
             if entry["kind"] == "commit":
-                self.live -= {file_path(file) for file in entry["removed"]}
+                self._replace({file_path(file) for file in entry["removed"]})
                 self.live |= {file_path(file) for file in entry["added"]}
+            elif entry["kind"] == "clean":
+                self.retained = {path: at for path, at in self.retained.items() if at > entry["horizon"]}
         self.states.append(frozenset(self.live))
+
+    def _replace(self, removed: set[str]) -> None:
+        self.live -= removed
+        if keeps_replaced_files(self.storage):
+            self.retained |= dict.fromkeys(removed, len(self.states))
 
 
 def durable_first(history: History) -> None:
@@ -202,11 +212,15 @@ def nothing_left(storage: Storage) -> None:
 
 
 def nothing_lost(history: History) -> None:
-    """A committed file goes when a later committed entry has replaced it, for all readers, and not before."""
+    """A committed file goes when a later committed entry has replaced it, for all readers, and not before.
+
+    Where the table keeps replaced files, it goes when a clean has let it go.
+    """
     replay = Replay(history)
     for event in replay.events():
         if isinstance(event, Removed) and event.path.endswith(".parquet"):
             _hold(event.path not in replay.live, "a committed file is gone", event, history)
+            _hold(event.path not in replay.retained, "a file is gone that was to be kept", event, history)
             _sees_whole_commits(replay, event, history)
         elif isinstance(event, Landed) and event.path.startswith(LOG):
             missing = replay.live - replay.storage.keys()

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -175,6 +176,12 @@ def one_attempt_a_task(storage: Storage) -> None:
             attempts.setdefault(f"{task} of stage {stage}", set()).add(attempt)
         for task, found in attempts.items():
             assert len(found) == 1, f"several attempts of task {task} are committed: {sorted(found)}"
+
+
+def once_and_only_once(storage: Storage) -> None:
+    """Of all writes that carry the same txn one has committed, at most."""
+    found = Counter(entry["txn"] for entry in commits(storage) if entry.get("txn"))
+    assert all(count == 1 for count in found.values()), f"committed more than once: {found}"
 
 
 def partitions_are_known_to_hudi(storage: Storage) -> None:

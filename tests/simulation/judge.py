@@ -19,8 +19,10 @@ from tests.table_invariants import (
     data_files,
     decisions,
     fences,
+    once_and_only_once,
     one_attempt_a_task,
     overwrites_replace_what_their_base_held,
+    retained_files,
     table_is_at_rest,
 )
 
@@ -49,6 +51,7 @@ def judge(outcome: Outcome) -> None:
         (outcome.swept, table_is_at_rest),
         (outcome.swept, overwrites_replace_what_their_base_held),
         (outcome.swept, one_attempt_a_task),
+        (outcome.swept, once_and_only_once),
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
@@ -56,9 +59,9 @@ def judge(outcome: Outcome) -> None:
 
 
 def no_fence_is_left(outcome: Outcome) -> None:
-    """A day later the table is its committed files and nothing else."""
+    """A day later the table is its committed files, what is retained, and nothing else."""
     assert not fences(outcome.swept)
-    assert data_files(outcome.swept) == committed_files(outcome.swept)
+    assert data_files(outcome.swept) == committed_files(outcome.swept) | retained_files(outcome.swept)
 
 
 def nobody_fails_without_cause(outcome: Outcome) -> None:
@@ -76,7 +79,7 @@ def nobody_fails_without_cause(outcome: Outcome) -> None:
             assert event.outcome in ("committed", "TasksFailed", "ConflictError"), event
             assert event.outcome != "TasksFailed" or not _tasks_had_to_succeed(outcome, event.writer), event
     for instant, entry in decisions(outcome.at_rest).items():
-        assert entry["kind"] in ("commit", "rollback"), instant
+        assert entry["kind"] in ("commit", "rollback", "clean"), instant
 
 
 def _tasks_had_to_succeed(outcome: Outcome, writer: str) -> bool:

@@ -47,10 +47,16 @@ from tests.simulation.counts.rivals import (
     clean_beside_a_job,
     conflict,
     empty,
+    let_go,
+    named_partition_emptied,
     only_a_lost_attempt,
     outcome_unknown,
     overwrite_beside_append,
+    overwrite_of_what_was_read,
     read_beside_a_job,
+    run_again_for_good,
+    run_again_for_nothing,
+    twins_met,
 )
 from tests.simulation.counts.servers import asked_in_flight, gave_up_in_flight, taken_over, two_servers
 from tests.simulation.marker_world import MarkerOutcome
@@ -155,6 +161,12 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a dynamic overwrite leaves alone what only a lost attempt touched": only_a_lost_attempt,
     "a dynamic overwrite without rows replaces nothing": empty(dynamic=True),
     "a static overwrite without rows empties the table": empty(dynamic=False),
+    "an overwrite of a named partition without rows empties it": named_partition_emptied,
+    "an overwrite of what was read commits, and what came later stays": overwrite_of_what_was_read,
+    "a write is run again after it was committed, and does nothing": run_again_for_nothing,
+    "a write is run again after it was not, and commits": run_again_for_good,
+    "two runs of one write meet at the commit, and one counts": twins_met,
+    "a clean lets kept files go": let_go,
     "a clean runs beside an open job": clean_beside_a_job,
     "a read runs beside an open job": read_beside_a_job,
 }

@@ -106,6 +106,12 @@ class WriterPlan:
     """After that the engine gives up on tasks, and the job is rolled back. Tasks go on."""
     commits_again: bool = False
     """A commit that failed for want of an answer is called again, with the same reports."""
+    month: int | None = None
+    """It names this partition: an overwrite replaces it, dynamic or not, and nothing beside it."""
+    thinks_s: float | None = None
+    """It goes by what it has read so long before it began to write; None: by what is there when it begins."""
+    txn: str | None = None
+    """Writers that share it do the same, and only one of them is to commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +137,8 @@ class Plan:
     """Somebody has written to each partition before."""
     body_bytes: int = 1 << 20
     """Entries of the log that are larger are put as bodies of their own."""
+    retain_hours: float | None = None
+    """How long the table keeps replaced files; None: not at all."""
 
 
 def draw(seed: int) -> Plan:
@@ -141,15 +149,61 @@ def draw(seed: int) -> Plan:
     writers = tuple(_writer(chance, kinds) for _ in range(chance.choice((1, 1, 2, 2, 3))))
     visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2))))
     late = random.Random(f"{seed}/late askers")
-    return Plan(
-        seed=seed,
-        has_staging=chance.random() < 0.4,
-        weather=with_repeats(draw_weather(chance, kinds), seed),
-        writers=tuple(_with_late_asker(late, writer) for writer in writers),
-        visitors=visitors,
-        rescuer_host=draw_host(chance),
-        has_past=chance.random() < 0.6,
-        body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
+    return _with_nights(
+        random.Random(f"{seed}/nights"),
+        kinds,
+        Plan(
+            seed=seed,
+            has_staging=chance.random() < 0.4,
+            weather=with_repeats(draw_weather(chance, kinds), seed),
+            writers=tuple(_with_late_asker(late, writer) for writer in writers),
+            visitors=visitors,
+            rescuer_host=draw_host(chance),
+            has_past=chance.random() < 0.6,
+            body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
+        ),
+    )
+
+
+def _with_nights(chance: random.Random, kinds: set[str], plan: Plan) -> Plan:
+    """Let some writers do as nightly jobs: replace a named partition, go by what they read before, be run again."""
+    writers = [_nightly(chance, writer) for writer in plan.writers]
+    if chance.random() < 1 / 4:
+        number = chance.randrange(len(writers))
+        writers[number] = first = replace(writers[number], txn="night:1")
+        writers.append(_rerun(chance, kinds, first))
+    retain_hours = chance.choice((0.0, 0.01, 0.05, 1.0)) if chance.random() < 1 / 4 else None
+    return replace(plan, writers=tuple(writers), retain_hours=retain_hours)
+
+
+def _nightly(chance: random.Random, writer: WriterPlan) -> WriterPlan:
+    if chance.random() < 1 / 4:
+        writer = _in_one_month(writer, chance.choice((1, 2, 3)))
+    if writer.mode == "overwrite" and chance.random() < 1 / 2:
+        writer = replace(writer, thinks_s=chance.choice((0.0, 0.01, 1.0, 30.0)))
+    return writer
+
+
+def _in_one_month(writer: WriterPlan, month: int) -> WriterPlan:
+    tasks = tuple(
+        replace(
+            task,
+            months=(month,) * len(task.months),
+            attempts=tuple(replace(attempt, astray=None) for attempt in task.attempts),
+        )
+        for task in writer.tasks
+    )
+    return replace(writer, month=month, tasks=tasks)
+
+
+def _rerun(chance: random.Random, kinds: set[str], first: WriterPlan) -> WriterPlan:
+    """The same once more: at once, as a twin, or when the first has long come to its end."""
+    return replace(
+        first,
+        host=draw_host(chance),
+        start_s=first.start_s + chance.choice((0.0, 0.0, 0.01, 1.0, 100.0, 300.0)),
+        mishap=draw_mishap(chance, kinds, probability=0.5, steps=STEPS_MAX, landmarks=LANDMARKS),
+        raises=False,
     )
 
 

@@ -41,6 +41,8 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, visitors=without(plan.visitors, place))
     if plan.has_past:
         yield replace(plan, has_past=False)
+    if plan.retain_hours is not None:
+        yield replace(plan, retain_hours=None)
     for weather in calmer(plan.weather):
         yield replace(plan, weather=weather)
     for place, visitor in enumerate(plan.visitors):
@@ -80,6 +82,10 @@ def _smaller_writer(writer: WriterPlan) -> Iterator[WriterPlan]:
         yield replace(writer, mishap=None)
     if writer.clock_s:
         yield replace(writer, clock_s=0.0)
+    if writer.thinks_s is not None:
+        yield replace(writer, thinks_s=None)
+    if writer.month is not None:
+        yield replace(writer, month=None)
     if writer.queue_limit == 1:
         yield replace(writer, queue_limit=100_000)
     for place in range(len(writer.tasks)):

@@ -117,6 +117,10 @@ class Story:
     def rollbacks(self) -> list[Decision]:
         return [decision for decision in self.decisions.values() if decision.entry["kind"] == "rollback"]
 
+    @cached_property
+    def cleans(self) -> list[Decision]:
+        return [decision for decision in self.decisions.values() if decision.entry["kind"] == "clean"]
+
     def befell(self, what: str, *, who: str = "") -> list[tuple[int, str]]:
         """Where, and whom, something befell: processes whose names begin with ``who``, tasks only if it says so."""
         return [

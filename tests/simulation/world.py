@@ -146,16 +146,25 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     began = trio.current_time()
     instant = None
     told = partial(_told, scene, process)
+    table = _table(scene, process)
     try:
-        async with _table(scene, process).write(
+        async with table.write(
             schema=FLIGHTS,
             mode=plan.mode,
             partition_by=["month"],
+            partition=None if plan.month is None else {"month": plan.month},
             partition_overwrite="dynamic" if plan.dynamic else "static",
+            base=await _read_before(table, plan),
+            txn=plan.txn,
+            readers="directory" if scene.plan.retain_hours is None else "table",
+            retain_hours=scene.plan.retain_hours,
             markers=MarkerSettings(kind=plan.kind, queue_limit=plan.queue_limit),
             tasks=TASKS,
             service=ServiceSettings(host=process.host),
         ) as job:
+            if job.committed is not None:
+                told(job.committed.instant, "committed", "as another had done")
+                return
             instant = job.instant
             scene.note(process, f"has instant {instant}")
             reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
@@ -163,7 +172,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
                 raise TasksFailed
             scene.note(process, "commits")
             result = await _commit(job, reports, again=plan.commits_again)
-            told(instant, "committed", f"at position {result.position}")
+            told(result.instant, "committed", f"at position {result.position}")
     except TasksFailed:
         told(instant, "TasksFailed")
     except TallymarkError as error:
@@ -171,6 +180,18 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     finally:
         if not process.is_closed:
             outcome.job_s += trio.current_time() - began
+
+
+async def _read_before(table: Table, plan: WriterPlan) -> int | None:
+    """The position that the writer goes by; None where there was nothing to read."""
+    if plan.thinks_s is None:
+        return None
+    try:
+        position = (await table.snapshot()).position
+    except UnsupportedTable:
+        return None
+    await trio.sleep(plan.thinks_s)
+    return position
 
 
 async def _commit(job: WriteJob, reports: list[TaskReport], *, again: bool) -> WriteResult:

@@ -4,8 +4,10 @@ Each function counts one failure in the story of a run.
 """
 
 from collections.abc import Callable
+from typing import Any
 
-from tests.simulation.story import Story
+from tests.simulation.plan import Plan
+from tests.simulation.story import OPEN, Story
 
 
 def conflict(story: Story) -> int:
@@ -30,8 +32,62 @@ def overwrite_beside_append(story: Story) -> int:
     )
 
 
-def _holds(scope: dict[str, object], partition: str) -> bool:
-    return bool(scope["all"]) or partition in scope["partitions"]  # type: ignore[operator]
+def _holds(scope: dict[str, Any], partition: str) -> bool:
+    return bool(scope["all"]) or partition in scope["partitions"] or partition in scope["prefixes"]
+
+
+def overwrite_of_what_was_read(story: Story) -> int:
+    """Overwrites that went by what their writer had read, and beside it an append that came before they began."""
+    return sum(
+        any(
+            overwrite.entry["base"] < append.position
+            and append.place < _reserved(story, overwrite.entry["instant"])
+            and any(_holds(overwrite.entry["scope"], file[0]) for file in append.entry["added"])
+            for append in story.commits
+            if append.entry["operation"] == "append"
+        )
+        for overwrite in story.commits
+        if overwrite.entry["scope"]
+    )
+
+
+def _reserved(story: Story, instant: str) -> int:
+    """When the instant was."""
+    return story.landed[f"{OPEN}{instant}"][0][0]
+
+
+def named_partition_emptied(story: Story) -> int:
+    """Overwrites by nothing of a partition that they name, and that held files."""
+    return sum(
+        not decision.entry["added"] and bool(decision.entry["removed"])
+        for decision in story.commits
+        if decision.entry["scope"] and decision.entry["scope"]["partitions"]
+    )
+
+
+def run_again_for_nothing(story: Story) -> int:
+    """Reruns that found their write committed, and did nothing."""
+    return sum(event.outcome == "committed" and event.writer not in story.instant_of for event in story.told)
+
+
+def twins_met(story: Story) -> int:
+    """Reruns that had written, and found at their commit that another run had committed."""
+    return sum(
+        event.outcome == "committed" and story.instant_of.get(event.writer) not in (None, event.instant)
+        for event in story.told
+    )
+
+
+def run_again_for_good(story: Story) -> int:
+    """Reruns that committed what their first run had not, beside it or after its end."""
+    assert isinstance(story.plan, Plan)
+    rerun = f"writer{len(story.plan.writers) - 1}"
+    return sum(decision.entry["txn"] is not None and decision.by == rerun for decision in story.commits)
+
+
+def let_go(story: Story) -> int:
+    """Cleans that let files go which had been kept for readers."""
+    return len(story.cleans)
 
 
 def only_a_lost_attempt(story: Story) -> int:
@@ -52,6 +108,7 @@ def empty(*, dynamic: bool) -> Callable[[Story], int]:
         not decision.entry["added"]
         and bool(scope := decision.entry["scope"])
         and scope["all"] != dynamic
+        and not scope["partitions"]
         and bool(story.files_at(decision.position - 1))
         for decision in story.commits
     )
