@@ -1,8 +1,9 @@
 """A server that speaks just enough of S3, in memory, in a process of its own, as fast as Python allows: the store that
 costs nearly nothing, so that what the client side costs can be seen.
 
-It is no model of S3: it checks no signatures and never fails. ``objects`` is the one bucket and its answers,
-``connection`` the HTTP, ``server`` the process.
+It is no model of S3: it checks no signatures, never fails, and copies at once. It may wait before each answer, as a
+store that is far away does. ``objects`` is the one bucket and its answers, ``listing`` those with many names,
+``uploads`` what comes in several parts, ``connection`` the HTTP, ``server`` the process.
 """
 
 from tallymark.bench.loopback.server import credentials, server

@@ -8,10 +8,10 @@ from tallymark.bench.loopback.connection import Connection
 from tallymark.bench.loopback.objects import Objects
 
 
-async def _serve() -> None:
+async def _serve(latency_s: float) -> None:
     objects = Objects()
     loop = asyncio.get_running_loop()
-    listening = await loop.create_server(lambda: Connection(objects), "127.0.0.1", 0)
+    listening = await loop.create_server(lambda: Connection(objects, latency_s), "127.0.0.1", 0)
     print(listening.sockets[0].getsockname()[1], flush=True)  # noqa: T201 the parent reads it
     ended = asyncio.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), loop.call_soon_threadsafe(ended.set)), daemon=True).start()
@@ -19,4 +19,4 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve())
+    asyncio.run(_serve(latency_s=float(sys.argv[1])))

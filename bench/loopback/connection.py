@@ -8,15 +8,18 @@ from tallymark.bench.loopback.objects import BUCKET, KEPT_BYTES_MAX, Objects, Re
 
 READ_BYTES = 1 << 20
 
-_REASONS = {200: "OK", 204: "No Content", 404: "Not Found", 412: "Precondition Failed"}
+_REASONS = {200: "OK", 204: "No Content", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed"}
+_EXPECTS = re.compile(rb"(?i)\r\nexpect: *100-continue")
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
 class Connection(asyncio.BufferedProtocol):
     """One client's. Large bodies are counted and forgotten as they come."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: Objects, latency_s: float = 0.0) -> None:
+        """``latency_s`` goes by before each answer; the connection's next request waits for it, others do not."""
         self._objects = objects
+        self._latency_s = latency_s
         self._buffer = bytearray(READ_BYTES)
         self._pending = bytearray()
         self._head: bytes | None = None
@@ -53,6 +56,8 @@ class Connection(asyncio.BufferedProtocol):
             length = _LENGTH.search(self._head)
             self._body_bytes = int(length[1]) if length else 0
             del self._pending[: end + 4]
+            if _EXPECTS.search(self._head):
+                self._transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
             if self._is_forgetting:
                 self._forgotten_bytes = len(self._pending)
                 self._pending.clear()
@@ -65,10 +70,13 @@ class Connection(asyncio.BufferedProtocol):
         del self._pending[: self._body_bytes]
         self._head, self._forgotten_bytes = None, 0
         status, headers, reply = self._objects.reply(request)
-        lines = [f"HTTP/1.1 {status} {_REASONS[status]}", f"Content-Length: {len(reply)}"]
-        lines += [f"{name}: {value}" for name, value in headers.items()]
-        head = "\r\n".join([*lines, "", ""]).encode()
-        self._transport.write(head if request.method == "HEAD" else head + reply)
+        headers = {"Content-Length": str(len(reply)), **headers}
+        lines = [f"HTTP/1.1 {status} {_REASONS[status]}", *(f"{name}: {value}" for name, value in headers.items())]
+        answer = "\r\n".join([*lines, "", ""]).encode() + reply
+        if self._latency_s:
+            asyncio.get_running_loop().call_later(self._latency_s, self._transport.write, answer)
+        else:
+            self._transport.write(answer)
 
 
 def parsed(head: bytes, body: bytes | None, size: int) -> Request:
@@ -78,4 +86,19 @@ def parsed(head: bytes, body: bytes | None, size: int) -> Request:
     split = urlsplit(target)
     key = unquote(split.path).removeprefix(f"/{BUCKET}").removeprefix("/")
     headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if (decoded := headers.get("x-amz-decoded-content-length")) is not None:
+        body, size = body if body is None else unchunked(body), int(decoded)
     return Request(method, key, parse_qs(split.query, keep_blank_values=True), headers, body, size)
+
+
+def unchunked(body: bytes) -> bytes:
+    """The bytes in a body of ``aws-chunked`` encoding: pieces, each after a line with its length in hexadecimal."""
+    pieces, place = [], 0
+    while place < len(body):
+        end = body.index(b"\r\n", place)
+        length = int(body[place:end].partition(b";")[0], 16)
+        if not length:
+            break  # what follows are checksums
+        pieces.append(body[end + 2 : end + 2 + length])
+        place = end + 2 + length + 2
+    return b"".join(pieces)

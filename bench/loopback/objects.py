@@ -1,25 +1,27 @@
-"""The bucket: objects with metadata, ``If-None-Match: *``, listings in pages, bulk deletes."""
+"""The bucket: objects with metadata, ``If-None-Match: *``, ranges, copies, listings in pages, bulk deletes."""
 
 import itertools
 import re
+from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from email.utils import formatdate
+from urllib.parse import unquote
 from xml.sax.saxutils import escape, unescape
 
-BUCKET = "bench"
+from tallymark.bench.loopback.listing import PAGE_COUNT, Listed, completed, copied, page
+from tallymark.bench.loopback.uploads import NAMESPACE, Uploads, error
 
-PAGE_COUNT = 1000
-"""Entries of a page of a listing, as S3's."""
+BUCKET = "bench"
 
 KEPT_BYTES_MAX = 1 << 19
 """Larger bodies are counted and forgotten, and cannot be read: keeping them would be the store's time. Less would not
 hold a bulk delete of 1,000 long names."""
 
-_MODIFIED = "2026-01-01T00:00:00.000Z"
 _MODIFIED_HTTP = formatdate(1767225600, usegmt=True)
-_NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+_XML = {"Content-Type": "application/xml"}
 _QUOTES = {"&quot;": '"', "&apos;": "'"}
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _KEY = re.compile(rb"<Key>(.*?)</Key>", re.DOTALL)
 
 Reply = tuple[int, dict[str, str], bytes]
@@ -50,47 +52,106 @@ class Objects:
     """The bucket, and what it answers."""
 
     stored: dict[str, Stored] = field(default_factory=dict)
+    names: list[str] = field(default_factory=list)
+    """Its keys, sorted: a folder among many is listed without a look at the others."""
+    uploads: Uploads = field(default_factory=Uploads)
     tags: Iterator[int] = field(default_factory=itertools.count)
 
     def reply(self, request: Request) -> Reply:
         if not request.key:
-            return self._delete_many(request) if "delete" in request.query else self._list(request)
+            return self._of_bucket(request)
+        if "uploads" in request.query or "uploadId" in request.query:
+            return self._of_upload(request)
         return _METHODS[request.method](self, request)
 
+    def _of_bucket(self, request: Request) -> Reply:
+        if "uploads" in request.query:
+            return 200, _XML, self.uploads.listed()
+        return self._delete_many(request) if "delete" in request.query else self._list(request)
+
+    def _of_upload(self, request: Request) -> Reply:
+        """One step of a multipart upload; its last makes the object."""
+        match request.method, request.query.get("uploadId", [""])[0]:
+            case "POST", "":
+                return 200, _XML, self.uploads.begun(request.key, request.headers)
+            case "POST", upload if (found := self.uploads.ended(upload)) is not None:
+                return 200, _XML, completed(self._store(request.key, None, found.size, found.headers))
+            case "PUT", upload if self.uploads.add(upload, request.query["partNumber"][0], request.size):
+                return 200, {"ETag": f'"{next(self.tags):032x}"'}, b""
+            case "DELETE", upload if self.uploads.ended(upload) is not None:
+                return 204, {}, b""
+            case _:
+                return 404, {}, error("NoSuchUpload")
+
     def _put(self, request: Request) -> Reply:
+        if source := request.headers.get("x-amz-copy-source"):
+            return self._copy(request, unquote(source).removeprefix("/").removeprefix(f"{BUCKET}/"))
         if request.headers.get("if-none-match") == "*" and request.key in self.stored:
-            return 412, {}, _error("PreconditionFailed")
-        tag = {"ETag": f'"{next(self.tags):032x}"'}
-        kept = {name: value for name, value in request.headers.items() if name.startswith("x-amz-meta-")}
-        headers = {**tag, "Last-Modified": _MODIFIED_HTTP, **kept}
-        self.stored[request.key] = Stored(request.body, request.size, headers)
-        return 200, tag, b""
+            return 412, {}, error("PreconditionFailed")
+        return 200, {"ETag": self._store(request.key, request.body, request.size, request.headers)}, b""
+
+    def _copy(self, request: Request, source: str) -> Reply:
+        found = self.stored.get(source)
+        if found is None:
+            return 404, {}, error("NoSuchKey")
+        tag = self._store(request.key, found.body, found.size, {**found.headers, **request.headers})
+        return 200, _XML, copied(tag)
+
+    def _store(self, key: str, body: bytes | None, size: int, headers: dict[str, str]) -> str:
+        """Keep an object with the metadata among these headers; returns its tag."""
+        tag = f'"{next(self.tags):032x}"'
+        kept = {name: value for name, value in headers.items() if name.startswith("x-amz-meta-")}
+        if key not in self.stored:
+            insort(self.names, key)
+        self.stored[key] = Stored(body, size, {"ETag": tag, "Last-Modified": _MODIFIED_HTTP, **kept})
+        return tag
 
     def _get(self, request: Request) -> Reply:
         found = self.stored.get(request.key)
-        is_head = request.method == "HEAD"
-        if found is None or (found.body is None and not is_head):
-            return 404, {}, b"" if is_head else _error("NoSuchKey")
-        return 200, found.headers, found.body or b""
+        if request.method == "HEAD":
+            return (404, {}, b"") if found is None else (200, {**found.headers, "Content-Length": str(found.size)}, b"")
+        if found is None or found.body is None:
+            return 404, {}, error("NoSuchKey")
+        if asked := _RANGE.fullmatch(request.headers.get("range", "")):
+            first, last = int(asked[1]), min(int(asked[2] or found.size), found.size - 1)
+            where = {"Content-Range": f"bytes {first}-{last}/{found.size}"}
+            return 206, {**found.headers, **where}, found.body[first : last + 1]
+        return 200, found.headers, found.body
 
     def _delete(self, request: Request) -> Reply:
-        self.stored.pop(request.key, None)
+        self._drop(request.key)
         return 204, {}, b""
 
     def _delete_many(self, request: Request) -> Reply:
         keys = [unescape(key.decode(), _QUOTES) for key in _KEY.findall(request.body or b"")]
         for key in keys:
-            self.stored.pop(key, None)
+            self._drop(key)
         deleted = "".join(f"<Deleted><Key>{escape(key)}</Key></Deleted>" for key in keys)
-        return 200, {}, f"<DeleteResult {_NAMESPACE}>{deleted}</DeleteResult>".encode()
+        return 200, {}, f"<DeleteResult {NAMESPACE}>{deleted}</DeleteResult>".encode()
 
     def _list(self, request: Request) -> Reply:
-        prefix = request.query.get("prefix", [""])[0]
+        prefix, delimiter = (request.query.get(name, [""])[0] for name in ("prefix", "delimiter"))
         after = request.query.get("continuation-token", request.query.get("start-after", [""]))[0]
-        keys = sorted(key for key in self.stored if key.startswith(prefix) and key > after)
-        page = keys[:PAGE_COUNT]
-        more = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if len(keys) > len(page) else ""
-        return 200, {"Content-Type": "application/xml"}, _page(prefix, [(key, self.stored[key]) for key in page], more)
+        count = int(request.query.get("max-keys", [str(PAGE_COUNT)])[0])
+        found = list(itertools.islice(self._listed(prefix, delimiter, after), count + 1))
+        return 200, _XML, page(BUCKET, prefix, found, count)
+
+    def _listed(self, prefix: str, delimiter: str, after: str) -> Iterator[Listed]:
+        """Keys that begin so, sorted; with a delimiter one name for all that go on alike up to it."""
+        place = bisect_left(self.names, max(prefix, after))
+        while place < len(self.names) and (key := self.names[place]).startswith(prefix):
+            end = key.find(delimiter, len(prefix)) if delimiter else -1
+            found = self._entry(key) if end < 0 else Listed(key[: end + 1], is_folder=True)
+            if found.name > after:
+                yield found
+            place = bisect_left(self.names, f"{found.name}\U0010ffff") if found.is_folder else place + 1
+
+    def _entry(self, key: str) -> Listed:
+        return Listed(key, self.stored[key].headers["ETag"], self.stored[key].size)
+
+    def _drop(self, key: str) -> None:
+        if self.stored.pop(key, None) is not None:
+            del self.names[bisect_left(self.names, key)]
 
 
 _METHODS: dict[str, Callable[[Objects, Request], Reply]] = {
@@ -99,22 +160,3 @@ _METHODS: dict[str, Callable[[Objects, Request], Reply]] = {
     "HEAD": Objects._get,
     "DELETE": Objects._delete,
 }
-
-
-def _page(prefix: str, found: list[tuple[str, Stored]], more: str) -> bytes:
-    contents = "".join(
-        f"<Contents><Key>{escape(key)}</Key><LastModified>{_MODIFIED}</LastModified>"
-        f"<ETag>{escape(stored.headers['ETag'])}</ETag><Size>{stored.size}</Size>"
-        "<StorageClass>STANDARD</StorageClass></Contents>"
-        for key, stored in found
-    )
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?><ListBucketResult '
-        f"{_NAMESPACE}><Name>{BUCKET}</Name><Prefix>{escape(prefix)}</Prefix><KeyCount>{len(found)}</KeyCount>"
-        f"<MaxKeys>{PAGE_COUNT}</MaxKeys><IsTruncated>{'true' if more else 'false'}</IsTruncated>{more}"
-        f"{contents}</ListBucketResult>"
-    ).encode()
-
-
-def _error(code: str) -> bytes:
-    return f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def server() -> Iterator[str]:
-    """The URL of a server that ends with the block, or with this process."""
-    command = [sys.executable, "-m", "tallymark.bench.loopback"]
+def server(latency_s: float = 0.0) -> Iterator[str]:
+    """The URL of a server that ends with the block, or with this process, and takes so long for each answer."""
+    command = [sys.executable, "-m", "tallymark.bench.loopback", str(latency_s)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:  # noqa: S603 our own program
         assert running.stdin is not None
         assert running.stdout is not None

@@ -1,7 +1,8 @@
 """The question ``writes``: what does a whole write of a DataFrame take, beside what one would use instead?
 
     command        what it takes                 run            a whole run
-    place          local disk, S3, HDFS          case, data     what is written
+    place, object_place, hdfs_place, places      local disk, S3, HDFS
+    case, data     what is written
     sides          who takes part                rounds         one write of each in turn
     hands          the parent's end of a worker  worker         a side's process and its Spark session
     order          what it is told and answers   process_tree   the CPU of that

@@ -35,9 +35,17 @@ def _pythons(_context: click.Context, parameter: click.Parameter, given: tuple[s
     multiple=True,
     metavar="URL",
     help="Write to this store, in a new folder there that is removed at the end; may be given several times. Without "
-    "it: the temporary directory.",
+    "it: the temporary directory, unless --s3-latency-ms asks for another place.",
 )
 @storage_option
+@click.option(
+    "--s3-latency-ms",
+    "latency_ms",
+    type=click.FloatRange(min=0),
+    metavar="MS",
+    help="Write to S3, too, at a server of this harness, which waits so long before each answer. Near 30 a dynamic "
+    "overwrite by renaming takes seconds for each partition.",
+)
 @click.option(
     "--case",
     "names",
@@ -78,6 +86,7 @@ def _pythons(_context: click.Context, parameter: click.Parameter, given: tuple[s
 def writes(
     urls: tuple[str, ...],
     options: StorageOptions,
+    latency_ms: float | None,
     names: tuple[Name, ...],
     sides: tuple[str, ...],
     scale: float,
@@ -92,14 +101,14 @@ def writes(
     """What does a whole write of a DataFrame take, beside Spark's committers and other table formats?"""
     from tallymark.backends.errors import TallymarkError
     from tallymark.bench import report as page
-    from tallymark.bench.writes import place, plot, report, run
+    from tallymark.bench.writes import places, plot, report, run
     from tallymark.bench.writes.rounds import RoundMethod
 
     _check_spark()
     method = RoundMethod(rounds=rounds, warm_up=warm_up, scale=scale, codec=codec, cores=cores or run.cores())
     try:
         asked = run.Asked(
-            places=[place.at(url, options) for url in urls] or place.usual(),
+            places=places.asked(urls, options, latency_ms),
             cases=[case(name, scale) for name in names or DEFAULT_CASES],
             sides=[name for name in NAMES if not sides or name in sides],
             method=method,

@@ -3,13 +3,12 @@
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote
 
-from tallymark.backends import InvalidPath, StorageOptions
+from tallymark.backends import InvalidPath
 from tallymark.backends.mounts import mount_of
 from tallymark.bench.places.place import FOLDER
 
@@ -41,6 +40,8 @@ BARE = ("com.globalmentor:hadoop-bare-naked-local-fs:0.1.0",)
 there, which PySpark lacks: three processes a file, seconds of CPU for 300 files. This one sets permissions by Java's
 own calls and is the same otherwise. Every side has it, so that what is compared is writing."""
 
+BARE_CONF = {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"}
+
 
 @contextmanager
 def local(parent: Path) -> Iterator[WritePlace]:
@@ -56,22 +57,7 @@ def local(parent: Path) -> Iterator[WritePlace]:
             where=f"{mount.kind if mount is not None else 'unknown file system'}, {parent}; Hadoop without chmod forks",
             url=str(folder),
             jars=BARE,
-            conf={"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"},
+            conf=BARE_CONF,
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def usual() -> list[AbstractContextManager[WritePlace]]:
-    """Those that need nothing of the user's."""
-    return [local(Path(tempfile.gettempdir()))]
-
-
-def at(url: str, options: StorageOptions) -> AbstractContextManager[WritePlace]:
-    """The store at a URL that a user gives."""
-    scheme, colon, rest = url.partition(":")
-    match scheme.lower() if colon else "":
-        case "" | "file":
-            return local(Path(unquote(rest.removeprefix("//")) if colon else url))
-        case _:
-            raise InvalidPath(f"{url!r}: Spark's own writers and ours have no such store in common here")

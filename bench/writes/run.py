@@ -48,23 +48,31 @@ def run(asked: Asked, *, tell: Callable[[str], None] = lambda text: None) -> Wri
 def _on(place: WritePlace, asked: Asked, sources: Path, logs: Path, tell: Callable[[str], None]) -> list[WriteSection]:
     tell(f"{place.title}: starting a Spark session for each side")
     cores = asked.method.cores
-    with crew(place, asked.sides, cores=cores, pythons=asked.pythons, own_python=sys.executable, logs=logs) as found:
-        return [_section(found, case, asked.method, sources / case.name, tell) for case in asked.cases]
+    wanted = [name for name in asked.sides if any(_reason(name, place, case) is None for case in asked.cases)]
+    with crew(place, wanted, cores=cores, pythons=asked.pythons, own_python=sys.executable, logs=logs) as found:
+        return [_section(found, case, asked, sources / case.name, tell) for case in asked.cases]
 
 
-def _section(
-    found: Crew, case: WriteCase, method: RoundMethod, source: Path, tell: Callable[[str], None]
-) -> WriteSection:
-    place = found.place
-    reasons = {name: writer(name).absence(case, place.kind) for name in found.hands}
-    absent = {**found.absent, **{name: reason for name, reason in reasons.items() if reason is not None}}
-    turns = [
-        Turn(found.hands[name], place, case, source=source, codec=method.codec)
-        for name, reason in reasons.items()
-        if reason is None
-    ]
-    tell(f"{place.title}: {case.label}")
-    done = take_rounds(turns, method, done=lambda name: tell(f"{place.title}: {case.label}: {name}"))
+def _reason(name: str, place: WritePlace, case: WriteCase) -> str | None:
+    return writer(name).absence(case, place.kind)
+
+
+def _section(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Callable[[str], None]) -> WriteSection:
+    place, codec = found.place, asked.method.codec
+    label = f"{place.title}: {case.label}"
+    absent: dict[str, str] = {}
+    turns = []
+    for name in asked.sides:
+        tell(f"{label}: {name}")
+        reason = _reason(name, place, case) or found.absent.get(name)
+        if reason is None:
+            turn = Turn(found.hands[name], place, case, source=source, codec=codec)
+            reason = found.lost(name, turn.try_once)
+        if reason is None:
+            turns.append(turn)
+        else:
+            absent[writer(name).title] = reason
+    done = take_rounds(turns, asked.method, done=lambda name: tell(f"{label}: {name}"))
     for turn in turns:
         turn.check()
         turn.remove()
@@ -73,8 +81,8 @@ def _section(
         label=case.label,
         place=place.title,
         where=place.where,
-        rows=tuple(WriteRow(side=turn.name, title=found.titles(turn.name), done=done[turn.name]) for turn in turns),
-        absent={writer(name).title: reason for name, reason in absent.items()},
+        rows=tuple(WriteRow(side=turn.name, title=found.title(turn.name), done=done[turn.name]) for turn in turns),
+        absent=absent,
         published=PUBLISHED[case.name],
     )
 

@@ -1,7 +1,7 @@
 """Who takes part in a case on a place, and what a side does in a round."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,7 +40,16 @@ class Crew:
     hands: dict[str, Hands] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
 
-    def titles(self, name: str) -> str:
+    def lost(self, name: str, attempt: Callable[[], object]) -> str | None:
+        """Why the side cannot do it; from then on it is absent. None: it did."""
+        try:
+            attempt()
+        except SideFailed as error:
+            self.absent[name] = str(error)
+            return str(error)
+        return None
+
+    def title(self, name: str) -> str:
         """With its Spark's release, where that is another than ours has."""
         hands, ours = self.hands.get(name), self.hands.get("ours")
         is_other = hands is not None and ours is not None and hands.spark != ours.spark
@@ -63,18 +72,15 @@ def crew(
             conf = {
                 **session_conf(cores),
                 **place.conf,
-                **writer(name).conf,
+                **writer(name).conf(logs / name),
+                "spark.hadoop.hadoop.tmp.dir": str(logs / name / "hadoop"),
                 "spark.driver.extraClassPath": ":".join(map(str, paths)),
             }
             environment = {"SPARK_LOCAL_IP": "127.0.0.1", **place.environment}
             hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", pythons.get(name, own_python))
             found.hands[name] = ended.enter_context(hands)
-        for hands in list(found.hands.values()):
-            try:
-                hands.await_session()
-            except SideFailed as error:
-                del found.hands[hands.name]
-                found.absent[hands.name] = str(error)
+        for hands in found.hands.values():
+            found.lost(hands.name, hands.await_session)
         yield found
 
 
@@ -91,6 +97,10 @@ class Turn:
         self._folder = f"{place.url}/{case.name}-{hands.name}"
         self._writes = itertools.count()
         self._target = ""
+
+    def try_once(self) -> None:
+        """A write before the first round, of a side that may not be able to. Raises SideFailed."""
+        self.write(0)
 
     def write(self, _number: int) -> Done:
         number = next(self._writes)

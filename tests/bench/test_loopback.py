@@ -2,6 +2,8 @@ import pytest
 
 from tallymark.backends import AlreadyExists, NotFound, StorageOptions, open_backend
 from tallymark.bench.loopback import server
+from tallymark.bench.loopback.connection import Connection, unchunked
+from tallymark.bench.loopback.objects import Objects
 from tallymark.bench.ours import Ours
 from tallymark.bench.places.objects import objects
 from tests.support.loops import on_both_loops
@@ -76,3 +78,108 @@ async def interrupted(opening):
         found.peer.put_new("x/2", b"")
         assert await found.ours.list("x") == found.peer.list("x") == 2
         raise KeyError("interrupted")
+
+
+@pytest.fixture
+def s3(endpoint):
+    """Another client than ours, with all that Hadoop's connector asks of a store."""
+    boto3 = pytest.importorskip("boto3")
+    return boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="bench",
+        aws_secret_access_key="bench",
+    )
+
+
+def put(s3, *keys, body=b"some bytes"):
+    for key in keys:
+        s3.put_object(Bucket="bench", Key=key, Body=body)
+
+
+def test_a_folder_is_listed_with_one_name_for_each_folder_in_it(s3):
+    put(s3, "folder/a", "folder/b/1", "folder/b/2", "folder/c/", "folder/d", "folders")
+    page = s3.list_objects_v2(Bucket="bench", Prefix="folder/", Delimiter="/")
+    assert [entry["Key"] for entry in page["Contents"]] == ["folder/a", "folder/d"]
+    assert [entry["Prefix"] for entry in page["CommonPrefixes"]] == ["folder/b/", "folder/c/"]
+
+
+def test_pages_of_one_leave_nothing_out_and_say_nothing_twice(s3):
+    put(s3, "pages/a", "pages/b/1", "pages/b/2", "pages/c")
+    pages = s3.get_paginator("list_objects_v2").paginate(Bucket="bench", Prefix="pages/", Delimiter="/", MaxKeys=1)
+    found = [
+        entry.get("Key") or entry["Prefix"]
+        for page in pages
+        for entry in (*page.get("Contents", ()), *page.get("CommonPrefixes", ()))
+    ]
+    assert found == ["pages/a", "pages/b/", "pages/c"]
+
+
+def test_a_part_of_an_object_is_read(s3):
+    put(s3, "range", body=b"0123456789")
+    assert s3.get_object(Bucket="bench", Key="range", Range="bytes=2-4")["Body"].read() == b"234"
+    assert s3.get_object(Bucket="bench", Key="range", Range="bytes=8-")["Body"].read() == b"89"
+    assert s3.head_object(Bucket="bench", Key="range")["ContentLength"] == 10
+
+
+def test_a_copy_has_the_bytes_and_the_metadata_of_its_source(s3):
+    s3.put_object(Bucket="bench", Key="from & to", Body=b"bytes", Metadata={"colour": "red"})
+    s3.copy_object(Bucket="bench", Key="copy", CopySource={"Bucket": "bench", "Key": "from & to"})
+    found = s3.get_object(Bucket="bench", Key="copy")
+    assert (found["Body"].read(), found["Metadata"]) == (b"bytes", {"colour": "red"})
+
+
+def test_an_upload_in_parts_is_an_object_once_it_is_completed_and_not_before(s3):
+    upload = s3.create_multipart_upload(Bucket="bench", Key="parts")["UploadId"]
+    parts = []
+    for number in (1, 2):
+        tag = s3.upload_part(Bucket="bench", Key="parts", UploadId=upload, PartNumber=number, Body=b"x" * 100)["ETag"]
+        parts.append({"PartNumber": number, "ETag": tag})
+    assert [found["Key"] for found in s3.list_multipart_uploads(Bucket="bench")["Uploads"]] == ["parts"]
+    assert "Contents" not in s3.list_objects_v2(Bucket="bench", Prefix="parts")
+    s3.complete_multipart_upload(Bucket="bench", Key="parts", UploadId=upload, MultipartUpload={"Parts": parts})
+    assert s3.head_object(Bucket="bench", Key="parts")["ContentLength"] == 200
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket="bench")
+
+
+def test_an_upload_that_is_aborted_leaves_nothing(s3):
+    upload = s3.create_multipart_upload(Bucket="bench", Key="aborted")["UploadId"]
+    s3.abort_multipart_upload(Bucket="bench", Key="aborted", UploadId=upload)
+    with pytest.raises(s3.exceptions.NoSuchUpload):
+        s3.abort_multipart_upload(Bucket="bench", Key="aborted", UploadId=upload)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket="bench")
+
+
+def test_bytes_that_come_in_signed_pieces_are_put_together():
+    body = b"5;chunk-signature=abc\r\nhello\r\n1\r\n!\r\n0\r\nx-amz-checksum-crc32:AAAA\r\n\r\n"
+    assert unchunked(body) == b"hello!"
+
+
+class Wire:
+    """A transport, and a loop's clock, that keep what they are given."""
+
+    def __init__(self) -> None:
+        self.log: list[tuple[float, bytes]] = []
+
+    def write(self, data: bytes) -> None:
+        self.log.append((0.0, data))
+
+    def call_later(self, delay_s: float, _write: object, data: bytes) -> None:
+        self.log.append((delay_s, data))
+
+
+def test_each_answer_waits_for_the_latency_and_a_client_that_asks_first_is_told_to_go_on(monkeypatch):
+    wire = Wire()
+    monkeypatch.setattr("asyncio.get_running_loop", lambda: wire)
+    connection = Connection(Objects(), latency_s=0.03)
+    monkeypatch.setattr(connection, "_transport", wire, raising=False)
+    request = b"PUT /bench/a HTTP/1.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+    connection.get_buffer(-1)[: len(request)] = request
+    connection.buffer_updated(len(request))
+    connection.get_buffer(-1)[:2] = b"ok"
+    connection.buffer_updated(2)
+    (at_once, go_on), (waited, answer) = wire.log
+    assert (at_once, go_on) == (0.0, b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert waited == 0.03
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")

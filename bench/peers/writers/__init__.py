@@ -5,6 +5,7 @@ Each is used as its documentation says, with the same codec and level. ``writer`
 
 from tallymark.bench.peers.writers.committers import FileOutputCommitter
 from tallymark.bench.peers.writers.ours import Ours
+from tallymark.bench.peers.writers.s3a import S3ACommitter
 from tallymark.bench.peers.writers.writer import Writer
 
 __all__ = ["Writer", "writer", "NAMES"]
@@ -13,6 +14,8 @@ _WRITERS: dict[str, Writer] = {
     "ours": Ours(),
     "v1": FileOutputCommitter(1),
     "v2": FileOutputCommitter(2),
+    "magic": S3ACommitter("magic"),
+    "staging": S3ACommitter("staging"),
 }
 
 NAMES = tuple(_WRITERS)

@@ -1,6 +1,7 @@
 """Spark's own Parquet writer with Hadoop's FileOutputCommitter; for dynamic overwrite with Spark's staging on top."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from tallymark.bench.writes.case import WriteCase
@@ -25,8 +26,7 @@ class FileOutputCommitter:
         self._algorithm = algorithm
         self.title = f"FileOutputCommitter v{algorithm}"
 
-    @property
-    def conf(self) -> Mapping[str, str]:
+    def conf(self, _scratch: Path) -> Mapping[str, str]:
         return {
             "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": str(self._algorithm),
             "spark.hadoop.parquet.compression.codec.zstd.level": LEVEL,

@@ -2,6 +2,8 @@
 
 import logging
 import time
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from tallymark.bench.writes.case import WriteCase
@@ -18,11 +20,13 @@ FIGURES = ("files", "partitions", "removed_files", "markers", "marker_objects", 
 
 class Ours:
     jars = ()
-    conf: dict[str, str] = {}  # noqa: RUF012 a constant
 
     def __init__(self, markers: Literal["batched", "direct"] = "batched") -> None:
         self._markers = markers
         self.title = "Tallymark" if markers == "batched" else "Tallymark, direct markers"
+
+    def conf(self, _scratch: Path) -> Mapping[str, str]:
+        return {}
 
     def absence(self, case: WriteCase, _kind: str) -> str | None:
         if self._markers == "direct" and case.name != "small-files":

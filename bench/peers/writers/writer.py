@@ -1,6 +1,7 @@
 """What a writer is: a way of writing a DataFrame, ours or another's."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from tallymark.bench.writes.case import WriteCase
@@ -23,9 +24,8 @@ class Writer(Protocol):
         """Of Maven Central, beyond those of PySpark and of the place."""
         ...
 
-    @property
-    def conf(self) -> Mapping[str, str]:
-        """Settings of the session."""
+    def conf(self, scratch: Path) -> Mapping[str, str]:
+        """Settings of the session. ``scratch`` is a folder on local disk that goes at the end."""
         ...
 
     def absence(self, case: WriteCase, kind: str) -> str | None:

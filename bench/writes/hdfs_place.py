@@ -1,0 +1,24 @@
+"""HDFS: a new directory below one that exists."""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tallymark.backends import StorageOptions
+from tallymark.backends.hdfs import parse_hdfs
+from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.bench.places.place import FOLDER
+from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
+
+
+@contextmanager
+def directory(url: str, options: StorageOptions) -> Iterator[WritePlace]:
+    """Spark reaches it with Hadoop's client, our side with hdfs-native; both find their settings as always."""
+    authority, parent = parse_hdfs(url, url.partition(":")[2])
+    client = HdfsClient(authority, options)
+    name = f"{FOLDER}{secrets.token_hex(6)}"
+    conf = BARE_CONF | {f"spark.hadoop.{key}": value for key, value in options.hadoop}
+    try:
+        yield WritePlace(kind="hdfs", title="HDFS", where=url, url=f"{url.rstrip('/')}/{name}", jars=BARE, conf=conf)
+    finally:
+        client.call(lambda found: found.delete(f"{parent}/{name}", True), url)
