@@ -15,7 +15,8 @@ def test_timeline_tells_each_entry_oldest_first(abandoned):
     assert (first["position"], first["kind"], first["operation"], first["scope"]) == (1, "commit", "append", None)
     assert (first["files_added"], first["files_removed"], first["rows"]) == (1, 0, 3)
     result = json.loads(overwrite.to_json())
-    assert (result.pop("position"), result.pop("is_rerun"), result.pop("pending")) == (3, False, None)
+    of_the_call = {name: result.pop(name) for name in ("position", "is_rerun", "pending", "catalog")}
+    assert of_the_call == {"position": 3, "is_rerun": False, "pending": None, "catalog": None}
     assert entries == [
         {
             "position": 2,
