@@ -48,11 +48,14 @@ class Hands:
                 env={**os.environ, "PYSPARK_PYTHON": self._python, **self._environment},
                 start_new_session=True,  # to be ended with its JVM and its workers
             )
-        self._tell(json.dumps({"writer": self.name, "conf": dict(self._conf)}))
         return self
 
+    def begin(self) -> None:
+        """Tell it to start its Spark; several start at once meanwhile."""
+        self._tell(json.dumps({"writer": self.name, "conf": dict(self._conf)}))
+
     def await_session(self) -> None:
-        """Until its Spark is there; several start at once meanwhile."""
+        """Until its Spark is there."""
         self.spark = str(self._answer()["spark"])
 
     def write(self, order: Order) -> Done:

@@ -79,6 +79,7 @@ def crew(
             environment = {"SPARK_LOCAL_IP": "127.0.0.1", **place.environment}
             hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", pythons.get(name, own_python))
             found.hands[name] = ended.enter_context(hands)
+            found.lost(name, hands.begin)
         for hands in found.hands.values():
             found.lost(hands.name, hands.await_session)
         yield found
