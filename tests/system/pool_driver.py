@@ -39,6 +39,7 @@ class WritePlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for the driver and its pool, whose common ancestor may be older than the test's own."""
     mode: WriteMode = "append"
+    txn: str | None = None
     tasks: tuple[TaskPlan, ...]
     end: End = "committed"
     fault: Fault | None = None
@@ -111,6 +112,7 @@ async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backe
             mode="append" if plan.mode == "append" else "overwrite",
             partition_overwrite="dynamic" if plan.mode == "dynamic overwrite" else "static",
             partition_by=["part"],
+            txn=plan.txn,
             tasks=EAGER,
         ) as job:
             line.send(JobBegun(job.instant))
