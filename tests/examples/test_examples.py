@@ -54,6 +54,29 @@ def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
     assert len(list(tmp_path.glob("month=*/*.parquet"))) == 24
 
 
+@pytest.mark.spark
+def test_foreach_batch_has_each_batch_once_though_its_query_died(tmp_path):
+    require_java()
+    printed = run("foreach_batch.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    assert printed.splitlines() == [
+        "batch 0: wrote 100 rows",
+        "batch 1: wrote 100 rows",
+        "batch 1: committed before",
+        "batch 2: wrote 100 rows",
+        f"300 rows in {tmp_path}/clicks, 300 of them different",
+    ]
+
+
+@pytest.mark.spark
+def test_airflow_rerun_loads_a_day_once(tmp_path):
+    require_java()
+    printed = run("airflow_rerun.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
+    assert "2026-11-21 was loaded by instant " in printed
+    assert printed.count("nothing was written") == 1
+    assert "|2026-11-20| 1000|" in printed
+    assert "|2026-11-21| 1000|" in printed
+
+
 def test_without_a_target_an_example_works_in_a_temporary_directory(tmp_path):
     assert f"in {tmp_path}/tallymark-" in run("marker_engine.py", TMPDIR=str(tmp_path))
 

@@ -1,6 +1,6 @@
 """A driver of its own, which is killed at a chosen point of a dynamic overwrite.
 
-Run as ``python -m tests.system.driver_program <master> <table> <mode> <point>``.
+Run as ``python -m tests.system.driver_program <master> <table> <mode> <point> [<txn>]``.
 """
 
 import os
@@ -39,15 +39,15 @@ class DeadlyLog:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: Point) -> None:
+def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: Point, txn: str | None) -> None:
     rows = wide_rows(start_session(master), version=1, partitions=2)
     if point == "while tasks write":
         rows = faults.with_fault(rows, partial(faults.kill_driver, table, os.getpid()))
     table_module.open_backend = lambda url, **_: DeadlyLog(open_backend(url), point)  # type: ignore[attr-defined]
-    write(rows, table, mode=mode)
+    write(rows, table, mode=mode, txn=txn)
 
 
 if __name__ == "__main__":
-    _, chosen_master, chosen_table, chosen_mode, chosen_point = sys.argv
+    _, chosen_master, chosen_table, chosen_mode, chosen_point, *named = sys.argv
     assert chosen_point in get_args(Point)
-    run(chosen_master, Path(chosen_table), chosen_mode, chosen_point)  # type: ignore[arg-type]
+    run(chosen_master, Path(chosen_table), chosen_mode, chosen_point, next(iter(named), None))  # type: ignore[arg-type]

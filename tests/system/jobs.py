@@ -22,6 +22,10 @@ def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3) -> 
     )
 
 
-def write(df: DataFrame, table: Path, *, mode: Literal["append", "overwrite"] = "append") -> WriteResult:
+def write(
+    df: DataFrame, table: Path, *, mode: Literal["append", "overwrite"] = "append", txn: str | None = None
+) -> WriteResult:
     """An append, or a dynamic overwrite."""
-    return tallymark.write(df, str(table), mode=mode, partition_by=["part"], partition_overwrite="dynamic", tasks=EAGER)
+    return tallymark.write(
+        df, str(table), mode=mode, partition_by=["part"], partition_overwrite="dynamic", txn=txn, tasks=EAGER
+    )

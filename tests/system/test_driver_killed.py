@@ -18,9 +18,9 @@ from tests.system.jobs import wide_rows, write
 pytestmark = pytest.mark.spark
 
 
-def run_until_killed(master: str, table: Path, mode: str, point: str) -> Callable[[], None]:
+def run_until_killed(master: str, table: Path, mode: str, point: str, *txn: str) -> Callable[[], None]:
     """Returns a wait for all that the dead driver has left behind: its JVM, executors and Python workers."""
-    program = start_program("tests.system.driver_program", master, str(table), mode, point)
+    program = start_program("tests.system.driver_program", master, str(table), mode, point, *txn)
     assert program.wait(BOUND_S) == -signal.SIGKILL
     return lambda: await_descendants(program.pid)
 
@@ -60,6 +60,19 @@ def test_a_rollback_ends_a_driver_that_was_killed_before_its_entry(spark: SparkS
     await_the_rest()
     assert exactly_the_committed_files(table) == before
     assert_readers_agree(spark, table, wide_rows(spark))
+
+
+@pytest.mark.parametrize("point", ["while tasks write", "after the entry"])
+def test_a_rerun_with_the_txn_of_a_driver_that_was_killed_leaves_its_rows_once(
+    spark: SparkSession, table: Path, point: str
+) -> None:
+    await_the_rest = run_until_killed(LOCAL, table, "append", point, "night:7")
+    killed = wide_rows(spark, version=1, partitions=2)
+    assert write(killed, table, txn="night:7").is_rerun == (point == "after the entry")
+    await_the_rest()
+    assert write(killed, table, txn="night:7").is_rerun
+    exactly_the_committed_files(table, scratch=True)
+    assert_readers_agree(spark, table, wide_rows(spark).unionAll(killed))
 
 
 def test_the_next_write_completes_what_a_driver_committed_that_was_killed_right_after_its_entry(
