@@ -1,7 +1,8 @@
 """A txn: the name under which a write is committed once and only once, however often it is run.
 
-Owns: what is a txn, what makes two writes of one txn the same, and which of them counts. Does not own: which entry is
-won (``timeline.log``), nor what a job does that finds its txn committed (``rerun``, ``write_job``).
+Owns: what makes two writes of one txn the same, and that the first commit counts. Does not own: the form of a txn
+(``request``), which entry is won (``timeline.log``), nor what a job does that finds its txn committed (``rerun``,
+``write_job``).
 """
 
 import json
