@@ -41,6 +41,7 @@ PINS = """
     obstore==0.12.1
     pandas==3.1.1
     polars==2.1.0
+    prometheus-client==0.26.0
     pyarrow==26.0.1
     pyarrow-stubs==20.0.0.20260819
     pyspark==4.3.0
@@ -77,7 +78,7 @@ def tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws]",
+        ".[pyspark,hdfs,aws,prometheus]",
         "moto[server]",
         "pytest",
         "pytest-cov",
@@ -102,7 +103,7 @@ def tests_spark(session: nox.Session, version: str) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws]",
+        ".[pyspark,hdfs,aws,prometheus]",
         "moto[server]",
         "pytest",
         "pytest-xdist",
@@ -155,7 +156,7 @@ def types(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws]",
+        ".[pyspark,hdfs,aws,prometheus]",
         "moto[server]",
         "mypy",
         "boto3-stubs",

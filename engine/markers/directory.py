@@ -15,6 +15,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
 from tallymark.engine.errors import FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
+from tallymark.engine.markers.ack_times import AckTimes
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.direct import put_direct
 from tallymark.engine.markers.flush import flush, until_answered
@@ -64,6 +65,7 @@ class MarkerDirectory:
         self.queue = MarkerQueue(settings.queue_limit)
         self.pace = Pace(settings.interval_s)
         self.counts = MarkerCounts()
+        self.ack_times = AckTimes()
         self.hedge = Hedge(settings, self.pace, self.counts)
         self.merge = SegmentMerge(backend, self._numbers, settings, self.counts)
 
@@ -82,11 +84,14 @@ class MarkerDirectory:
         """
         names = [MarkerName.of(path, io) for path in paths]
         self.counts.requests += 1
+        asked = anyio.current_time()
         try:
-            return await self._create(names)
+            answers = await self._create(names)
         except (Stopped, Overloaded):
             self.counts.refusals += 1
             raise
+        self.ack_times.add(anyio.current_time() - asked)
+        return answers
 
     async def names(self) -> tuple[MarkerName, ...]:
         """Every marker that is durable, sorted."""

@@ -14,6 +14,7 @@ from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
 from tallymark.engine.writes.let_go import Due, find_due, let_go
+from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.rollback import Ended
 
 MARKER_FOLDERS = ".hoodie/.temp"
@@ -85,6 +86,7 @@ async def clean(
         swept += len(fences)
     await _drop_bodies(handle)
     result = CleanResult.of(ended, swept, due, horizon=handle.log.history.horizon)
+    PROCESS.count("cleans")
     _events.info(
         "table.cleaned",
         url=handle.backend.url,

@@ -24,7 +24,9 @@ from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import help_others
+from tallymark.engine.writes.job_meter import JobMeter
 from tallymark.engine.writes.let_go import let_go_due
+from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
 from tallymark.engine.writes.target import WriteTarget
@@ -49,16 +51,18 @@ async def open_job(
 ) -> AsyncIterator[WriteJob]:
     """A job for the block, after what dead writers left has been put in order."""
     flushing = anyio.CancelScope()
-    async with background_tasks() as background:
-        try:
-            job = await _begin(handle, properties, request, options, background, flushing)
-            flushing.shield = True  # whatever cancels the block, the job's end waits for flushes under way
+    meter = JobMeter(request.mode)
+    with PROCESS.running(meter, handle.backend):
+        async with background_tasks() as background:
             try:
-                yield job
+                job = await _begin(handle, properties, request, options, background, flushing, meter)
+                flushing.shield = True  # whatever cancels the block, the job's end waits for flushes under way
+                try:
+                    yield job
+                finally:
+                    await _end(job, handle, properties)
             finally:
-                await _end(job, handle, properties)
-        finally:
-            flushing.cancel()
+                flushing.cancel()
 
 
 async def _begin(
@@ -68,6 +72,7 @@ async def _begin(
     options: JobOptions,
     background: TaskGroup,
     flushing: anyio.CancelScope,
+    meter: JobMeter,
 ) -> WriteJob:
     backend = handle.backend
     reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
@@ -92,6 +97,7 @@ async def _begin(
         base=base.position,
         markers=options.markers.kind,
     )
+    meter.begun(directory)
     return WriteJob(
         handle,
         properties,
@@ -100,6 +106,7 @@ async def _begin(
         request=request,
         directory=directory,
         lease=lease,
+        meter=meter,
         ticket=WriteTicket(
             url=backend.url,
             options=handle.storage,

@@ -17,6 +17,7 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.process_meter import PROCESS
 
 _events = EventLog(__name__)
 
@@ -55,6 +56,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
     await drop_bookkeeping(handle, instant)
+    PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 

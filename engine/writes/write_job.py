@@ -22,6 +22,7 @@ from tallymark.engine.timeline.summary import WriteSummary
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish, staging_folder
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.job_meter import JobMeter
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.project import project
@@ -49,6 +50,7 @@ class WriteJob:
         request: WriteRequest,
         directory: MarkerDirectory,
         lease: Lease,
+        meter: JobMeter,
         ticket: WriteTicket,
     ) -> None:
         self._handle = handle
@@ -59,6 +61,7 @@ class WriteJob:
         self._target = WriteTarget.of(request, properties)
         self._directory = directory
         self._lease = lease
+        self._meter = meter
         self._ticket = ticket
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
@@ -114,10 +117,12 @@ class WriteJob:
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
         entry = await self._prepared(winners, added)
+        self._meter.proposed(entry, winners)
         position, decided = await self._win(entry)
         if decided is not entry:
             return await self._give_way(position, decided)
         self._is_decided = True
+        self._meter.committed()
         _events.info(
             "instant.committed",
             instant=self.instant,
@@ -148,6 +153,10 @@ class WriteJob:
             ended = await roll_back(self._handle, self._properties, self._reservation)
             self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
             self._is_rolled_back = not self._is_decided
+            if self._is_decided:
+                self._meter.committed()
+            else:
+                self._meter.rolled_back()
 
     def _too_late(self) -> TallymarkError:
         if self._is_decided:
@@ -216,6 +225,7 @@ class WriteJob:
             twin = committed_write(self._handle.log.history, entry.txn, entry.request)
             if twin is not None:
                 return twin
+            self._meter.conflicted()
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
             raise
         except CommitUnknown as error:

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from tallymark.engine.writes import WritePlan as WritePlan
     from tallymark.engine.writes import WriteResult as WriteResult
     from tallymark.engine.writes import open_table as open_table
+    from tallymark.engine.writes.prometheus import register_metrics as register_metrics
     from tallymark.spark_glue import read as read
     from tallymark.spark_glue import sync_catalog as sync_catalog
     from tallymark.spark_glue import write as write
@@ -101,6 +102,7 @@ _HOMES = {
         "WriteResult",
         "open_table",
     ),
+    "tallymark.engine.writes.prometheus": ("register_metrics",),
     "tallymark.spark_glue": ("read", "sync_catalog", "write"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

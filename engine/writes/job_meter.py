@@ -1,0 +1,84 @@
+"""What one write job has done so far, in numbers that add up over jobs."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tallymark.engine.files.report import TaskReport
+from tallymark.engine.markers.ack_times import AckTimes
+from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.timeline.entry import LogEntry
+
+Outcome = Literal["committed", "rolled_back", "failed"]
+"""``failed``: the job could not begin, or storage fell silent at its end, and the next writer finishes it or rolls it
+back."""
+
+Key = tuple[str, ...]
+"""The name of a counter in ``prometheus.METRICS``, and the values of its labels."""
+
+
+def no_counts() -> defaultdict[Key, float]:
+    return defaultdict(float)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Counters, and how long acks took."""
+
+    counts: defaultdict[Key, float] = field(default_factory=no_counts)
+    acks: AckTimes = field(default_factory=AckTimes)
+
+    def add(self, counts: Mapping[Key, float], acks: AckTimes | None = None, *, sign: Literal[1, -1] = 1) -> None:
+        for key, value in counts.items():
+            self.counts[key] += sign * value
+        if acks is not None:
+            self.acks.add_all(acks)
+
+
+class JobMeter:
+    """Owned by the job's event loop; any thread may call ``reading``."""
+
+    def __init__(self, operation: str) -> None:
+        self._operation = operation
+        self._counts = no_counts()
+        self._directory: MarkerDirectory | None = None
+        self._proposed: dict[Key, float] = {}
+        self._outcome: Outcome = "failed"
+
+    def begun(self, directory: MarkerDirectory) -> None:
+        """Tasks may ask this directory for markers from now on."""
+        self._directory = directory
+
+    def proposed(self, entry: LogEntry, winners: Sequence[TaskReport]) -> None:
+        """The log is asked to take this entry; it counts once it is ``committed``."""
+        self._proposed = {
+            ("committed_rows",): sum(file.rows for file in entry.added),
+            ("committed_bytes",): sum(file.bytes for file in entry.added),
+            ("committed_files",): len(entry.added),
+            ("replaced_files",): len(entry.removed),
+            ("tasks",): len(winners),
+            ("task_seconds",): sum(report.seconds for report in winners),
+            ("task_marker_wait_seconds",): sum(report.marker_wait_s for report in winners),
+            ("markers", "direct"): sum(report.direct_markers for report in winners),
+        }
+
+    def committed(self) -> None:
+        self._outcome = "committed"
+        self._counts.update(self._proposed)
+
+    def conflicted(self) -> None:
+        self._counts["conflicts",] += 1
+
+    def rolled_back(self) -> None:
+        self._outcome = "rolled_back"
+
+    def ended(self) -> None:
+        self._counts["jobs", self._operation, self._outcome] += 1
+
+    def reading(self) -> Reading:
+        """Up to now; the job may go on."""
+        found = Reading(self._counts.copy())
+        if self._directory is not None:
+            found.add({("markers", "batched"): self._directory.durable_count}, self._directory.ack_times)
+        return found
