@@ -59,8 +59,10 @@ def _counted(incoming: CountedRows, target: WriteTarget, properties: TableProper
     if not columns:
         return [IncomingGroup("", rows) for rows in incoming.rows]
     keys, schema = incoming.keys, pa.schema([properties.schema.field(name) for name in columns])
-    if not keys.num_rows:
+    if not incoming.rows:
         return []
+    if target.partition is not None and not keys.num_columns:  # all of them static: a batch of none has no rows
+        return [IncomingGroup(target.partition.path, rows) for rows in incoming.rows]
     if target.partition is not None:
         keys = filled(keys, target.partition, schema)
     keys = conform(keys, schema, columns)

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from tallymark.backends.meter import PriceList
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.writes.job_requests import RequestCounts
@@ -48,6 +49,7 @@ class WritePlan:
     mode: Mode
     position: int
     """Of the newest log entry that the plan knows: another write after it may change what goes, or exclude this one."""
+    partition_by: tuple[str, ...]
     is_created: bool
     """The table, which is not there yet."""
     committed_at: int | None
@@ -71,9 +73,12 @@ class WritePlan:
     requests: RequestCounts | None
     """Of the whole job, on an object store; None on others, or where ``files`` is not known. What depends on time is
     not among them: a beat every ten seconds, further segments of markers, repeats."""
-    cost: float | None
-    """Of these requests and of sending ``bytes``, by the price list that was given."""
-    currency: str | None
+
+    def cost(self, prices: PriceList) -> float | None:
+        """What these requests and sending ``bytes`` cost, in ``prices.currency``; None where they are not known."""
+        if self.requests is None:
+            return None
+        return self.requests.cost(prices) + prices.sent_gb * (self.bytes or 0) / 1e9
 
     @property
     def removed_bytes(self) -> int:
@@ -133,8 +138,6 @@ class WritePlan:
         if self.requests is not None:
             counts = asdict(self.requests).items()
             yield "requests", ", ".join(f"{count:,} {name}" for name, count in counts if count)
-        if self.cost is not None:
-            yield "cost", f"{self.cost:,.6g} {self.currency}"
 
 
 def shown_change(found: PlannedPartition) -> str:

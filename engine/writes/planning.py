@@ -6,7 +6,6 @@ another write may come first.
 
 from dataclasses import dataclass
 
-from tallymark.backends.meter import PriceList
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -32,7 +31,6 @@ class Foresight:
     incoming: Incoming | None
     """None: of the input's rows nothing is known."""
     max_file_bytes: int
-    prices: PriceList | None
 
 
 _NOTHING = Coming(groups=(), bytes_a_row=None, max_file_bytes=0)
@@ -57,11 +55,11 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     removed = base.replaced(scope)
     _check_unreplaced(wanted, history, base, scope, removed)
     requests = _requests(handle, history, properties, coming, removed, is_created=found is None)
-    cost = _cost(requests, coming, foresight.prices)
     return WritePlan(
         url=handle.backend.url,
         mode=wanted.request.mode,
         position=history.head,
+        partition_by=properties.partition_by,
         is_created=found is None,
         committed_at=None if committed is None else committed[0],
         scope=scope,
@@ -73,8 +71,6 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
         bytes=coming.bytes,
         estimate=coming.estimate,
         requests=requests,
-        cost=cost,
-        currency=None if foresight.prices is None or cost is None else foresight.prices.currency,
     )
 
 
@@ -159,9 +155,3 @@ def _entry_bytes(coming: Coming, removed: tuple[DataFile, ...]) -> int:
     """Of the entry that names the files that come and go."""
     came = sum(entry_bytes(files or 0, partition) for partition, (files, _) in coming.by_partition().items())
     return came + sum(entry_bytes(1, file.partition) for file in removed)
-
-
-def _cost(requests: RequestCounts | None, coming: Coming, prices: PriceList | None) -> float | None:
-    if requests is None or prices is None:
-        return None
-    return requests.cost(prices) + prices.sent_gb * (coming.bytes or 0) / 1e9

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.meter import PriceList
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
@@ -156,12 +155,11 @@ class Table:
         retain_hours: float | None = None,
         tasks: TaskSettings | None = None,
         incoming: Incoming | None = None,
-        prices: PriceList | None = None,
     ) -> WritePlan:
-        """What ``write`` of the same words would do now: what would go and come, and what that would cost.
+        """What ``write`` of the same words would do now: what would go and come, and what requests that takes.
 
         Nothing is put. ``incoming`` is what is known of the input: its rows, counted, or the paths of the partitions
-        that it has rows for. Without ``schema`` that of the table is meant. ``prices`` are your store's.
+        that it has rows for. Without ``schema`` that of the table is meant.
 
         Raises:
             InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
@@ -182,7 +180,7 @@ class Table:
             schema = (await self._properties()).schema
         wanted = self._wanted(schema, request, Retention(readers, retain_hours))
         max_file_bytes = (tasks or TaskSettings()).max_file_bytes
-        foresight = Foresight(incoming=incoming, max_file_bytes=max_file_bytes, prices=prices)
+        foresight = Foresight(incoming=incoming, max_file_bytes=max_file_bytes)
         return await plan_write(self._handle(), wanted, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:

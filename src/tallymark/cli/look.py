@@ -90,7 +90,7 @@ def plan(
         base=base,
         txn=txn,
         incoming=None if partitions_file is None else plan_of.paths_in(partitions_file),
-        prices=PriceList(currency=currency, **prices) if prices else None,
     )
     found = ask(at, functools.partial(plan_of.plan, words=asked))
-    show(at, plan_of.document(found), lambda page, _: show_plan(page, found))
+    price_list = PriceList(currency=currency, **prices) if prices else None
+    show(at, plan_of.document(found, price_list), lambda page, _: show_plan(page, found, price_list))

@@ -45,6 +45,7 @@ class PlanDocument(TypedDict):
     url: str
     mode: Literal["append", "overwrite"]
     position: int
+    partition_by: list[str]
     is_created: bool
     committed_at: int | None
     """The position at which the same txn was committed; null where it was not."""
@@ -62,6 +63,7 @@ class PlanDocument(TypedDict):
     estimate: str
     requests: RequestFields | None
     cost: float | None
+    """Null without prices, or where ``requests`` is."""
     currency: str | None
 
 
@@ -76,7 +78,6 @@ class PlanWords:
     base: int | None
     txn: str | None
     incoming: Sequence[str] | None
-    prices: PriceList | None
 
 
 async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
@@ -95,12 +96,13 @@ async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
         base=words.base,
         txn=words.txn,
         incoming=words.incoming,
-        prices=words.prices,
     )
 
 
-def document(found: "WritePlan") -> PlanDocument:
-    return cast("PlanDocument", found.fields())
+def document(found: "WritePlan", prices: PriceList | None) -> PlanDocument:
+    cost = None if prices is None else found.cost(prices)
+    currency = None if prices is None else prices.currency
+    return cast("PlanDocument", {**found.fields(), "cost": cost, "currency": currency})
 
 
 def paths_in(lines: Iterable[str]) -> list[str]:

@@ -2,13 +2,17 @@
 
 from rich.console import Console
 
+from tallymark.backends.meter import PriceList
 from tallymark.cli.page import print_table
 from tallymark.engine.writes.plan import PARTITIONS_SHOWN, PlannedPartition, WritePlan
 from tallymark.engine.writes.result import shown_bytes
 
 
-def show_plan(page: Console, plan: WritePlan) -> None:
-    print_table(page, ["", ""], plan.facts(), folding=(1,), has_header=False)
+def show_plan(page: Console, plan: WritePlan, prices: PriceList | None) -> None:
+    facts = list(plan.facts())
+    if prices is not None and (cost := plan.cost(prices)) is not None:
+        facts.append(("cost", f"{cost:,.6g} {prices.currency}"))
+    print_table(page, ["", ""], facts, folding=(1,), has_header=False)
     if plan.partitions:
         headings = ["partition", "change", "files that go", "rows", "bytes", "files that come", "rows"]
         rows = [_partition(each) for each in plan.partitions[:PARTITIONS_SHOWN]]
