@@ -94,11 +94,13 @@ _HOMES = {
         "TaskSettings",
     ),
     "tallymark.engine.writes": (
+        "CountedRows",
         "Explanation",
         "FileSizes",
         "Snapshot",
         "Table",
         "WriteJob",
+        "WritePlan",
         "WriteResult",
         "open_table",
     ),

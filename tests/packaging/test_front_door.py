@@ -1,5 +1,7 @@
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,6 +53,15 @@ def test_tab_completion_offers_the_names():
 @pytest.mark.parametrize("name", sorted(tallymark.__all__))
 def test_every_public_name_has_a_home(name):
     assert getattr(tallymark, name).__name__ == name
+
+
+def test_type_checkers_see_the_names_that_are_there():
+    """Those that the front door imports for them alone."""
+    statements = ast.walk(ast.parse(Path(tallymark.__file__).read_text()))
+    seen = {
+        name.asname for each in statements if isinstance(each, ast.ImportFrom) for name in each.names if name.asname
+    }
+    assert seen == set(tallymark.__all__)
 
 
 def test_unknown_name_is_an_attribute_error_that_says_so():
