@@ -3,6 +3,7 @@
 import functools
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -32,10 +33,8 @@ def run_tasks(df: DataFrame, ticket: WriteTicket, *, written: Written | None = N
     if written is not None:
         task = functools.partial(task, written=written)
     # One action, once: each further one would run the tasks again.
-    try:
+    with own_errors():
         rows = df.mapInArrow(task, "report binary").collect()
-    except (PySparkException, Py4JError) as error:
-        raise _own_error(error) from None
     return [TaskReport.decode(bytes(row.report)) for row in rows]
 
 
@@ -55,6 +54,15 @@ def write_partition(
     if written is not None:
         written.add(report)
     yield pa.RecordBatch.from_pylist([{"report": report.encode()}], schema=REPORT_SCHEMA)
+
+
+@contextmanager
+def own_errors() -> Iterator[None]:
+    """Errors of Spark's as ours. Raises JobFailed, or InvalidRequest where a task said so."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        raise _own_error(error) from None
 
 
 def _own_error(error: Exception) -> TallymarkError:

@@ -2,28 +2,103 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Literal, overload
 
 from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.errors import InvalidRequest, TallymarkError
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.timeline.properties import Readers
+from tallymark.engine.writes.incoming import Incoming
+from tallymark.engine.writes.plan import WritePlan
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.table import open_table
-from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.catalog import caught_up
 from tallymark.spark_glue.catalog_table import find_catalog_table, refuse_catalog
 from tallymark.spark_glue.driver import service_settings
+from tallymark.spark_glue.dry_run import planned
 from tallymark.spark_glue.progress import shown_progress
+from tallymark.spark_glue.running import lost_with_tasks, tagged
 from tallymark.spark_glue.schema import arrow_schema, spark_schema
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 from tallymark.spark_glue.versions import ClassicDataFrame
+
+
+@overload
+def write(
+    df: DataFrame,
+    url: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    partition_by: Sequence[str] = (),
+    partition: Mapping[str, object] | None = None,
+    partition_overwrite: PartitionOverwrite | None = None,
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+    base: int | None = None,
+    txn: str | None = None,
+    readers: Readers | None = None,
+    retain_hours: float | None = None,
+    dry_run: Literal[False] = False,
+    catalog_table: str | None = None,
+    markers: MarkerKind | MarkerSettings | None = None,
+    tasks: TaskSettings | None = None,
+    service: ServiceSettings | None = None,
+    options: StorageOptions | None = None,
+    progress: bool | None = None,
+) -> WriteResult: ...
+
+
+@overload
+def write(
+    df: DataFrame,
+    url: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    partition_by: Sequence[str] = (),
+    partition: Mapping[str, object] | None = None,
+    partition_overwrite: PartitionOverwrite | None = None,
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+    base: int | None = None,
+    txn: str | None = None,
+    readers: Readers | None = None,
+    retain_hours: float | None = None,
+    dry_run: Literal[True],
+    catalog_table: str | None = None,
+    markers: MarkerKind | MarkerSettings | None = None,
+    tasks: TaskSettings | None = None,
+    service: ServiceSettings | None = None,
+    options: StorageOptions | None = None,
+    progress: bool | None = None,
+) -> WritePlan: ...
+
+
+@overload
+def write(
+    df: DataFrame,
+    url: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    partition_by: Sequence[str] = (),
+    partition: Mapping[str, object] | None = None,
+    partition_overwrite: PartitionOverwrite | None = None,
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
+    base: int | None = None,
+    txn: str | None = None,
+    readers: Readers | None = None,
+    retain_hours: float | None = None,
+    dry_run: bool,
+    catalog_table: str | None = None,
+    markers: MarkerKind | MarkerSettings | None = None,
+    tasks: TaskSettings | None = None,
+    service: ServiceSettings | None = None,
+    options: StorageOptions | None = None,
+    progress: bool | None = None,
+) -> WriteResult | WritePlan: ...
 
 
 def write(
@@ -39,13 +114,14 @@ def write(
     txn: str | None = None,
     readers: Readers | None = None,
     retain_hours: float | None = None,
+    dry_run: bool = False,
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
     service: ServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
-) -> WriteResult:
+) -> WriteResult | WritePlan:
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
 
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
@@ -59,6 +135,9 @@ def write(
     no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once (docs/rerunning.md).
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
     running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
+    ``dry_run=True`` changes nothing and returns a ``WritePlan``: what would go and come, by one Spark job that counts
+    the rows of each task and partition (docs/planning.md). It refuses what the write would, but for what only the
+    other columns of the rows can tell.
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
     of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
     ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
@@ -110,8 +189,24 @@ def write(
         tasks=tasks,
         service=service or service_settings(session),
     )
+
+    def plan(incoming: Incoming) -> Awaitable[WritePlan]:
+        return table.plan(
+            schema=schema,
+            mode=mode,
+            partition_by=partition_by,
+            partition=partition,
+            partition_overwrite=partition_overwrite,
+            only_partitions=only_partitions,
+            base=base,
+            txn=txn,
+            readers=readers,
+            retain_hours=retain_hours,
+            tasks=tasks,
+            incoming=incoming,
+        )
+
     tag = f"tallymark-write-{secrets.token_hex(8)}"
-    lost_with_tasks = _lost_with_tasks(write_job, session, tag)
     with start_blocking_portal("trio") as portal:
         target = None
         if catalog_table is not None:
@@ -120,38 +215,16 @@ def write(
             whole = spark_schema(found.schema if found else schema)  # static columns, too, that df lacks
             refuse_catalog(catalog_table, found.readers if found else readers)
             target = find_catalog_table(session, catalog_table, table.url, whole, columns)
-        with portal.wrap_async_context_manager(lost_with_tasks) as job:
+        if dry_run:
+            return planned(portal, df, plan)
+        with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
             result = job.committed
             if result is None:
-                with _tagged(session, tag), shown_progress(session, job, wanted=progress) as written:
+                with tagged(session, tag), shown_progress(session, job, wanted=progress) as written:
                     reports = run_tasks(df, job.ticket, written=written)
                 result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
-
-
-@asynccontextmanager
-async def _lost_with_tasks(
-    write_job: AbstractAsyncContextManager[WriteJob], session: SparkSession, tag: str
-) -> AsyncIterator[WriteJob]:
-    """The job; where it is lost while tasks run, as by a rollback, Spark is to stop them: nobody waits for them."""
-    try:
-        async with write_job as job:
-            yield job
-    except TallymarkError:
-        with suppress(Exception):  # Spark may be gone, too; the job's own error says more
-            session.sparkContext.cancelJobsWithTag(tag)
-        raise
-
-
-@contextmanager
-def _tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """What this thread runs within the block can be cancelled by the tag."""
-    session.sparkContext.addJobTag(tag)
-    try:
-        yield
-    finally:
-        session.sparkContext.removeJobTag(tag)
 
 
 def _check(df: DataFrame, url: object) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -67,10 +68,11 @@ def rows(spark: SparkSession, parts: Sequence[object], kind: str = "string") -> 
     return spark.createDataFrame(list(enumerate(parts)), f"id bigint, part {kind}").coalesce(1)
 
 
-def write(df: DataFrame, url: Path, name: str, mode: str = "append", **keywords: str) -> WriteResult:
-    return tallymark.write(
-        df, str(url), mode=mode, partition_by=["part"], catalog_table=name, **keywords,  # type: ignore[arg-type]
-    )  # fmt: skip
+def write(df: DataFrame, url: Path, name: str, mode: Any = "append", **keywords: Any) -> WriteResult:
+    result: WriteResult = tallymark.write(
+        df, str(url), mode=mode, partition_by=["part"], catalog_table=name, **keywords
+    )
+    return result
 
 
 def partitions(spark: SparkSession, name: str) -> list[str]:

@@ -31,11 +31,11 @@ def good(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([(1, "a", 1.5)], "id long, part string, price double").coalesce(1)
 
 
-def refused(df: DataFrame, url: Path | str, error: type[TallymarkError], message: str, **keywords: object) -> None:
+def refused(df: DataFrame, url: Path | str, error: type[TallymarkError], message: str, **keywords: Any) -> None:
     """Assert that the write is refused with one error of one short line, which says why."""
     keywords = {"mode": "append", **keywords}
     with pytest.raises(error, match=message) as caught:
-        tallymark.write(df, str(url), **keywords)  # type: ignore[arg-type]
+        tallymark.write(df, str(url), **keywords)
     assert type(caught.value) is error
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 600

@@ -1,6 +1,7 @@
 """What an overwrite replaces, and what it does not touch."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -19,8 +20,9 @@ def rows(spark: SparkSession, *, version: int, where: str = "true") -> DataFrame
     return spark.range(60).selectExpr("id", f"{version} AS version", "id % 3 AS part").where(where)
 
 
-def write(df: DataFrame, table: Path, **keywords: str) -> WriteResult:
-    return tallymark.write(df, str(table), partition_by=["part"], **keywords)  # type: ignore[arg-type]
+def write(df: DataFrame, table: Path, **keywords: Any) -> WriteResult:
+    result: WriteResult = tallymark.write(df, str(table), partition_by=["part"], **keywords)
+    return result
 
 
 @pytest.fixture

@@ -33,7 +33,8 @@ def frame(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str = COLUM
 
 def write(df: DataFrame, table: Path, **keywords: Any) -> WriteResult:
     keywords.setdefault("mode", "append")
-    return tallymark.write(df, str(table), **keywords)
+    result: WriteResult = tallymark.write(df, str(table), **keywords)
+    return result
 
 
 @pytest.fixture

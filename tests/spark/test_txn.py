@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -20,9 +21,10 @@ def rows(spark: SparkSession, version: int = 0) -> DataFrame:
     return spark.range(60).selectExpr("id", f"{version} AS version", "id % 3 AS part")
 
 
-def write(df: DataFrame, table: Path, **keywords: str) -> WriteResult:
+def write(df: DataFrame, table: Path, **keywords: Any) -> WriteResult:
     keywords = {"mode": "append", "txn": TXN, **keywords}
-    return tallymark.write(df, str(table), partition_by=["part"], **keywords)  # type: ignore[arg-type]
+    result: WriteResult = tallymark.write(df, str(table), partition_by=["part"], **keywords)
+    return result
 
 
 def everything(table: Path) -> dict[str, Stored]:
