@@ -150,6 +150,19 @@ def test_an_overwrite_takes_emptied_partitions_out_of_the_catalog_and_no_others(
     assert data_files(tmp_path / "elsewhere")
 
 
+def test_a_static_partition_whose_column_the_rows_lack_is_told_and_taken_out_once_it_is_emptied(
+    hive: SparkSession, tmp_path: Path, make: Make
+) -> None:
+    table, name = tmp_path / "table", make(tmp_path / "table")
+    for part in ("a", "b"):
+        write(hive.range(2).toDF("id").coalesce(1), table, name, partition={"part": part})
+    assert partitions(hive, name) == ["part=a", "part=b"]
+    assert content(hive.table(name)) == [(0, "a"), (0, "b"), (1, "a"), (1, "b")]
+    write(hive.range(0).toDF("id"), table, name, "overwrite", partition={"part": "a"})
+    assert partitions(hive, name) == ["part=b"]
+    assert content(hive.table(name)) == [(0, "b"), (1, "b")]
+
+
 def test_three_hundred_partitions_are_one_statement(hive: SparkSession, tmp_path: Path, make: Make) -> None:
     table, name = tmp_path / "table", make(tmp_path / "table", partition_by="part bigint")
     df = hive.range(300).selectExpr("id", "id AS part").coalesce(1)
