@@ -111,8 +111,8 @@ class Lease:
         decision = history.decision(self._instant)
         if decision is not None and decision[1].kind == "rollback":
             raise RolledBack(
-                f"instant {self._instant} was rolled back at position {decision[0]} by another writer, who saw no beat "
-                f"of this one for {self._settings.expiry_s} s; write again"
+                f"instant {self._instant} was rolled back at position {decision[0]}, by another writer that took this "
+                "one for dead, or by 'tallymark rollback --instant'; write again"
             )
 
 
