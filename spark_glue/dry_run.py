@@ -9,8 +9,8 @@ from pyspark.sql import functions as f
 
 from tallymark.engine.writes.incoming import CountedRows, Incoming
 from tallymark.engine.writes.plan import WritePlan
+from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.schema import arrow_schema
-from tallymark.spark_glue.stage import own_errors
 
 
 def planned(portal: BlockingPortal, df: DataFrame, plan: Callable[[Incoming], Awaitable[WritePlan]]) -> WritePlan:
@@ -32,7 +32,7 @@ def counted_rows(df: DataFrame, partition_by: Sequence[str]) -> CountedRows:
     grouped = df.select(*keys, f.spark_partition_id().alias("task")).groupBy(
         *(f"key{position}" for position in range(len(names))), "task"
     )
-    with own_errors():
+    with own_errors(df.sparkSession):
         found = grouped.count().collect()
     schema = arrow_schema(df.schema)
     columns = [pa.array([row[place] for row in found], schema.field(name).type) for place, name in enumerate(names)]

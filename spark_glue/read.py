@@ -14,6 +14,7 @@ from tallymark.engine.writes.as_of import AsOf
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.table import open_table
 from tallymark.spark_glue.schema import spark_schema
+from tallymark.spark_glue.session import is_connected
 from tallymark.spark_glue.storage_options import native_url, storage_options
 from tallymark.spark_glue.versions import dataframe_of, scala_sequence
 
@@ -42,6 +43,8 @@ def read(
 
     ``options`` say how the list of files is reached; left out, the session's Hadoop settings say it, as in ``write``.
     The files themselves Spark reads by those settings and by its own connectors: S3 needs ``hadoop-aws``.
+
+    Over Spark Connect this process has to reach the storage, too, and every column is nullable.
 
     Raises:
         UnsupportedTable: no table is there.
@@ -72,7 +75,7 @@ def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> Dat
 
     Spark has no call for this, so the scan's own attributes are told; it stays the native scan that it was.
     """
-    if scan.schema == schema:
+    if scan.schema == schema or is_connected(spark):  # whose plans lie on the server: there columns stay nullable
         return scan
     jvm: Any = spark.sparkContext._jvm
     relation = scan._jdf.queryExecution().analyzed()

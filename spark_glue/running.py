@@ -2,11 +2,13 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
+from typing import Any
 
 from pyspark.sql import SparkSession
 
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.writes.write_job import WriteJob
+from tallymark.spark_glue.session import is_connected
 
 
 @asynccontextmanager
@@ -19,15 +21,25 @@ async def lost_with_tasks(
             yield job
     except TallymarkError:
         with suppress(Exception):  # Spark may be gone, too; the job's own error says more
-            session.sparkContext.cancelJobsWithTag(tag)
+            _cancel_tagged(session, tag)
         raise
 
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
     """What this thread runs within the block can be cancelled by the tag."""
-    session.sparkContext.addJobTag(tag)
+    tags: Any = session if is_connected(session) else session.sparkContext
+    add, remove = (tags.addTag, tags.removeTag) if is_connected(session) else (tags.addJobTag, tags.removeJobTag)
+    add(tag)
     try:
         yield
     finally:
-        session.sparkContext.removeJobTag(tag)
+        remove(tag)
+
+
+def _cancel_tagged(session: SparkSession, tag: str) -> None:
+    """Tell Spark to stop what runs under the tag."""
+    if is_connected(session):
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)

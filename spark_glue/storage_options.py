@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import MissingExtra
 from tallymark.spark_glue.s3a_options import s3a_options
+from tallymark.spark_glue.session import is_connected
 
 HDFS_SETTINGS = (
     "dfs.nameservices",
@@ -34,11 +35,13 @@ _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 def storage_options(session: SparkSession, url: object, given: StorageOptions | None) -> StorageOptions:
     """The options that were given; else what the session's Hadoop settings come to for this URL.
 
+    Over Spark Connect those settings are the server's and cannot be read: none then.
+
     Raises:
         InvalidRequest: the settings ask for credentials in a way that has no counterpart here; the error says which.
     """
     text = os.fspath(url) if isinstance(url, str | os.PathLike) else ""
-    if given is not None or not isinstance(text, str):
+    if given is not None or not isinstance(text, str) or is_connected(session):
         return given or StorageOptions()
     if found := _S3.match(text):
         return s3a_options(found[1], HadoopSettings(session), os.environ)
@@ -54,11 +57,12 @@ def native_url(session: SparkSession, url: str) -> str:
         MissingExtra: Spark lacks that connector.
     """
     found = _S3.match(url)
-    if found is None or HadoopSettings(session).is_set(
-        "fs.s3.impl"
-    ):  # a platform that has a connector of its own for s3:
+    if found is None:
         return url
-    _check_connector(session)
+    if not is_connected(session):
+        if HadoopSettings(session).is_set("fs.s3.impl"):  # a platform that has a connector of its own for s3:
+            return url
+        _check_connector(session)
     return f"s3a://{url[found.start(1) :]}"
 
 

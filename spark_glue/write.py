@@ -24,9 +24,9 @@ from tallymark.spark_glue.dry_run import planned
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.running import lost_with_tasks, tagged
 from tallymark.spark_glue.schema import arrow_schema, spark_schema
+from tallymark.spark_glue.session import is_connected, marker_settings
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
-from tallymark.spark_glue.versions import ClassicDataFrame
 
 
 @overload
@@ -140,10 +140,11 @@ def write(
     other columns of the rows can tell.
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
     of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
-    ``markers="direct"`` lets tasks do without the driver's service. ``options`` say how storage is reached; left out,
-    the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never
-    read from there. ``progress`` shows tasks, files, rows, bytes and markers while tasks run, on stderr or in a
-    notebook's cell; left out, only on a terminal and in a notebook.
+    ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark Connect, whose tasks
+    cannot reach this process. ``options`` say how storage is reached; left out, the session's Hadoop settings say it
+    (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never read from there. ``progress`` shows
+    tasks, files, rows, bytes and markers while tasks run, on stderr or in a notebook's cell; left out, only on a
+    terminal and in a notebook.
 
     If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
     end, the next write sees to that.
@@ -160,8 +161,6 @@ def write(
     """
     _check(df, url)
     session = df.sparkSession
-    if isinstance(markers, str) or markers is None:
-        markers = MarkerSettings(kind=markers or "batched")
     partition_overwrite = partition_overwrite or _session_default(session)
     request = WriteRequest(
         mode=mode,
@@ -185,7 +184,7 @@ def write(
         txn=txn,
         readers=readers,
         retain_hours=retain_hours,
-        markers=markers,
+        markers=marker_settings(session, markers),
         tasks=tasks,
         service=service or service_settings(session),
     )
@@ -220,21 +219,22 @@ def write(
         with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
             result = job.committed
             if result is None:
-                with tagged(session, tag), shown_progress(session, job, wanted=progress) as written:
+                with tagged(session, tag), shown_progress(session, job, wanted=_shows(session, progress)) as written:
                     reports = run_tasks(df, job.ticket, written=written)
                 result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
 
 
+def _shows(session: SparkSession, progress: bool | None) -> bool | None:
+    """Spark Connect shows a line of its own, and does not tell this process of its tasks."""
+    return False if is_connected(session) else progress
+
+
 def _check(df: DataFrame, url: object) -> None:
     """What only the glue can know to be wrong; all else the table checks."""
     if not isinstance(df, DataFrame):
         raise InvalidRequest(f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame")
-    if not isinstance(df, ClassicDataFrame):
-        raise InvalidRequest(
-            "df belongs to Spark Connect, whose tasks cannot reach this process; use a classic session"
-        )
     if df.isStreaming:
         raise InvalidRequest("df is a stream; write its batches from foreachBatch")
     if isinstance(url, str) and url.lower().startswith("memory:"):

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -107,12 +106,6 @@ def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
     foreign: Any = [1]
     says = r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"
     untouched(tmp_path, lambda: refused(foreign, tmp_path / "new", InvalidRequest, says))
-
-
-@pytest.mark.skipif(pyspark.__version__ < "4", reason="there it is of another class")
-def test_a_dataframe_of_spark_connect_is_refused(tmp_path: Path) -> None:
-    df = object.__new__(DataFrame)  # neither classic nor connected: the package of the latter is not needed
-    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "df belongs to Spark Connect"))
 
 
 def test_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:

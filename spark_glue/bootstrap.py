@@ -1,0 +1,53 @@
+"""The first lines of each task. They run where Tallymark cannot be imported, too, and say so.
+
+This module travels by value and may import nothing of ours, nor need what a bare Python lacks.
+"""
+
+import functools
+import importlib
+import platform
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pyspark import cloudpickle
+
+_pickler: Any = cloudpickle  # Spark's own, which is not typed
+
+
+def begun(task: Callable[[Iterable[Any]], Iterator[Any]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The task with these lines before it, ready to travel. In the driver."""
+    version: str = importlib.import_module("tallymark").__version__
+    return functools.partial(by_value(start), version, _pickler.dumps(task))
+
+
+def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of this module, to be pickled with its code instead of by its name. In the driver."""
+    _pickler.register_pickle_by_value(sys.modules[__name__])
+    return function
+
+
+def start(version: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+    """Run a pickled task on the batches. Raises ImportError, naming Python and host, where Tallymark is another."""
+    word = lacking("tallymark", version)
+    if word is not None:
+        raise ImportError(word)
+    run: Callable[[Iterable[Any]], Iterator[Any]] = _pickler.loads(task)
+    return run(batches)
+
+
+def look(module: str, _: Iterable[Any]) -> Iterator[str | None]:
+    """One word of each task: what is wrong with its Python, or None."""
+    yield lacking(module)
+
+
+def lacking(module: str, version: str | None = None) -> str | None:
+    """What is wrong with this process's Python, in one line: it cannot import the module, or has another version."""
+    python = f"Python {platform.python_version()} at {sys.executable} on host {platform.node()}"
+    try:
+        found = importlib.import_module(module)
+    except ImportError as error:
+        return f"{python} cannot import {module} ({error})"
+    if version is not None and found.__version__ != version:
+        return f"{python} has {module} {found.__version__} at {found.__file__}, and the driver has {version}"
+    return None

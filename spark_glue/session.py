@@ -1,0 +1,28 @@
+"""What a write asks of a Spark session, in both its forms: with a JVM of its own, or a client of Spark Connect."""
+
+from pyspark.sql import DataFrame, SparkSession
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.settings import MarkerKind, MarkerSettings
+
+
+def is_connected(part: DataFrame | SparkSession) -> bool:
+    """Whether it is Spark Connect's: the driver is another process, which tasks reach, and this one they do not."""
+    return type(part).__module__.startswith("pyspark.sql.connect.")
+
+
+def marker_settings(session: SparkSession, asked: MarkerKind | MarkerSettings | None) -> MarkerSettings:
+    """As asked for; left out, batched, and direct where tasks cannot reach this process.
+
+    Raises:
+        InvalidRequest: batched markers over Spark Connect.
+    """
+    settings = MarkerSettings(kind=asked) if isinstance(asked, str) else asked
+    if not is_connected(session):
+        return settings or MarkerSettings()
+    if settings is not None and settings.kind == "batched":
+        raise InvalidRequest(
+            "markers='batched' needs tasks to reach this process, and those of Spark Connect cannot; "
+            "leave markers out, or say markers='direct'"
+        )
+    return settings or MarkerSettings(kind="direct")
