@@ -25,7 +25,10 @@ PINS = """
     click==8.5.1
     coverage==7.17.3
     duckdb==2.0.0
+    googleapis-common-protos==1.76.0
     greenlet==3.5.6
+    grpcio==1.85.1
+    grpcio-status==1.85.1
     hatchling==1.33.0
     hdfs-native==0.14.7
     hudi==0.5.0
@@ -51,6 +54,7 @@ PINS = """
     rich==15.0.0
     ruff==0.17.5
     trio==0.35.0
+    zstandard==0.25.0
 """
 """The releases that sessions install. The library itself asks for less (pyproject.toml)."""
 
@@ -126,6 +130,13 @@ def add_tests_spark(version: str) -> None:
 
 for each in SPARKS:
     add_tests_spark(each)
+
+
+@nox.session(name="spark-connect")
+def spark_connect(session: nox.Session) -> None:
+    """Write and read by a client of Spark Connect, which needs gRPC and a process of its own."""
+    install(session, "-e", ".[pyspark]", "pyspark[connect]", "pytest", "hypothesis", "duckdb", "hudi", "moto[server]")
+    session.run("pytest", *(session.posargs or ("tests/connect",)), env=java(session))
 
 
 @nox.session

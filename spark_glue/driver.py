@@ -1,21 +1,54 @@
 """Where the driver's service listens, and what executors call it: as Spark's own settings say."""
 
+from collections.abc import Callable
+
 from pyspark.sql import SparkSession
 
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.settings import ServiceSettings
 from tallymark.spark_glue.session import is_connected
 
 LOOPBACK = "127.0.0.1"
 
+PORT = "spark.tallymark.service.port"
+"""The port of the service, where a firewall or a pod's description has to name one; left out, any free port. It is
+beside ``spark.driver.port``, which is Spark's own; one driver then runs one write at a time."""
+
 
 def service_settings(session: SparkSession) -> ServiceSettings:
-    """The loopback interface while all tasks run on this machine, else where executors reach the driver."""
+    """As the session's settings say.
+
+    Raises:
+        InvalidRequest: the port is not one.
+    """
     if is_connected(session):
         return ServiceSettings()  # tasks put their own markers
-    conf = session.sparkContext.getConf()
-    if (session.sparkContext.master or "").startswith("local"):
-        return ServiceSettings(host=LOOPBACK)
-    advertised = conf.get("spark.driver.host", LOOPBACK) or LOOPBACK
-    return ServiceSettings(
-        host=conf.get("spark.driver.bindAddress", advertised) or advertised, advertised_host=advertised
-    )
+    return of_settings(session.sparkContext.master or "", session.sparkContext.getConf().get)
+
+
+def of_settings(master: str, setting: Callable[[str], str | None]) -> ServiceSettings:
+    """The loopback interface while all tasks run on this machine, else where executors reach the driver.
+
+    ``spark.driver.bindAddress`` is where to listen, ``spark.driver.host`` what executors call it: behind NAT or a
+    Kubernetes service two things, else one.
+    """
+    port = _port(setting(PORT))
+    if master.startswith("local"):  # local-cluster, too
+        return ServiceSettings(host=LOOPBACK, port=port)
+    advertised = _bare(setting("spark.driver.host")) or LOOPBACK
+    listening = _bare(setting("spark.driver.bindAddress")) or advertised
+    return ServiceSettings(host=listening, advertised_host=advertised, port=port)
+
+
+def _bare(host: str | None) -> str:
+    """Without the brackets in which Spark wants an IPv6 address."""
+    host = (host or "").strip()
+    return host[1:-1] if host.startswith("[") and host.endswith("]") else host
+
+
+def _port(said: str | None) -> int:
+    if said is None:
+        return 0
+    if not said.strip().isdecimal():
+        raise InvalidRequest(f"{PORT}={said!r}: give a port, 1 to 65535, or 0 for any")
+    return int(said)

@@ -1,0 +1,115 @@
+"""A session of Spark Connect: the driver is another process, and this one is its client.
+
+Needs the packages of ``pyspark[connect]`` and a process without a classic session: ``nox -s spark-connect``.
+"""
+
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame, SparkSession
+
+import tallymark
+from tallymark import InvalidRequest, JobFailed
+from tests.support.spark import WARNINGS, require_java
+from tests.support.storage import exactly_the_committed_files
+
+pytestmark = [pytest.mark.connect, *(pytest.mark.filterwarnings(each) for each in WARNINGS)]
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    require_java()
+    pytest.importorskip("grpc")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("PYSPARK_PYTHON", sys.executable)
+        builder = SparkSession.builder.remote("local[2,4]").config("spark.sql.shuffle.partitions", "2")
+        with warnings.catch_warnings(action="ignore"):  # the builder tells the server twice, and it minds
+            session = builder.config("spark.ui.enabled", "false").getOrCreate()
+        yield session
+        session.stop()
+
+
+def rows(spark: SparkSession, *, version: int = 0) -> DataFrame:
+    return spark.range(0, 60, 1, 2).selectExpr("id", f"{version} AS version", "id % 3 AS part")
+
+
+def found(spark: SparkSession, table: Path) -> list[tuple[int, int]]:
+    return sorted((row.id, row.version) for row in tallymark.read(spark, table).collect())
+
+
+def test_tasks_mark_their_files_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    result = tallymark.write(rows(spark), tmp_path / "t", mode="append", partition_by=["part"])
+    assert (result.rows, result.files, result.partitions) == (60, 6, 3)
+    assert (result.marker_mode, result.direct_markers) == ("direct", 6)
+    assert len(exactly_the_committed_files(tmp_path / "t")) == 6
+    assert found(spark, tmp_path / "t") == [(number, 0) for number in range(60)]
+
+
+def test_an_overwrite_replaces_the_partitions_that_it_has_rows_for(spark: SparkSession, tmp_path: Path) -> None:
+    write = partial(tallymark.write, url=tmp_path / "t", partition_by=["part"], partition_overwrite="dynamic")
+    write(rows(spark), mode="append")
+    result = write(rows(spark, version=1).where("part = 1"), mode="overwrite")
+    assert (result.rows, result.removed_files) == (20, 2)
+    exactly_the_committed_files(tmp_path / "t")
+    assert found(spark, tmp_path / "t") == [(number, int(number % 3 == 1)) for number in range(60)]
+
+
+def test_a_read_has_the_written_columns_and_all_of_them_nullable(spark: SparkSession, tmp_path: Path) -> None:
+    tallymark.write(rows(spark), tmp_path / "t", mode="append")
+    schema = tallymark.read(spark, tmp_path / "t").schema
+    assert schema.simpleString() == "struct<id:bigint,version:int,part:bigint>"
+    assert all(field.nullable for field in schema)
+
+
+def failing(df: DataFrame, fail: Callable[[], None]) -> DataFrame:
+    def task(fail: Callable[[], None], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            fail()
+            yield batch
+
+    return df.mapInArrow(partial(task, fail), df.schema)
+
+
+def die_once(flag: Path) -> None:
+    if not flag.exists():
+        flag.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def refuse() -> None:
+    raise ValueError("no such row\nand more")
+
+
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+def test_a_task_that_is_killed_leaves_nothing_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    df = failing(rows(spark), partial(die_once, tmp_path / "flag"))
+    assert tallymark.write(df, tmp_path / "t", mode="append").rows == 60
+    assert (tmp_path / "flag").exists()
+    exactly_the_committed_files(tmp_path / "t")
+    assert len(found(spark, tmp_path / "t")) == 60
+
+
+def test_a_job_that_fails_says_why_in_one_line_and_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    tallymark.write(rows(spark), tmp_path / "t", mode="append")
+    before = exactly_the_committed_files(tmp_path / "t")
+    with pytest.raises(JobFailed) as failed:
+        tallymark.write(failing(rows(spark), refuse), tmp_path / "t", mode="append")
+    assert str(failed.value) == "Spark gave up on a task: ValueError: no such row"
+    assert exactly_the_committed_files(tmp_path / "t") == before
+
+
+def test_markers_by_a_service_that_tasks_cannot_reach_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequest, match="markers='batched' needs tasks to reach this process"):
+        tallymark.write(rows(spark), tmp_path / "t", mode="append", markers="batched")
+    assert list(tmp_path.iterdir()) == []
