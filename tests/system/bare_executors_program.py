@@ -3,6 +3,7 @@
 Prints the error in one line; takes settings of Spark's.
 """
 
+import os
 import sys
 
 import tallymark
@@ -10,6 +11,7 @@ from tests.support.spark import LOCAL, start_session
 
 
 def run(table: str, *conf: str) -> None:
+    os.environ.pop("PYTHONPATH", None)  # what this process finds by it, executors are not to find
     spark = start_session(**{"master": LOCAL, **dict(setting.split("=", 1) for setting in conf)})
     try:
         result = tallymark.write(spark.range(100), table, mode="append")
