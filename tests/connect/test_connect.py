@@ -63,6 +63,35 @@ def test_an_overwrite_replaces_the_partitions_that_it_has_rows_for(spark: SparkS
     assert found(spark, tmp_path / "t") == [(number, int(number % 3 == 1)) for number in range(60)]
 
 
+def test_a_dry_run_foretells_the_write(spark: SparkSession, tmp_path: Path) -> None:
+    tallymark.write(rows(spark), tmp_path / "t", mode="append", partition_by=["part"])
+    before = exactly_the_committed_files(tmp_path / "t")
+    some = rows(spark, version=1).where("part = 1")
+    plan = tallymark.write(some, tmp_path / "t", mode="overwrite", partition_overwrite="dynamic", dry_run=True)
+    assert exactly_the_committed_files(tmp_path / "t") == before
+    result = tallymark.write(some, tmp_path / "t", mode="overwrite", partition_overwrite="dynamic")
+    assert (plan.rows, plan.files, len(plan.removed)) == (20, 2, 2)
+    assert (result.rows, result.files, result.removed_files) == (20, 2, 2)
+
+
+def test_a_dry_run_whose_rows_cannot_be_counted_says_why_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(JobFailed) as failed:
+        tallymark.write(failing(rows(spark), refuse), tmp_path / "t", mode="append", dry_run=True)
+    assert str(failed.value) == "Spark gave up on a task: ValueError: no such row"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sparks_catalog_is_told_of_new_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    location = f"{tmp_path}/t"
+    spark.sql(
+        "CREATE TABLE told (id BIGINT, version INT, part BIGINT) USING parquet "
+        f"PARTITIONED BY (part) LOCATION '{location}'"
+    )
+    result = tallymark.write(rows(spark), location, mode="append", partition_by=["part"], catalog_table="told")
+    assert (result.pending, result.catalog) == (None, "spark_catalog.default.told: 3 partitions added, 0 dropped")
+    assert spark.table("told").count() == 60
+
+
 def test_a_read_has_the_written_columns_and_all_of_them_nullable(spark: SparkSession, tmp_path: Path) -> None:
     tallymark.write(rows(spark), tmp_path / "t", mode="append")
     schema = tallymark.read(spark, tmp_path / "t").schema
