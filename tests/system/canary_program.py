@@ -87,11 +87,11 @@ def keep_tasks_pickle(folder: Path) -> None:
     """Of the function with its ticket, as Spark sends it to executors."""
     run_tasks = stage.run_tasks
 
-    def kept(df: Any, ticket: Any) -> Any:
+    def kept(df: Any, ticket: Any, **watchers: Any) -> Any:
         show("ticket", ticket)
         (folder / "ticket.pickle").write_bytes(cloudpickle.dumps(ticket))
         (folder / "task.pickle").write_bytes(cloudpickle.dumps(partial(stage.write_partition, ticket)))
-        return run_tasks(df, ticket)
+        return run_tasks(df, ticket, **watchers)
 
     import_module("tallymark.spark_glue.write").run_tasks = kept  # type: ignore[attr-defined]
 
