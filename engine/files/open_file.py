@@ -1,6 +1,7 @@
 """One Parquet file in the making.
 
-Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds), and what the store's refusals mean for a task.
+Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds, dictionaries where values recur), and what the
+store's refusals mean for a task.
 """
 
 import threading
@@ -15,6 +16,7 @@ from tallymark.backends.contract import Backend, NewFile
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
+from tallymark.engine.files.dictionary_columns import dictionary_columns
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 
@@ -35,9 +37,11 @@ class OpenFile:
         partition: str,
         take: Callable[[str], str],
         *,
+        first: pa.Table,
         pause: Callable[[float], object] = pause_thread,
     ) -> None:
-        """``take`` gives a name in the partition, whose marker was acked. ``pause`` blocks for so many seconds.
+        """``take`` gives a name in the partition, whose marker was acked. ``first`` are the rows of the first write,
+        by which encodings are chosen; ``pause`` blocks for so many seconds.
 
         Raises:
             Sealed: the job is over. Else what ``take`` raises.
@@ -51,7 +55,7 @@ class OpenFile:
         self._new_file = self._begun(backend, ticket.staging)
         try:
             with self._kept():
-                self._writer = _writer(self._new_file, ticket)
+                self._writer = _writer(self._new_file, ticket, first)
         except BaseException:
             self._new_file.abandon()
             raise
@@ -152,7 +156,7 @@ class OpenFile:
         )
 
 
-def _writer(new_file: NewFile, ticket: WriteTicket) -> pq.ParquetWriter:
+def _writer(new_file: NewFile, ticket: WriteTicket, first: pa.Table) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         new_file.sink,
         ticket.schema,
@@ -160,7 +164,7 @@ def _writer(new_file: NewFile, ticket: WriteTicket) -> pq.ParquetWriter:
         data_page_version="1.0",
         coerce_timestamps="us",
         compression=ticket.settings.compression,
-        use_dictionary=True,
+        use_dictionary=dictionary_columns(first),  # type: ignore[arg-type] # names, too
         write_statistics=True,
         store_schema=True,
     )

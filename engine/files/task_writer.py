@@ -195,7 +195,7 @@ class TaskWriter:
     def _encode(self, partition: int, *, is_last: bool = False) -> None:
         pieces = list(_row_groups(self._buffer.take(partition), self._row_group_bytes))
         for count, rows in enumerate(pieces, start=1):
-            file = self._open_file(partition)
+            file = self._open_file(partition, rows)
             file.write(rows)
             needs_next = not (is_last and count == len(pieces))
             if needs_next and file.bytes >= self._ticket.settings.max_file_bytes / 2:
@@ -203,13 +203,14 @@ class TaskWriter:
             if file.bytes >= self._ticket.settings.max_file_bytes:
                 self._publish(partition)
 
-    def _open_file(self, partition: int) -> OpenFile:
+    def _open_file(self, partition: int, rows: pa.Table) -> OpenFile:
+        """The partition's open file; a new one is made for these rows."""
         if partition not in self._open:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))
             path = self._partitions.path(partition)
             take = self._markers.take
-            self._open[partition] = OpenFile(self._ticket, self._backend, path, take, pause=self._pause)
+            self._open[partition] = OpenFile(self._ticket, self._backend, path, take, first=rows, pause=self._pause)
         self._open.move_to_end(partition)
         return self._open[partition]
 

@@ -30,7 +30,7 @@ class Names:
 def begun(backend, schema=FLIGHTS, names=None, **settings):
     names = names or Names()
     job = ticket(schema, **settings)
-    return OpenFile(job, backend, "month=1", names.take, pause=names.paused.append)
+    return OpenFile(job, backend, "month=1", names.take, first=rows(), pause=names.paused.append)
 
 
 def rows(count=10):
