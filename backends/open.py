@@ -13,7 +13,6 @@ from tallymark.backends.shown import shown
 
 if TYPE_CHECKING:
     from tallymark.backends.object_store import ObjectStoreBackend
-    from tallymark.backends.retry import RetrySettings
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
@@ -102,11 +101,11 @@ def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
 def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:
     from tallymark.backends.hdfs import HdfsBackend, parse_hdfs
     from tallymark.backends.hdfs_client import HdfsClient
-    from tallymark.backends.retry import Retries
+    from tallymark.backends.retry import Retries, RetrySettings
     from tallymark.backends.retrying import RetryingBackend
 
     authority, root = parse_hdfs(url, rest)
-    retries = Retries(_retry_settings(options), where=f"hdfs:{rest}")
+    retries = Retries(RetrySettings.of(options), where=f"hdfs:{rest}")
     return RetryingBackend(HdfsBackend(HdfsClient(authority, options), root, options, retries), retries)
 
 
@@ -115,22 +114,12 @@ def _open_bucket(
 ) -> Backend:
     """Retries are common to the store, which repeats its puts-if-absent, and to what repeats all else."""
     from tallymark.backends.meter import RequestMeter
-    from tallymark.backends.retry import Retries
+    from tallymark.backends.retry import Retries, RetrySettings
     from tallymark.backends.retrying import RetryingBackend
 
     meter = RequestMeter()
-    retries = Retries(_retry_settings(options), meter=meter, where=url)
+    retries = Retries(RetrySettings.of(options), meter=meter, where=url)
     return RetryingBackend(store(bucket, prefix, options, retries, meter), retries)
-
-
-def _retry_settings(options: StorageOptions) -> "RetrySettings":
-    from tallymark.backends.retry import RetrySettings
-
-    return RetrySettings(
-        timeout_s=options.answer_timeout_s,
-        attempt_timeout_s=options.request_timeout_s,
-        bytes_per_s_min=options.data_bytes_per_s_min,
-    )
 
 
 _OPENERS: dict[str, Callable[[str, str, StorageOptions], Backend]] = {

@@ -12,6 +12,24 @@ from tallymark.backends.errors import InvalidPath
 _PROVIDER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _SECRET = re.compile(r"(?i)secret|password|passwd|token|access[._-]?key|credential(?!s?[._-]provider)")
 
+_ABOVE_ZERO = (
+    "connect_timeout_s",
+    "request_timeout_s",
+    "answer_timeout_s",
+    "data_bytes_per_s_min",
+    "request_count_max",
+    "retry_attempt_count",
+)
+_NOT_NEGATIVE = (
+    "spool_memory_bytes",
+    "retry_pause_s",
+    "retry_throttled_pause_s",
+    "retry_pause_max_s",
+    "retry_budget_count",
+    "retry_budget_ratio",
+    "retry_budget_per_s",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageOptions:
@@ -47,6 +65,20 @@ class StorageOptions:
     """S3, GCS: bytes of one data file kept in memory; beyond, it grows in a file of the temporary directory."""
     request_count_max: int = 64
     """Requests in flight at most, for one process: more share the same bandwidth and wait longer."""
+    retry_attempt_count: int = 10
+    """S3, GCS, HDFS: times that one call is made at most. ``backends/retry.py`` has the reasons of all ``retry_``."""
+    retry_pause_s: float = 0.1
+    """The longest pause before the first repeat; it doubles with each."""
+    retry_throttled_pause_s: float = 1.0
+    """The same where the store asked for fewer requests."""
+    retry_pause_max_s: float = 5.0
+    """No pause is longer."""
+    retry_budget_count: int = 100
+    """Repeats that may be made at once, by all calls on one opened store."""
+    retry_budget_ratio: float = 0.5
+    """What each call adds to that budget."""
+    retry_budget_per_s: float = 5.0
+    """What each second adds to it."""
 
     def __post_init__(self) -> None:
         if self.credentials is not None and not _PROVIDER.fullmatch(self.credentials):
@@ -56,19 +88,14 @@ class StorageOptions:
                 raise InvalidPath(f"option hadoop: {key} looks like a secret; name a file or a provider instead")
             if not isinstance(value, str):
                 raise InvalidPath(f"option hadoop: {key} is {value!r}; give a text, as in Hadoop's XML files")
-        for name in (
-            "connect_timeout_s",
-            "request_timeout_s",
-            "answer_timeout_s",
-            "data_bytes_per_s_min",
-            "request_count_max",
-        ):
+        for name in _ABOVE_ZERO:
             if not getattr(self, name) > 0:
                 raise InvalidPath(f"option {name}={getattr(self, name)!r}: {name} is a number above zero")
+        for name in _NOT_NEGATIVE:
+            if not getattr(self, name) >= 0:
+                raise InvalidPath(f"option {name}={getattr(self, name)!r}: {name} is a number, 0 or more")
         if self.answer_timeout_s < self.request_timeout_s:
             raise InvalidPath(
                 f"option answer_timeout_s={self.answer_timeout_s!r}: it is at least request_timeout_s, "
                 f"{self.request_timeout_s!r}; give both"
             )
-        if self.spool_memory_bytes < 0:
-            raise InvalidPath(f"option spool_memory_bytes={self.spool_memory_bytes!r}: it is 0 or more")

@@ -19,13 +19,14 @@ import anyio
 
 from tallymark.backends.errors import InvalidPath, Throttled, Unavailable
 from tallymark.backends.meter import RequestMeter
+from tallymark.backends.options import StorageOptions
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """How an unanswered request is repeated."""
+    """How an unanswered request is repeated. Each setting is an option of ``StorageOptions``, with the same default."""
 
     attempt_count: int = 10
     """Times that one call is made at most. With these pauses ten attempts take ``timeout_s`` where each fails at once:
@@ -52,6 +53,22 @@ class RetrySettings:
     that fails a third of its requests is still answered through."""
     budget_per_s: float = 5.0
     """What each second adds to the budget: few calls do not wait for others to earn their repeats."""
+
+    @classmethod
+    def of(cls, options: StorageOptions) -> "RetrySettings":
+        """As the options of a store say."""
+        return cls(
+            attempt_count=options.retry_attempt_count,
+            timeout_s=options.answer_timeout_s,
+            attempt_timeout_s=options.request_timeout_s,
+            bytes_per_s_min=options.data_bytes_per_s_min,
+            pause_s=options.retry_pause_s,
+            throttled_pause_s=options.retry_throttled_pause_s,
+            pause_max_s=options.retry_pause_max_s,
+            budget_count=options.retry_budget_count,
+            budget_ratio=options.retry_budget_ratio,
+            budget_per_s=options.retry_budget_per_s,
+        )
 
     def __post_init__(self) -> None:
         for field in fields(self):

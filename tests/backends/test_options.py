@@ -46,6 +46,21 @@ def test_a_limit_of_nothing_is_refused(setting):
         StorageOptions(**{setting: 0})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "setting", ["retry_pause_s", "retry_throttled_pause_s", "retry_pause_max_s", "retry_budget_count"]
+)
+def test_repeats_may_be_without_pause_or_budget_and_never_below(setting):
+    assert getattr(StorageOptions(**{setting: 0}), setting) == 0  # type: ignore[arg-type]
+    with pytest.raises(InvalidPath, match=f"{setting}=-1: {setting} is a number, 0 or more"):
+        StorageOptions(**{setting: -1})  # type: ignore[arg-type]
+
+
+def test_a_call_is_made_once_at_least():
+    assert StorageOptions(retry_attempt_count=1).retry_attempt_count == 1
+    with pytest.raises(InvalidPath, match="retry_attempt_count is a number above zero"):
+        StorageOptions(retry_attempt_count=0)
+
+
 def test_a_call_has_at_least_the_time_of_one_request():
     assert StorageOptions(request_timeout_s=60, answer_timeout_s=90).answer_timeout_s == 90
     with pytest.raises(InvalidPath, match=r"answer_timeout_s=20\.0: it is at least request_timeout_s, 60"):

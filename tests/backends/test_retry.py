@@ -1,12 +1,14 @@
 """Repeating calls: pauses, bounds and the budget, on virtual time."""
 
+from dataclasses import fields, replace
+
 import anyio
 import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.backends import NotFound, Throttled, Unavailable
+from tallymark.backends import NotFound, StorageOptions, Throttled, Unavailable
 from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings, longest_pause_s
 from tests.support.loops import on_both_loops, on_virtual_time
@@ -197,6 +199,30 @@ def test_no_pause_is_longer_than_the_longest(attempts):
 def test_a_bound_of_nothing_is_refused(name):
     with pytest.raises(ValueError, match=f"setting {name}=0: {name} is a number above zero"):
         RetrySettings(**{name: 0})
+
+
+RETRY_OPTIONS = {
+    "timeout_s": "answer_timeout_s",
+    "attempt_timeout_s": "request_timeout_s",
+    "bytes_per_s_min": "data_bytes_per_s_min",
+    "attempt_count": "retry_attempt_count",
+    "pause_s": "retry_pause_s",
+    "throttled_pause_s": "retry_throttled_pause_s",
+    "pause_max_s": "retry_pause_max_s",
+    "budget_count": "retry_budget_count",
+    "budget_ratio": "retry_budget_ratio",
+    "budget_per_s": "retry_budget_per_s",
+}
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(RetrySettings)])
+def test_every_setting_has_an_option_of_storage(name):
+    chosen = StorageOptions(**{RETRY_OPTIONS[name]: 15})  # type: ignore[arg-type]
+    assert RetrySettings.of(chosen) == replace(RetrySettings(), **{name: 15})
+
+
+def test_options_that_are_left_out_are_the_defaults():
+    assert RetrySettings.of(StorageOptions()) == RetrySettings()
 
 
 def test_it_tells_people_how_it_goes():
