@@ -40,8 +40,7 @@ AT_HAND = (
 
 _PROVIDERS = "fs.s3a.aws.credentials.provider"
 
-_OF_THE_CHAIN = (
-    "EnvironmentVariableCredentialsProvider",
+_OF_ROLES = (
     "WebIdentityTokenCredentialsProvider",
     "WebIdentityTokenFileCredentialsProvider",
     "ContainerCredentialsProvider",
@@ -49,6 +48,7 @@ _OF_THE_CHAIN = (
     "IAMInstanceCredentialsProvider",
     "InstanceProfileCredentialsProvider",
 )
+_OF_THE_CHAIN = ("EnvironmentVariableCredentialsProvider", *_OF_ROLES)
 """Providers, without their packages, that mean what the vendor's chain does anyway: environment, web identity, role."""
 
 _OF_PROFILES = ("ProfileCredentialsProvider", "ProfileAWSCredentialsProvider")
@@ -75,8 +75,8 @@ def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str])
     ``environment`` is this process's: executors are taken to have the same.
 
     Raises:
-        InvalidRequest: a provider of credentials that has no counterpart here, or keys in the settings and no other
-            credentials at hand.
+        InvalidRequest: a provider of credentials that has no counterpart here; keys in the settings, and no other
+            credentials at hand; or keys in the environment, which Hadoop would not look at.
     """
     ours = _OfBucket(bucket, settings)
     endpoint, region = _endpoint(ours)
@@ -122,7 +122,9 @@ def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
 def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
     """The profile that credentials come from; None where they come from the vendor's chain."""
     names = _providers(settings)
-    first = next((name for name in names if name not in _OF_KEYS), None)
+    others = [name for name in names if name not in _OF_KEYS]
+    _refuse_environment(others, environment)
+    first = next(iter(others), None)
     if first not in _OF_PROFILES and any(environment.get(variable) for variable in AT_HAND):
         return None
     is_profile = any(name in _OF_PROFILES for name in names)
@@ -139,6 +141,16 @@ def _providers(settings: Settings) -> Sequence[str]:
         if _name(provider) not in (*_OF_THE_CHAIN, *_OF_PROFILES, *_OF_ALL, *_OF_KEYS):
             raise InvalidRequest(f"{_PROVIDERS} names {provider}, which only Hadoop can ask; {_REMEDY}")
     return [_name(provider) for provider in told]
+
+
+def _refuse_environment(names: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Raise, if the environment has keys, and Hadoop would ask roles only: the vendor's chain would take the keys."""
+    is_of_roles = bool(names) and all(name in _OF_ROLES for name in names)
+    if is_of_roles and environment.get("AWS_ACCESS_KEY_ID"):
+        raise InvalidRequest(
+            f"AWS_ACCESS_KEY_ID is set, which Hadoop would not look at, as {_PROVIDERS} names {', '.join(names)} only; "
+            "unset it, or add EnvironmentVariableCredentialsProvider to these, or pass options=StorageOptions(...)"
+        )
 
 
 def _refuse_keys(settings: Settings, names: Sequence[str]) -> None:

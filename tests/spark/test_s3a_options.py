@@ -114,6 +114,24 @@ def test_of_profiles_and_keys_in_the_environment_that_holds_which_hadoop_asks_fi
     assert options({PROVIDER: f"{environment},{profiles}"}, IN_THE_ENVIRONMENT).profile is None
 
 
+@pytest.mark.parametrize("keys", ["", "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"])
+@pytest.mark.parametrize(
+    "role",
+    [
+        "org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider",
+        "com.amazonaws.auth.WebIdentityTokenCredentialsProvider,com.amazonaws.auth.InstanceProfileCredentialsProvider",
+        "software.amazon.awssdk.auth.credentials.ContainerCredentialsProvider",
+    ],
+)
+def test_keys_in_the_environment_are_not_used_where_hadoop_was_told_to_ask_roles_only(role, keys):
+    with pytest.raises(InvalidRequest, match="AWS_ACCESS_KEY_ID is set, which Hadoop would not look at") as caught:
+        options({PROVIDER: keys + role}, IN_THE_ENVIRONMENT)
+    assert "unset it, or add" in str(caught.value)
+    assert "AKIAKEY" not in str(caught.value)
+    environment = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
+    assert options({PROVIDER: f"{role},{environment}"}, IN_THE_ENVIRONMENT) == StorageOptions()
+
+
 def test_the_whole_chain_takes_the_profile_that_the_environment_names():
     provider = {PROVIDER: "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"}
     assert options(provider, {"AWS_PROFILE": "etl"}).profile == "etl"
