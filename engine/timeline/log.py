@@ -17,6 +17,7 @@ import anyio
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
+from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TallymarkError
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
@@ -93,12 +94,20 @@ class CommitLog:
                 self._attempts.pop(entry.nonce, None)  # tried again, it brings its body again
                 await self._drop_body(attempt)
             elif isinstance(error, BackendError | CorruptObject):
-                raise attempt.unknown(f"storage answered {error!r}") from error
+                raise self._unknown(attempt, f"storage answered {error!r}") from error
             raise
         silence = f"storage gave no answer for {self._settings.decision_timeout_s} s"
         if attempt.unclear is not None:
-            raise attempt.unknown(silence)
+            raise self._unknown(attempt, silence)
         raise Unavailable(f"{silence}; nothing was written to the commit log")
+
+    def _unknown(self, attempt: "_Attempt", reason: str) -> CommitUnknown:
+        instant = attempt.entry.instant
+        return CommitUnknown(
+            f"{reason} while instant {instant} was being decided; it may have been committed: ask tallymark timeline "
+            f"{shown(self._backend.url)} once storage answers",
+            instant=instant,
+        )
 
     async def _fight(self, attempt: "_Attempt", check: Callable[[History], None]) -> int:
         """Try one number after the other until the instant is decided."""
@@ -199,13 +208,6 @@ class _Attempt:
         """The instant is not decided up to here: an unclear put at such a number has failed."""
         if self.unclear is not None and self.unclear <= head:
             self.unclear = None
-
-    def unknown(self, reason: str) -> CommitUnknown:
-        return CommitUnknown(
-            f"{reason} while instant {self.entry.instant} was being decided; it may have been committed: "
-            "ask 'tallymark timeline' once storage answers",
-            instant=self.entry.instant,
-        )
 
 
 def _decided_position(history: History, entry: LogEntry) -> int | None:

@@ -7,6 +7,7 @@ import anyio
 
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
+from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
@@ -164,7 +165,8 @@ class WriteJob:
         if self._is_rolled_back:
             return InvalidRequest(f"job {self.instant} was rolled back when its block ended; begin a new one")
         return CommitUnknown(
-            f"job {self.instant} is over, and storage did not tell how it ended; ask 'tallymark timeline' once it does",
+            f"job {self.instant} is over, and storage did not tell how it ended; ask tallymark timeline "
+            f"{shown(self._handle.backend.url)} once it does",
             instant=self.instant,
         )
 

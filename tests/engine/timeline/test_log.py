@@ -152,7 +152,7 @@ async def test_a_writer_that_was_rolled_back_is_told_so():
 @on_virtual_time
 async def test_silence_after_a_put_is_unknown_and_not_a_failure():
     storage = FaultyBackend(MemoryBackend(), lost_answer("put_new"), hanging("get", path(1), nth=2))
-    with pytest.raises(CommitUnknown) as caught:
+    with pytest.raises(CommitUnknown, match=r"ask tallymark timeline 'memory:' once storage answers") as caught:
         await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
     assert caught.value.instant == instant(1)
     assert anyio.current_time() == 30
