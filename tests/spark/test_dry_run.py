@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import tallymark
-from tallymark import InvalidRequest, WritePlan, WriteResult
+from tallymark import ConflictError, InvalidRequest, WritePlan, WriteResult
 from tests.support.storage import data_files, tree
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
@@ -60,6 +60,26 @@ def test_the_write_does_what_its_dry_run_foretold(spark: SparkSession, table: Pa
     came = {each.partition for each in plan.partitions if each.files}
     assert came == {path.rpartition("/")[0] for path in after - before}
     assert set(plan.new_partitions) == {"year=2013/month=3", "year=2013/month=4"}
+
+
+def test_a_write_based_on_its_plan_takes_what_the_plan_named_and_no_more(spark: SparkSession, table: Path) -> None:
+    words: dict[str, Any] = {"mode": "overwrite", "partition": {"year": 2013}}
+    before = data_files(table)
+    plan = planned(rows(spark), table, **words)
+    tallymark.write(rows(spark, count=3), str(table), mode="append")
+    came_between = data_files(table) - before
+    tallymark.write(rows(spark), str(table), base=plan.position, **words)
+    assert {file.path for file in plan.removed} == before
+    assert data_files(table) & (before | came_between) == came_between
+    with pytest.raises(ConflictError, match="overwritten meanwhile"):
+        tallymark.write(rows(spark), str(table), base=plan.position, **words)
+
+
+def test_the_plan_of_a_new_table_can_be_its_base_too(spark: SparkSession, tmp_path: Path) -> None:
+    plan = planned(rows(spark), tmp_path / "new", partition_by=["month"])
+    tallymark.write(rows(spark), str(tmp_path / "new"), mode="overwrite", partition_by=["month"], base=plan.position)
+    with pytest.raises(ConflictError):
+        tallymark.write(rows(spark), str(tmp_path / "new"), mode="overwrite", base=plan.position)
 
 
 def test_columns_that_are_given_statically_may_be_missing(spark: SparkSession, table: Path) -> None:
