@@ -97,8 +97,9 @@ def _check_caller(**numbers: int) -> None:
     with suppress(RuntimeError):  # no loop runs in this thread, as it should be
         anyio.get_current_task()
         raise InvalidRequest(
-            "write_task blocks, and this thread runs an event loop, perhaps the one that serves the job's markers; "
-            "call it in another: await anyio.to_thread.run_sync(...), asyncio.to_thread(...), or an executor"
+            "write_task blocks, and this thread runs an event loop, or was forked from one that does, perhaps the one "
+            "that serves the job's markers; call it in another: await anyio.to_thread.run_sync(...), "
+            "asyncio.to_thread(...), or an executor; start workers by spawn or forkserver"
         )
 
 

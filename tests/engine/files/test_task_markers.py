@@ -1,5 +1,7 @@
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -227,6 +229,38 @@ def test_a_task_that_raises_leaves_only_marked_files():
 async def test_a_task_on_an_event_loop_is_refused_at_once_and_told_where_to_go():
     with pytest.raises(InvalidRequest, match=r"this thread runs an event loop.*to_thread"):
         write_task(ticket(FLIGHTS), [flights(range(3))], task=0, backend=MemoryBackend())
+
+
+FORKED_FROM_A_LOOP = """
+import os, sys
+import anyio
+from tallymark import InvalidRequest, write_task
+from tests.engine.files.scene import FLIGHTS, flights, memory, ticket
+
+storage = memory(has_staging=True)
+
+async def main():
+    child = os.fork()
+    if child == 0:
+        try:
+            print(write_task(ticket(FLIGHTS), [flights(range(3))], task=0, backend=storage).rows, flush=True)
+        except InvalidRequest as error:
+            print(error, flush=True)
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+
+anyio.run(main, backend=sys.argv[1])
+"""
+
+
+def test_a_child_forked_from_a_loop_of_trio_is_told_what_it_is():
+    """A loop of asyncio stays behind in the parent; trio's goes on to be there, and no other can run in its thread."""
+    program = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORKED_FROM_A_LOOP]
+    said = subprocess.check_output([*program, "trio"], text=True, timeout=60)
+    assert "runs an event loop, or was forked from one that does" in said
+    assert "start workers by spawn or forkserver" in said
+    assert subprocess.check_output([*program, "asyncio"], text=True, timeout=60) == "3\n"
 
 
 @pytest.mark.parametrize(("name", "value"), [("task", -1), ("attempt", -1), ("stage", None)])
