@@ -50,13 +50,14 @@ def backends(
 
     from tallymark.backends.errors import TallymarkError
     from tallymark.bench import plot, report, run
+    from tallymark.cli.page import console
 
     try:
         asked = run.Asked.of(urls, options, seconds=seconds, rounds=rounds, quick=quick)
         answer = anyio.run(functools.partial(run.run, asked), backend="trio")
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(report.console(), answer)
+    report.show(console(width=report.WIDTH), answer)
     if json_path:
         json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
     if svg_path:

@@ -93,6 +93,12 @@ class Answer:
     method: Method
     sections: tuple[Section, ...]
 
+    @property
+    def bars(self) -> str:
+        """Those that its rows are held to, for people; empty where there are none."""
+        found = dict.fromkeys(row.bar for section in self.sections for row in section.rows if row.bar is not None)
+        return "; ".join(map(str, found))
+
     def document(self) -> dict[str, Any]:
         """Times are seconds a call; every interval is one of 95 %."""
         head = heading(self.question, self.began, self.machine, asdict(self.method))

@@ -34,6 +34,9 @@ class Bar:
     def allowance(self, reference_s: float) -> float:
         return max(self.share * reference_s, self.seconds)
 
+    def __str__(self) -> str:
+        return f"{self.share:.0%} or {self.seconds * 1e6:.0f} µs"
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from tallymark.bench.answer import OURS, Answer, Row, Section
-from tallymark.bench.backends import BAR
 from tallymark.bench.report import seconds, signed
 from tallymark.bench.svg import FAINT, FONTS, GRID, INK, line, text
 
@@ -36,7 +35,7 @@ def draw(answer: Answer) -> str:
     panels = [_Panel.of(section) for section in answer.sections]
     panels = [panel for panel in panels if panel.rows]
     height = TOP + sum(panel.height for panel in panels) + FOOT
-    parts = [*_heading()]
+    parts = [*_heading(answer.bars)]
     y = TOP
     for panel in panels:
         parts += panel.drawn(y)
@@ -78,7 +77,8 @@ class _Panel:
 def _row(row: Row, peer: str, y: int) -> Iterator[str]:
     found = row.against(row.reference)
     ours, reference = row.per_call_s(OURS).value, row.per_call_s(row.reference).value
-    allowed = 1 + BAR.allowance(reference) / reference
+    assert row.bar is not None, "a panel leaves out rows without one"
+    allowed = 1 + row.bar.allowance(reference) / reference
     colour = COLOURS[row.verdict or "unclear"]
     yield f'<rect x="{LEFT}" y="{y - 9}" width="{_x(allowed) - LEFT:.1f}" height="18" fill="{BAND}"/>'
     yield line(_x(1), y - 12, _x(1), y + 12, INK)
@@ -94,20 +94,20 @@ def _row(row: Row, peer: str, y: int) -> Iterator[str]:
     yield text(WIDTH - 24, y + 4, seconds(ours), anchor="end")
 
 
-def _heading() -> Iterator[str]:
+def _heading(bars: str) -> Iterator[str]:
     yield text(24, 32, "What a call costs over the vendor's library alone", size=17, weight="600")
     yield text(24, 53, SUBTITLE, colour=FAINT)
-    yield from _legend(76)
+    yield from _legend(76, bars)
 
 
-def _legend(y: int) -> Iterator[str]:
+def _legend(y: int, bars: str) -> Iterator[str]:
     yield f'<circle cx="30" cy="{y - 4}" r="4.5" fill="{WITHIN}"/>'
     yield line(20, y - 4, 40, y - 4, WITHIN, width=2.5)
     yield text(48, y, "Tallymark, 95 % interval")
     yield f'<circle cx="222" cy="{y - 4}" r="4" fill="#ffffff" stroke="{FAINT}" stroke-width="1.5"/>'
     yield text(234, y, "the library's own call, without a thread")
     yield f'<rect x="482" y="{y - 13}" width="22" height="16" fill="{BAND}"/>'
-    yield text(511, y, f"within the bar: {BAR.share:.0%} or {BAR.seconds * 1e6:.0f} µs")
+    yield text(511, y, f"within the bar: {bars}")
     for x, colour, word in ((694, WITHIN, "within"), (758, UNCLEAR, "unclear"), (828, OVER, "over")):
         yield f'<circle cx="{x}" cy="{y - 4}" r="4.5" fill="{colour}"/>'
         yield text(x + 9, y, word, colour=colour)

@@ -1,6 +1,5 @@
 """An answer for people: the machine, the method, and one table a store."""
 
-import sys
 from collections.abc import Iterator
 
 from rich import box
@@ -8,7 +7,6 @@ from rich.console import Console
 from rich.table import Table
 
 from tallymark.bench.answer import OURS, Answer, Row, Section
-from tallymark.bench.backends import BAR
 
 SIDES = {"plain": "its own call", "thread": "in a thread", OURS: "Tallymark"}
 """What the sides are called above their columns."""
@@ -16,11 +14,6 @@ SIDES = {"plain": "its own call", "thread": "in a thread", OURS: "Tallymark"}
 
 WIDTH = 128
 """Of the tables where no terminal says otherwise."""
-
-
-def console() -> Console:
-    """Nothing is read as markup."""
-    return Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False, markup=False, emoji=False)
 
 
 def show(page: Console, answer: Answer) -> None:
@@ -34,12 +27,14 @@ def show(page: Console, answer: Answer) -> None:
 def introduction(answer: Answer) -> Iterator[str]:
     yield f"{answer.machine}\n"
     yield f"{answer.method}\n"
-    yield (
+    told = (
         "Times are of one call; of rows with several at once, the time that passes for each. The cost is Tallymark's "
         "less that of the bare library called in a worker thread, as an asynchronous program has to; of data files, "
-        f"which blocking code writes, less that of its plain call. Bar: {BAR.share:.0%} or {BAR.seconds * 1e6:.0f} µs "
-        "a call, whichever is larger; ? where the interval lies on both sides of it."
+        "which blocking code writes, less that of its plain call."
     )
+    if answer.bars:
+        told += f" Bar: {answer.bars} a call, whichever is larger; ? where the interval lies on both sides of it."
+    yield told
 
 
 def table(section: Section) -> Table:

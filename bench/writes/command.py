@@ -100,9 +100,10 @@ def writes(
 ) -> None:
     """What does a whole write of a DataFrame take, beside Spark's committers and other table formats?"""
     from tallymark.backends.errors import TallymarkError
-    from tallymark.bench import report as page
+    from tallymark.bench.report import WIDTH
     from tallymark.bench.writes import places, plot, report, run
     from tallymark.bench.writes.rounds import RoundMethod
+    from tallymark.cli.page import console
 
     _check_spark()
     method = RoundMethod(rounds=rounds, warm_up=warm_up, scale=scale, codec=codec, cores=cores or run.cores())
@@ -117,7 +118,7 @@ def writes(
         answer = run.run(asked, tell=_tell)
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(page.console(), answer)
+    report.show(console(width=WIDTH), answer)
     if json_path:
         json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
     if svg_path:

@@ -2,7 +2,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from tallymark.bench.plot import LEFT, RIGHT, WIDTH, draw
+from tallymark.bench.paired import Bar
+from tallymark.bench.plot import LEFT, RIGHT, WIDTH, _x, draw
 from tests.bench.answers import answer, row, section
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,6 +51,13 @@ def test_colour_tells_the_verdict():
 
     assert len({fill(220), fill(250), fill(300)}) == 3
     assert fill(220) == fill(190)
+
+
+def test_the_shaded_stretch_and_its_legend_are_of_the_bar_that_the_rows_have():
+    root = drawn(row(ours_us=220, bar=Bar(share=0.5, seconds=0)))
+    [stretch] = [found for found in root.iter(f"{SVG}rect") if found.get("x") == f"{LEFT}"]
+    assert LEFT + float(stretch.get("width")) == pytest.approx(_x(1.5), abs=0.1)
+    assert "within the bar: 50% or 0 µs" in texts(root)
 
 
 def test_picture_grows_with_its_rows():

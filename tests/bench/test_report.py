@@ -3,6 +3,7 @@ import io
 import pytest
 from rich.console import Console
 
+from tallymark.bench.paired import Bar
 from tallymark.bench.report import seconds, show, signed
 from tests.bench.answers import answer, row, section
 
@@ -54,6 +55,14 @@ def test_row_shows_each_side_the_cost_the_ratio_and_the_verdict():
 def test_what_is_over_the_bar_or_may_be_is_told(ours_us, word):
     (line,) = [line for line in printed(row(ours_us=ours_us)).splitlines() if "get 1 KiB" in line]
     assert line.split()[-1] == word
+
+
+def test_the_bars_that_are_told_are_those_of_the_rows():
+    loose = Bar(share=0.5, seconds=0)
+    assert "Bar: 5% or 50 µs a call" in " ".join(printed(row(ours_us=220)).split())
+    assert "Bar: 50% or 0 µs a call" in " ".join(printed(row(ours_us=220, bar=loose)).split())
+    assert "Bar: 5% or 50 µs; 50% or 0 µs" in " ".join(printed(row(ours_us=220), row(ours_us=9, bar=loose)).split())
+    assert "Bar:" not in printed(row(ours_us=9, floor=True))
 
 
 def test_nothing_is_cut_off_on_a_narrow_terminal():

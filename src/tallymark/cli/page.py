@@ -10,10 +10,9 @@ UNBOUNDED = 100_000
 """Columns of a page that is no terminal."""
 
 
-def console() -> Console:
-    """Nothing is read as markup: names of tables and partitions are anybody's."""
-    width = None if sys.stdout.isatty() else UNBOUNDED
-    return Console(width=width, markup=False, highlight=False, emoji=False)
+def console(*, width: int = UNBOUNDED) -> Console:
+    """Nothing is read as markup: names of tables and partitions are anybody's. A terminal has a width of its own."""
+    return Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False, emoji=False)
 
 
 def print_table(
