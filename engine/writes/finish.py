@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+import anyio
+
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.entry import DataFile
@@ -61,7 +63,10 @@ async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:
     """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest."""
     backend = handle.backend
     await backend.close_staging(staging_folder(instant))
-    await backend.delete([entry.path async for entry in backend.list(marker_folder(instant))])
+    began = anyio.current_time()
+    objects = [entry.path async for entry in backend.list(marker_folder(instant))]
+    await backend.delete(objects)
+    _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
     await backend.delete([seal_path(instant), beat_path(instant)])
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])
 

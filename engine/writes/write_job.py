@@ -114,6 +114,7 @@ class WriteJob:
             return self._committed
         if self._is_decided or self._has_ended:
             raise self._too_late()
+        began = anyio.current_time()
         winners = checked_winners(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
@@ -134,6 +135,8 @@ class WriteJob:
             files=len(added),
             removed=len(entry.removed),
             fences=len(entry.fenced),
+            marker_wait_s=sum(report.marker_wait_s for report in winners),
+            seconds=anyio.current_time() - began,
         )
         self._committed = WriteResult.of(position, entry, pending=await self._project(position))
         return self._committed

@@ -1,6 +1,7 @@
 """A job's block, its commit, and what both promise."""
 
 import re
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -362,6 +363,19 @@ async def test_an_end_that_gets_no_answer_is_bounded(caplog):
     store.clock.pass_lease()
     await committed(store.backend)
     table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and_deletion_took(caplog):
+    caplog.set_level("INFO", logger="tallymark.engine.writes")
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, slow("put_new", 2, "*/log/*"), slow("delete", 3, "*/.temp/*"))
+    async with begin(storage) as job:
+        reports = [replace(await write_rows(job, storage, task=task), marker_wait_s=0.25) for task in (0, 1)]
+        await job.commit(reports)
+    told = {record.event: record.fields for record in caplog.records}
+    assert (told["instant.committed"]["marker_wait_s"], told["instant.committed"]["seconds"]) == (0.5, 2)
+    assert (told["markers.deleted"]["objects"], told["markers.deleted"]["seconds"]) == (5, 3)  # four, and the kind
 
 
 # ---------------------------------------------------------------- what commit refuses
