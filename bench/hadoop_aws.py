@@ -1,10 +1,12 @@
 """What Spark needs to reach s3a:// by itself: hadoop-aws of the Hadoop that PySpark bundles, and the AWS SDK below it.
 
-Hadoop names the SDK's bundle of all services, 686 MB. Of its modules those that S3 takes are 11 MB.
+Hadoop names the SDK's bundle of all services, hundreds of MB. Of its modules those that S3 takes are 5 to 11 MB.
 """
 
+from collections.abc import Mapping, Sequence
+
 HADOOP = "3.5.0"
-"""Of PySpark 4.3.0. Another PySpark wants other jars."""
+"""Of PySpark 4.2 and 4.3."""
 
 _SDK = "2.35.4"
 """The SDK's version that this Hadoop's build names."""
@@ -25,3 +27,20 @@ HADOOP_AWS_JARS = (
     "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
     "org.reactivestreams:reactive-streams:1.0.4",
 )
+
+_SDK_1 = "1.12.262"
+
+_SDK_1_MODULES = (
+    "aws-java-sdk-core", "aws-java-sdk-dynamodb", "aws-java-sdk-kms", "aws-java-sdk-s3", "aws-java-sdk-sts",
+    "jmespath-java",
+)  # fmt: skip
+
+_HADOOP_3_3_4 = (
+    "org.apache.hadoop:hadoop-aws:3.3.4",
+    *(f"com.amazonaws:{module}:{_SDK_1}" for module in _SDK_1_MODULES),
+    "com.fasterxml.jackson.dataformat:jackson-dataformat-cbor:2.15.2",
+    "software.amazon.ion:ion-java:1.0.2",
+)
+
+CONNECTORS: Mapping[str, Sequence[str]] = {HADOOP: HADOOP_AWS_JARS, "3.3.4": _HADOOP_3_3_4}
+"""By the Hadoop that a PySpark bundles; 3.3.4 is that of PySpark 3.5."""

@@ -16,8 +16,9 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 class Connection(asyncio.BufferedProtocol):
     """One client's. Large bodies are counted and forgotten as they come."""
 
-    def __init__(self, objects: Objects, latency_s: float = 0.0) -> None:
+    def __init__(self, objects: Objects, latency_s: float = 0.0, *, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         """``latency_s`` goes by before each answer; the connection's next request waits for it, others do not."""
+        self._kept_bytes_max = kept_bytes_max
         self._objects = objects
         self._latency_s = latency_s
         self._buffer = bytearray(READ_BYTES)
@@ -45,7 +46,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _is_forgetting(self) -> bool:
         """Whether what comes next is a part of a large body. Its client waits for the answer before it sends more."""
-        return self._head is not None and self._body_bytes > KEPT_BYTES_MAX
+        return self._head is not None and self._body_bytes > self._kept_bytes_max
 
     def _is_whole(self) -> bool:
         if self._head is None:

@@ -1,6 +1,7 @@
 """The bucket: objects with metadata, ``If-None-Match: *``, ranges, copies, listings in pages, bulk deletes."""
 
 import itertools
+import json
 import re
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from urllib.parse import unquote
 from xml.sax.saxutils import escape, unescape
 
 from tallymark.bench.loopback.listing import PAGE_COUNT, Listed, completed, copied, page
+from tallymark.bench.loopback.seen import Kind, Seen
 from tallymark.bench.loopback.uploads import NAMESPACE, Uploads, error
 
 BUCKET = "bench"
@@ -56,8 +58,14 @@ class Objects:
     """Its keys, sorted: a folder among many is listed without a look at the others."""
     uploads: Uploads = field(default_factory=Uploads)
     tags: Iterator[int] = field(default_factory=itertools.count)
+    seen: Seen = field(default_factory=Seen)
+    """Since it was last asked for."""
 
     def reply(self, request: Request) -> Reply:
+        if "seen" in request.query:
+            said, self.seen = self.seen, Seen()
+            return 200, {"Content-Type": "application/json"}, json.dumps(said.document()).encode()
+        self.seen.count(_kind(request))
         if not request.key:
             return self._of_bucket(request)
         if "uploads" in request.query or "uploadId" in request.query:
@@ -77,7 +85,7 @@ class Objects:
             case "POST", upload if (found := self.uploads.ended(upload)) is not None:
                 return 200, _XML, completed(self._store(request.key, None, found.size, found.headers))
             case "PUT", upload if self.uploads.add(upload, request.query["partNumber"][0], request.size):
-                return 200, {"ETag": f'"{next(self.tags):032x}"'}, b""
+                return 200, {"ETag": self._tag()}, b""
             case "DELETE", upload if self.uploads.ended(upload) is not None:
                 return 204, {}, b""
             case _:
@@ -99,7 +107,8 @@ class Objects:
 
     def _store(self, key: str, body: bytes | None, size: int, headers: dict[str, str]) -> str:
         """Keep an object with the metadata among these headers; returns its tag."""
-        tag = f'"{next(self.tags):032x}"'
+        self.seen.put(key)
+        tag = self._tag()
         kept = {name: value for name, value in headers.items() if name.startswith("x-amz-meta-")}
         if key not in self.stored:
             insort(self.names, key)
@@ -146,12 +155,32 @@ class Objects:
                 yield found
             place = bisect_left(self.names, f"{found.name}\U0010ffff") if found.is_folder else place + 1
 
+    def _tag(self) -> str:
+        """A new one. By its dash it is no hash of the bytes, as after an upload in parts: no client checks it."""
+        return f'"{next(self.tags):032x}-1"'
+
     def _entry(self, key: str) -> Listed:
         return Listed(key, self.stored[key].headers["ETag"], self.stored[key].size)
 
     def _drop(self, key: str) -> None:
         if self.stored.pop(key, None) is not None:
             del self.names[bisect_left(self.names, key)]
+
+
+def _kind(request: Request) -> Kind:
+    match request.method:
+        case "PUT" if "x-amz-copy-source" in request.headers:
+            return "copy"
+        case "POST" if "delete" in request.query:
+            return "delete"
+        case "PUT" | "POST":
+            return "put"
+        case "DELETE":
+            return "delete"
+        case "HEAD":
+            return "head"
+        case _:
+            return "get" if request.key else "list"
 
 
 _METHODS: dict[str, Callable[[Objects, Request], Reply]] = {

@@ -4,6 +4,7 @@
     place, object_place, hdfs_place, places      local disk, S3, HDFS
     case, data     what is written
     sides          who takes part                rounds         one write of each in turn
+    bundle         the Spark and Hadoop of a side's Python
     hands          the parent's end of a worker  worker         a side's process and its Spark session
     order          what it is told and answers   process_tree   the CPU of that
     answer, report, plot                         published      figures of others, not measured here

@@ -65,6 +65,8 @@ class WriteSection:
     label: str
     place: str
     where: str
+    files: int
+    """That the rows are spread over."""
     rows: tuple[WriteRow, ...]
     absent: Mapping[str, str]
     """By title, why it took no part."""
@@ -80,6 +82,7 @@ class WriteSection:
             "label": self.label,
             "place": self.place,
             "where": self.where,
+            "files": self.files,
             "sides": [row.document(self.ours) for row in self.rows],
             "absent": dict(self.absent),
             "published": [asdict(line) for line in self.published],

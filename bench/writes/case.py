@@ -44,6 +44,12 @@ class WriteCase:
         )
 
     @property
+    def files(self) -> int:
+        """That the rows are spread over; a peer may make others of them."""
+        data = self.data
+        return data.partitions * (data.tasks if data.is_spread else 1) or data.tasks
+
+    @property
     def label(self) -> str:
         verb = {
             "append": "append",
@@ -53,7 +59,7 @@ class WriteCase:
         }[self.name]
         data = self.data
         parts = f", {data.partitions} partitions" if data.partitions else ""
-        files = f", {data.partitions * data.tasks:,} files" if data.is_spread else ""
+        files = f", {self.files:,} files" if data.is_spread else ""
         return f"{verb}: {data.rows:,} rows{parts}{files}"
 
 

@@ -1,22 +1,31 @@
 """S3: the harness's own server, which takes its time, or a store of the user's."""
 
+import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from urllib.request import urlopen
 
 import anyio
 
 from tallymark.backends import BackendError, InvalidPath, StorageOptions, Unavailable, open_backend
-from tallymark.bench.hadoop_aws import HADOOP, HADOOP_AWS_JARS
-from tallymark.bench.jars import pyspark_jar
+from tallymark.bench.hadoop_aws import CONNECTORS
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.places.place import FOLDER
+from tallymark.bench.writes.order import Figures
 from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
 
 REMOVAL_S_MAX = 600.0
 """How long removing what was made may take: some ten thousand files."""
+
+KEPT_BYTES_MAX = 1 << 25
+"""Of the harness's own server: the logs of all formats have to be read again, with 16,500 files in a commit."""
+
+SEEN_TIMEOUT_S = 30.0
+"""An answer that takes longer than the longest latency anybody would ask for."""
 
 LOOPBACK_REGION = "us-east-1"
 
@@ -27,16 +36,18 @@ LOOPBACK_KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench",
 @contextmanager
 def far_away(latency_s: float) -> Iterator[WritePlace]:
     """The harness's own server, which waits so long before each answer. It keeps no large bodies."""
-    with server(latency_s) as endpoint:
+    with server(latency_s, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
         yield WritePlace(
             kind="s3",
             title="S3",
             where=f"a server of this harness, {latency_s * 1000:.0f} ms a request, any bandwidth, copies at once",
             url=f"s3a://{BUCKET}/writes",
-            jars=_jars(),
+            jars=BARE,
+            connectors=CONNECTORS,
             conf=_conf(StorageOptions(endpoint=endpoint, region=LOOPBACK_REGION, path_style=True)),
             environment=LOOPBACK_KEYS,
             can_read=False,
+            seen=partial(_seen, endpoint),
         )
 
 
@@ -58,17 +69,24 @@ def bucket(url: str, options: StorageOptions) -> Iterator[WritePlace]:
     try:
         where = f"{url} at {options.endpoint}" if options.endpoint else url
         conf = _conf(options)
-        yield WritePlace(kind="s3", title="S3", where=where, url=root, jars=_jars(), conf=conf, environment=_keys())
+        yield WritePlace(
+            kind="s3",
+            title="S3",
+            where=where,
+            url=root,
+            jars=BARE,
+            connectors=CONNECTORS,
+            conf=conf,
+            environment=_keys(),
+        )
     finally:
         anyio.run(remove, backend="trio")
 
 
-def _jars() -> tuple[str, ...]:
-    """Raises InvalidPath where PySpark bundles another Hadoop."""
-    bundled = pyspark_jar("hadoop-client-api-*.jar").name
-    if bundled != f"hadoop-client-api-{HADOOP}.jar":
-        raise InvalidPath(f"this PySpark bundles {bundled}; the harness knows the S3 connector of Hadoop {HADOOP} only")
-    return (*BARE, *HADOOP_AWS_JARS)
+def _seen(endpoint: str) -> Figures:
+    with urlopen(f"{endpoint}/{BUCKET}?seen", timeout=SEEN_TIMEOUT_S) as answer:  # noqa: S310 our own server
+        found: Figures = json.load(answer)
+        return found
 
 
 def _conf(options: StorageOptions) -> Mapping[str, str]:

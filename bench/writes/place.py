@@ -2,7 +2,7 @@
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Literal
 from tallymark.backends import InvalidPath
 from tallymark.backends.mounts import mount_of
 from tallymark.bench.places.place import FOLDER
+from tallymark.bench.writes.order import Figures
 
 Kind = Literal["local", "s3", "hdfs"]
 
@@ -23,11 +24,16 @@ class WritePlace:
     url: str
     """Of the folder, as Spark takes it."""
     jars: Sequence[str] = ()
+    """Of every side."""
+    connectors: Mapping[str, Sequence[str]] | None = None
+    """By the release of Hadoop that a side's PySpark bundles, what reaches the store; None where Hadoop itself does."""
     conf: Mapping[str, str] = field(default_factory=dict)
     """Settings of every side's session."""
     environment: Mapping[str, str] = field(default_factory=dict)
     can_read: bool = True
     """Whether rows can be read back there: a server that forgets large bodies cannot give them."""
+    seen: Callable[[], Figures] | None = None
+    """What the store itself has to say of what was asked of it since the last call, where it is the harness's."""
 
     def remove(self, target: str) -> None:
         """Make room: a table that nobody needs any more."""

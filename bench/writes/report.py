@@ -1,6 +1,6 @@
 """An answer for people: the machine, the method, and a table for each case on each place."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich import box
 from rich.console import Console
@@ -13,12 +13,21 @@ from tallymark.bench.writes.answer import WriteAnswer, WriteRow, WriteSection, c
 
 FIGURES = {
     "files": "files",
-    "markers": "markers",
-    "marker_objects": "objects that hold them",
-    "marker_wait_s": "tasks' wait for markers",
+    "commit_s": "commit, after the last task",
     "after_commit_s": "cleaning after the commit",
 }
-"""What writers say of themselves, as it is shown."""
+"""What writers say of themselves, as it is shown below the times."""
+
+MARKERS = {
+    "markers": "markers",
+    "marker_wait_s": "tasks' wait for them",
+    "marker_objects": "objects",
+    "marker_deletion_s": "deletion",
+}
+"""The columns of the table of markers. The wait is the sum over all tasks, which run side by side."""
+
+REQUESTS = ("put", "copy", "get", "head", "list", "delete")
+"""As the harness's own store counts them, over all that the side does in a write."""
 
 
 def show(page: Console, answer: WriteAnswer) -> None:
@@ -27,18 +36,53 @@ def show(page: Console, answer: WriteAnswer) -> None:
     for section in answer.sections:
         page.print()
         page.print(table(section))
+        for extra in (markers(section), requests(section)):
+            if extra.row_count:
+                page.print(extra)
         for text in notes(section):
             page.print(text)
 
 
 def table(section: WriteSection) -> Table:
-    page = Table(title=f"{section.label}; {section.place} ({section.where})", title_justify="left", box=box.SIMPLE_HEAD)
-    page.add_column("", no_wrap=True)
-    for name in ("wall", "Tallymark / it (95 %)", "CPU", "Tallymark / it (95 %)", "JVM", "Python"):
-        page.add_column(name, justify="right")
+    columns = ("wall", "Tallymark / it (95 %)", "CPU", "Tallymark / it (95 %)", "JVM", "Python")
+    page = _table(f"{section.label}; {section.place} ({section.where})", columns)
     for row in section.rows:
         page.add_row(*_cells(row, section.ours))
     return page
+
+
+def markers(section: WriteSection) -> Table:
+    """What is known of each side's, with what others have published in the same table."""
+    page = _table("markers", MARKERS.values())
+    for row in section.rows:
+        if row.figure("marker_objects") is not None or row.figure("markers") is not None:
+            page.add_row(row.title, *(_known(row, name) for name in MARKERS))
+    for line in section.published:
+        if line.marker_objects is not None and page.row_count:
+            page.add_row(f"published: {line.who}: {line.what}", "", "", f"{line.marker_objects:,}", line.deletion)
+    return page
+
+
+def requests(section: WriteSection) -> Table:
+    page = _table(f"requests, and how many a file of {section.files:,}", (*REQUESTS, "a file"))
+    for row in section.rows:
+        counts = [row.figure(f"requests_{kind}") or 0 for kind in REQUESTS]
+        if sum(counts):
+            page.add_row(row.title, *(f"{count:,.0f}" for count in counts), f"{sum(counts) / section.files:.1f}")
+    return page
+
+
+def _table(title: str, columns: Iterable[str]) -> Table:
+    page = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    page.add_column("")
+    for name in columns:
+        page.add_column(name, justify="right")
+    return page
+
+
+def _known(row: WriteRow, name: str) -> str:
+    value = row.figure(name)
+    return "" if value is None else _shown(name, value)
 
 
 def notes(section: WriteSection) -> Iterator[str]:
@@ -52,7 +96,7 @@ def notes(section: WriteSection) -> Iterator[str]:
             yield f"  {row.title}: {', '.join(said)}"
     for title, reason in section.absent.items():
         yield f"  without {title}: {reason}"
-    for line in section.published:
+    for line in filter(lambda line: line.said, section.published):
         yield f"  published, not measured here: {line.who}: {line.what}: {line.said}"
 
 

@@ -81,6 +81,7 @@ def _section(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Cal
         label=case.label,
         place=place.title,
         where=place.where,
+        files=case.files,
         rows=tuple(WriteRow(side=turn.name, title=found.title(turn.name), done=done[turn.name]) for turn in turns),
         absent=absent,
         published=PUBLISHED[case.name],

@@ -3,12 +3,14 @@
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import SubprocessError
 
+from tallymark.backends.errors import TallymarkError
 from tallymark.bench.jars import fetch, jar_cache
 from tallymark.bench.peers.writers import writer
+from tallymark.bench.writes.bundle import Bundle, bundle_of
 from tallymark.bench.writes.case import WriteCase
 from tallymark.bench.writes.hands import Hands, SideFailed
 from tallymark.bench.writes.order import Done
@@ -64,10 +66,11 @@ def crew(
     found = Crew(place)
     with ExitStack() as ended:
         for name in names:
+            python = pythons.get(name, own_python)
             try:
-                paths = fetch([*place.jars, *writer(name).jars], jar_cache()) if place.jars or writer(name).jars else []
-            except (OSError, SubprocessError) as error:
-                found.absent[name] = f"its jars cannot be fetched: {_first_line(error)}"
+                paths = _jars(name, place, bundle_of(python))
+            except (OSError, SubprocessError, Unfit) as error:
+                found.absent[name] = _first_line(error)
                 continue
             conf = {
                 **session_conf(cores),
@@ -77,12 +80,29 @@ def crew(
                 "spark.driver.extraClassPath": ":".join(map(str, paths)),
             }
             environment = {"SPARK_LOCAL_IP": "127.0.0.1", **place.environment}
-            hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", pythons.get(name, own_python))
+            hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", python)
             found.hands[name] = ended.enter_context(hands)
             found.lost(name, hands.begin)
         for hands in found.hands.values():
             found.lost(hands.name, hands.await_session)
         yield found
+
+
+class Unfit(TallymarkError):
+    """A side cannot run on the Spark that it is given."""
+
+
+def _jars(name: str, place: WritePlace, bundle: Bundle) -> list[Path]:
+    """Raises Unfit, or OSError or SubprocessError where they cannot be fetched."""
+    side = writer(name)
+    if not bundle.is_any(side.sparks):
+        remedy = f"give --python {name}=PATH of a Python with pyspark=={side.sparks[-1]}.*"
+        raise Unfit(f"its jars are for Spark {' or '.join(side.sparks)}, and this is {bundle.spark}: {remedy}")
+    if place.connectors is not None and bundle.hadoop not in place.connectors:
+        known = ", ".join(place.connectors)
+        raise Unfit(f"its PySpark bundles Hadoop {bundle.hadoop}, whose connector is not among those known: {known}")
+    wanted = [*place.jars, *(place.connectors or {}).get(bundle.hadoop, ()), *side.jars]
+    return fetch(wanted, jar_cache()) if wanted else []
 
 
 class Turn:
@@ -109,7 +129,11 @@ class Turn:
             self._place.remove(self._target)
         self._target = f"{self._folder}/{number if self._case.is_new else 0}"
         order = self._case.order(source=self._source.as_uri(), target=self._target, codec=self._codec)
-        return self._hands.write(order)
+        if self._place.seen is None:
+            return self._hands.write(order)
+        self._place.seen()  # what came before is not the write's
+        done = self._hands.write(order)
+        return replace(done, figures={**done.figures, **self._place.seen()})
 
     def check(self) -> None:
         """That the rows are there: a side that writes nothing is fast.

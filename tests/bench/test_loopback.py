@@ -1,3 +1,6 @@
+import json
+import urllib.request
+
 import pytest
 
 from tallymark.backends import AlreadyExists, NotFound, StorageOptions, open_backend
@@ -35,6 +38,21 @@ async def test_what_was_put_is_read_listed_and_deleted(backend):
     await backend.delete(["a/1 & '2'.txt"])
     with pytest.raises(NotFound):
         await backend.get("a/1 & '2'.txt")
+
+
+@on_both_loops
+async def test_the_server_tells_what_it_was_asked_for_since_it_was_last_asked(endpoint, backend):
+    def seen():
+        with urllib.request.urlopen(f"{endpoint}/bench?seen", timeout=30) as answer:
+            return json.load(answer)
+
+    seen()
+    markers = [f".hoodie/.temp/7/MARKERS{number}" for number in range(3)]
+    for name in [*markers, markers[0], "a.parquet"]:
+        await backend.put(name, b"x")
+    await backend.delete(markers)
+    assert seen() == {"requests_put": 5, "requests_delete": 1, "marker_objects": 3}
+    assert seen() == {}
 
 
 @on_both_loops

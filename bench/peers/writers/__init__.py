@@ -4,6 +4,8 @@ Each is used as its documentation says, with the same codec and level. ``writer`
 """
 
 from tallymark.bench.peers.writers.committers import FileOutputCommitter
+from tallymark.bench.peers.writers.delta import Delta
+from tallymark.bench.peers.writers.hudi import Hudi
 from tallymark.bench.peers.writers.ours import Ours
 from tallymark.bench.peers.writers.s3a import S3ACommitter
 from tallymark.bench.peers.writers.writer import Writer
@@ -12,10 +14,14 @@ __all__ = ["Writer", "writer", "NAMES"]
 
 _WRITERS: dict[str, Writer] = {
     "ours": Ours(),
+    "ours-direct": Ours("direct"),
     "v1": FileOutputCommitter(1),
     "v2": FileOutputCommitter(2),
     "magic": S3ACommitter("magic"),
     "staging": S3ACommitter("staging"),
+    "delta": Delta(),
+    "hudi": Hudi("TIMELINE_SERVER_BASED"),
+    "hudi-direct": Hudi("DIRECT"),
 }
 
 NAMES = tuple(_WRITERS)

@@ -21,6 +21,7 @@ class FileOutputCommitter:
     """
 
     jars = ()
+    sparks = ()
 
     def __init__(self, algorithm: Literal[1, 2]) -> None:
         self._algorithm = algorithm

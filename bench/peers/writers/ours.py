@@ -1,7 +1,6 @@
 """Tallymark."""
 
 import logging
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
@@ -14,12 +13,13 @@ if TYPE_CHECKING:
 
     from tallymark.engine.writes.result import WriteResult
 
-FIGURES = ("files", "partitions", "removed_files", "markers", "marker_objects", "puts", "marker_wait_s")
-"""What is kept of a result, as far as it has it."""
+FIGURES = ("files", "partitions", "removed_files", "markers", "marker_objects", "puts")
+"""What is kept of a result."""
 
 
 class Ours:
     jars = ()
+    sparks = ()
 
     def __init__(self, markers: Literal["batched", "direct"] = "batched") -> None:
         self._markers = markers
@@ -37,7 +37,7 @@ class Ours:
         from tallymark.engine.settings import TaskSettings
         from tallymark.spark_glue import write
 
-        with _CommitTimes() as times:
+        with _JobLog() as log:
             result = write(
                 df,
                 order.target,
@@ -48,7 +48,7 @@ class Ours:
                 tasks=TaskSettings(compression=order.codec),  # type: ignore[arg-type]
                 progress=False,
             )
-        return {**_figures(result), **times.figures()}
+        return {**_figures(result), **log.figures()}
 
     def row_count(self, session: "SparkSession", target: str) -> int:
         from tallymark.spark_glue import read
@@ -57,27 +57,32 @@ class Ours:
 
 
 def _figures(result: "WriteResult") -> Figures:
-    return {name: getattr(result, name) for name in FIGURES if hasattr(result, name)}
+    return {name: getattr(result, name) for name in FIGURES}
 
 
-class _CommitTimes(logging.Handler):
-    """When the log of the table had the entry, as the library's own log says; from then on the rows are there."""
+class _JobLog(logging.Handler):
+    """What the library's own log says of the job's phases."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self._logger = logging.getLogger("tallymark.engine.writes.write_job")
+        self._logger = logging.getLogger("tallymark.engine.writes")
         self._level = self._logger.level
-        self._committed: float | None = None
-        self._ended: float | None = None
+        self._told: dict[str, dict[str, float]] = {}
+        self._at: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
-        if str(record.msg).startswith("instant.committed"):
-            self._committed = time.perf_counter()
+        event = getattr(record, "event", "")
+        self._told[event] = getattr(record, "fields", {})
+        self._at[event] = record.created
 
     def figures(self) -> Figures:
-        if self._committed is None or self._ended is None:
-            return {}
-        return {"after_commit_s": self._ended - self._committed}
+        committed, deleted = self._told["instant.committed"], self._told["markers.deleted"]
+        return {
+            "marker_wait_s": committed["marker_wait_s"],
+            "commit_s": committed["seconds"],
+            "marker_deletion_s": deleted["seconds"],
+            "after_commit_s": self._at["instant.finished"] - self._at["instant.committed"],
+        }
 
     def __enter__(self) -> Self:
         self._logger.addHandler(self)
@@ -85,6 +90,5 @@ class _CommitTimes(logging.Handler):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended = time.perf_counter()
         self._logger.removeHandler(self)
         self._logger.setLevel(self._level)

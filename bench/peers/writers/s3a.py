@@ -28,6 +28,7 @@ class S3ACommitter:
     """
 
     jars = BINDING
+    sparks = ()
 
     def __init__(self, name: Literal["magic", "staging"]) -> None:
         self._name = name

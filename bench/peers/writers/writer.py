@@ -24,6 +24,11 @@ class Writer(Protocol):
         """Of Maven Central, beyond those of PySpark and of the place."""
         ...
 
+    @property
+    def sparks(self) -> tuple[str, ...]:
+        """Releases of Spark, as ``4.2``, that the jars are built for; empty: any."""
+        ...
+
     def conf(self, scratch: Path) -> Mapping[str, str]:
         """Settings of the session. ``scratch`` is a folder on local disk that goes at the end."""
         ...

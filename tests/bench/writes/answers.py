@@ -25,6 +25,7 @@ def section(*rows: WriteRow, **absent: str) -> WriteSection:
         case="dynamic-overwrite",
         label="dynamic overwrite: 10 rows",
         place="local disk",
+        files=300,
         where="a <disk> & more",
         rows=rows,
         absent=absent,

@@ -1,0 +1,90 @@
+"""Apache Hudi: copy-on-write tables, with the settings that its documentation gives for inserts of whole files."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from tallymark.bench.peers.writers.committers import LEVEL
+from tallymark.bench.peers.writers.hudi_log import configuration, marker_figures
+from tallymark.bench.writes.case import WriteCase
+from tallymark.bench.writes.order import Figures, Order
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+RELEASE = "1.2.0"
+
+
+LOG = "spark.tallymark.bench.log"
+"""The setting that says where its log is."""
+
+
+class Hudi:
+    """``bulk_insert`` for appends and ``insert_overwrite`` for overwrites, no sorting, no record keys.
+
+    Markers ``TIMELINE_SERVER_BASED`` are batched by its timeline server, ``DIRECT`` are an object each.
+    """
+
+    jars = (f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{RELEASE}",)
+    sparks = ("3.5",)
+    """That of Maven Central's newest bundle; it runs in a Python of its own (``--python hudi=PATH``)."""
+
+    def __init__(self, markers: Literal["TIMELINE_SERVER_BASED", "DIRECT"]) -> None:
+        self._markers = markers
+        self.title = f"Hudi {RELEASE}" + (", direct markers" if markers == "DIRECT" else "")
+
+    def conf(self, scratch: Path) -> Mapping[str, str]:
+        scratch.mkdir(parents=True, exist_ok=True)
+        log, settings = scratch / "hudi.log", scratch / "log4j2.properties"
+        settings.write_text(configuration(log))
+        return {
+            LOG: str(log),
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={settings}",
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+            "spark.hadoop.parquet.compression.codec.zstd.level": LEVEL,
+        }
+
+    def absence(self, case: WriteCase, _kind: str) -> str | None:
+        if self._markers == "DIRECT" and case.name != "small-files":
+            return "its markers are what the small files measure"
+        return None
+
+    def write(self, df: "DataFrame", order: Order) -> Figures:
+        writing = df.write.format("hudi").options(**self._options(order))
+        is_first = not _exists(df, order.target)
+        log = Path(df.sparkSession.sparkContext.getConf().get(LOG, ""))
+        before = log.stat().st_size
+        writing.mode("overwrite" if is_first else "append").save(order.target)
+        with log.open() as said:
+            said.seek(before)
+            return {"operation": self._operation(order), **marker_figures(said)}
+
+    def row_count(self, session: "SparkSession", target: str) -> int:
+        return session.read.format("hudi").load(target).count()
+
+    def _operation(self, order: Order) -> str:
+        if order.mode == "append":
+            return "bulk_insert"
+        return "insert_overwrite" if order.partition_overwrite == "dynamic" else "insert_overwrite_table"
+
+    def _options(self, order: Order) -> dict[str, str]:
+        return {
+            "hoodie.table.name": "bench",
+            "hoodie.datasource.write.operation": self._operation(order),
+            "hoodie.datasource.write.partitionpath.field": ",".join(order.partition_by),
+            "hoodie.datasource.write.hive_style_partitioning": "true",
+            "hoodie.bulkinsert.sort.mode": "NONE",
+            "hoodie.write.markers.type": self._markers,
+            "hoodie.parquet.compression.codec": "uncompressed" if order.codec == "none" else order.codec,
+            "hoodie.metadata.enable": "false",
+            "hoodie.embed.timeline.server": "true",
+        }
+
+
+def _exists(df: "DataFrame", target: str) -> bool:
+    session = df.sparkSession
+    path = session.sparkContext._jvm.org.apache.hadoop.fs.Path(f"{target}/.hoodie")  # type: ignore[union-attr]
+    found: bool = path.getFileSystem(session._jsparkSession.sessionState().newHadoopConf()).exists(path)
+    return found
