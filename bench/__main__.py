@@ -8,6 +8,7 @@ import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
+from tallymark.bench.killed.command import killed
 from tallymark.bench.writes.command import writes
 
 _url = click.option(
@@ -65,6 +66,7 @@ def backends(
 
 
 main.add_command(writes)
+main.add_command(killed)
 
 
 if __name__ == "__main__":

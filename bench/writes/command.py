@@ -1,8 +1,6 @@
 """``python -m tallymark.bench writes``: what it takes. Nothing heavy is imported before it is needed."""
 
 import json
-import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
@@ -10,22 +8,12 @@ import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
-from tallymark.bench.jars import java
 from tallymark.bench.peers.writers import NAMES
+from tallymark.bench.writes.arguments import check_spark, python_option, tell
 from tallymark.bench.writes.case import Name, case
 
 DEFAULT_CASES: tuple[Name, ...] = ("append", "dynamic-overwrite", "static-overwrite")
 """Small files take minutes a round; they are asked for by name."""
-
-
-def _pythons(_context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, path = text.partition("=")
-        if not equals or name not in NAMES or not Path(path).is_file():
-            raise click.BadParameter(f"{text!r}: give SIDE=PATH, a side and a Python to run it with", param=parameter)
-        found[name] = path
-    return found
 
 
 @click.command()
@@ -73,14 +61,7 @@ def _pythons(_context: click.Context, parameter: click.Parameter, given: tuple[s
     "--codec", type=click.Choice(["zstd", "snappy", "none"]), default="zstd", show_default=True, help="Of all sides."
 )
 @click.option("--cores", type=click.IntRange(min=1), help="Of each side's Spark. [default: this process's]")
-@click.option(
-    "--python",
-    "pythons",
-    multiple=True,
-    metavar="SIDE=PATH",
-    callback=_pythons,
-    help="Another Python for a side that needs another Spark; it has to have Tallymark and PySpark.",
-)
+@python_option
 @json_option
 @svg_option
 def writes(
@@ -105,7 +86,7 @@ def writes(
     from tallymark.bench.writes.rounds import RoundMethod
     from tallymark.cli.page import console
 
-    _check_spark()
+    check_spark()
     method = RoundMethod(rounds=rounds, warm_up=warm_up, scale=scale, codec=codec, cores=cores or run.cores())
     try:
         asked = run.Asked(
@@ -115,7 +96,7 @@ def writes(
             method=method,
             pythons=pythons,
         )
-        answer = run.run(asked, tell=_tell)
+        answer = run.run(asked, tell=tell)
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
     report.show(console(width=WIDTH), answer)
@@ -123,16 +104,3 @@ def writes(
         json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
     if svg_path:
         svg_path.write_text(plot.draw(answer))
-
-
-def _check_spark() -> None:
-    if find_spec("pyspark") is None:
-        raise click.ClickException("this question runs Spark: pip install 'tallymark[pyspark]'")
-    if java() is None:
-        raise click.ClickException("this question runs Spark, which needs a Java: put one on PATH or set JAVA_HOME")
-
-
-def _tell(text: str) -> None:
-    """A line for whoever sits at the terminal."""
-    if sys.stderr.isatty():
-        click.echo(f"\r\x1b[K{text}", nl=False, err=True)

@@ -66,6 +66,12 @@ class Hands:
         self._tell(json.dumps({"count": target}))
         return int(self._answer()["rows"])
 
+    def look(self, target: str) -> tuple[int, list[str]]:
+        """Rows that its readers see, and the files that these are in."""
+        self._tell(json.dumps({"look": target}))
+        answer = self._answer()
+        return int(answer["rows"]), list(answer["files"])
+
     def __exit__(self, *_: object) -> None:
         try:
             with suppress(BrokenPipeError, subprocess.TimeoutExpired):

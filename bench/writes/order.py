@@ -7,6 +7,8 @@ from typing import Literal
 
 from tallymark.bench.writes.process_tree import Spent
 
+Kill = Literal["executor", "job"]
+
 Figures = Mapping[str, float | str]
 
 
@@ -21,6 +23,8 @@ class Order:
     partition_by: tuple[str, ...] = ()
     partition_overwrite: Literal["static", "dynamic"] = "static"
     codec: str = "zstd"
+    kill: Kill | None = None
+    """What is killed while it is written."""
 
     def encode(self) -> str:
         return json.dumps(asdict(self))

@@ -7,31 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from subprocess import SubprocessError
 
-from tallymark.backends.errors import TallymarkError
-from tallymark.bench.jars import fetch, jar_cache
 from tallymark.bench.peers.writers import writer
-from tallymark.bench.writes.bundle import Bundle, bundle_of
 from tallymark.bench.writes.case import WriteCase
 from tallymark.bench.writes.hands import Hands, SideFailed
 from tallymark.bench.writes.order import Done
 from tallymark.bench.writes.place import WritePlace
-
-_SPLIT_BYTES = 1 << 29
-
-
-def session_conf(cores: int) -> dict[str, str]:
-    """Of every side. Otherwise Spark's defaults."""
-    return {
-        "spark.master": f"local[{cores}]",
-        "spark.driver.memory": "1g",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(cores),
-        # One task a source file, whatever its size.
-        "spark.sql.files.maxPartitionBytes": str(_SPLIT_BYTES),
-        "spark.sql.files.openCostInBytes": str(_SPLIT_BYTES),
-    }
+from tallymark.bench.writes.session import Unfit, hands_for
 
 
 @dataclass(slots=True)
@@ -68,41 +49,15 @@ def crew(
         for name in names:
             python = pythons.get(name, own_python)
             try:
-                paths = _jars(name, place, bundle_of(python))
+                hands = hands_for(name, place, master=f"local[{cores}]", python=python, logs=logs)
             except (OSError, SubprocessError, Unfit) as error:
                 found.absent[name] = _first_line(error)
                 continue
-            conf = {
-                **session_conf(cores),
-                **place.conf,
-                **writer(name).conf(logs / name),
-                "spark.hadoop.hadoop.tmp.dir": str(logs / name / "hadoop"),
-                "spark.driver.extraClassPath": ":".join(map(str, paths)),
-            }
-            environment = {"SPARK_LOCAL_IP": "127.0.0.1", **place.environment}
-            hands = Hands(name, conf, environment, logs / f"{place.kind}-{name}.log", python)
             found.hands[name] = ended.enter_context(hands)
             found.lost(name, hands.begin)
         for hands in found.hands.values():
             found.lost(hands.name, hands.await_session)
         yield found
-
-
-class Unfit(TallymarkError):
-    """A side cannot run on the Spark that it is given."""
-
-
-def _jars(name: str, place: WritePlace, bundle: Bundle) -> list[Path]:
-    """Raises Unfit, or OSError or SubprocessError where they cannot be fetched."""
-    side = writer(name)
-    if not bundle.is_any(side.sparks):
-        remedy = f"give --python {name}=PATH of a Python with pyspark=={side.sparks[-1]}.*"
-        raise Unfit(f"its jars are for Spark {' or '.join(side.sparks)}, and this is {bundle.spark}: {remedy}")
-    if place.connectors is not None and bundle.hadoop not in place.connectors:
-        known = ", ".join(place.connectors)
-        raise Unfit(f"its PySpark bundles Hadoop {bundle.hadoop}, whose connector is not among those known: {known}")
-    wanted = [*place.jars, *(place.connectors or {}).get(bundle.hadoop, ()), *side.jars]
-    return fetch(wanted, jar_cache()) if wanted else []
 
 
 class Turn:
@@ -133,7 +88,7 @@ class Turn:
             return self._hands.write(order)
         self._place.seen()  # what came before is not the write's
         done = self._hands.write(order)
-        return replace(done, figures={**done.figures, **self._place.seen()})
+        return replace(done, figures={**self._place.seen(), **done.figures})
 
     def check(self) -> None:
         """That the rows are there: a side that writes nothing is fast.

@@ -12,11 +12,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TextIO
 
 from tallymark.bench.peers.writers import Writer, writer
+from tallymark.bench.writes.killer import doomed
 from tallymark.bench.writes.order import Done, Order
 from tallymark.bench.writes.process_tree import spent
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def main(lines: Iterable[str], answers: TextIO) -> None:
@@ -29,7 +30,9 @@ def main(lines: Iterable[str], answers: TextIO) -> None:
     for line in lines:
         asked = json.loads(line)
         if "count" in asked:
-            _answer(answers, {"rows": side.row_count(session, asked["count"])})
+            _answer(answers, {"rows": side.read(session, asked["count"]).count()})
+        elif "look" in asked:
+            _answer(answers, _seen(side.read(session, asked["look"])))
         else:
             _answer(answers, json.loads(_done(session, side, Order.decode(line)).encode()))
     session.stop()
@@ -49,10 +52,20 @@ def _session(conf: dict[str, str]) -> "SparkSession":
 def _done(session: "SparkSession", side: Writer, order: Order) -> Done:
     """One write, from the call to its return, without the look at the source's schema that makes the DataFrame."""
     df = session.read.parquet(order.source)
+    if order.kill is not None:
+        df = doomed(df, order.kill)
     before, began = spent(os.getpid()), time.perf_counter()
     figures = side.write(df, order)
     wall_s = time.perf_counter() - began
     return Done(wall_s=wall_s, spent=spent(os.getpid()).since(before), figures=figures)
+
+
+def _seen(df: "DataFrame") -> dict[str, object]:
+    """Rows, and the files that hold them."""
+    from pyspark.sql import functions
+
+    rows = df.groupBy(functions.input_file_name().alias("file")).count().collect()
+    return {"rows": sum(row["count"] for row in rows), "files": [row["file"] for row in rows]}
 
 
 def _answer(answers: TextIO, fields: dict[str, object]) -> None:

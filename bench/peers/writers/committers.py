@@ -39,8 +39,8 @@ class FileOutputCommitter:
     def write(self, df: "DataFrame", order: Order) -> Figures:
         return write_parquet(df, order)
 
-    def row_count(self, session: "SparkSession", target: str) -> int:
-        return session.read.parquet(target).count()
+    def read(self, session: "SparkSession", target: str) -> "DataFrame":
+        return session.read.parquet(target)
 
 
 def write_parquet(df: "DataFrame", order: Order) -> Figures:

@@ -42,5 +42,5 @@ class Delta:
         writing.save(order.target)
         return {}
 
-    def row_count(self, session: "SparkSession", target: str) -> int:
-        return session.read.format("delta").load(target).count()
+    def read(self, session: "SparkSession", target: str) -> "DataFrame":
+        return session.read.format("delta").load(target)

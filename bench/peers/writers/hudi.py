@@ -61,8 +61,8 @@ class Hudi:
             said.seek(before)
             return {"operation": self._operation(order), **marker_figures(said)}
 
-    def row_count(self, session: "SparkSession", target: str) -> int:
-        return session.read.format("hudi").load(target).count()
+    def read(self, session: "SparkSession", target: str) -> "DataFrame":
+        return session.read.format("hudi").load(target)
 
     def _operation(self, order: Order) -> str:
         if order.mode == "append":

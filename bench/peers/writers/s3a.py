@@ -58,5 +58,5 @@ class S3ACommitter:
         writing.partitionBy(*order.partition_by).parquet(order.target)
         return {"committer": "partitioned"}
 
-    def row_count(self, session: "SparkSession", target: str) -> int:
-        return session.read.parquet(target).count()
+    def read(self, session: "SparkSession", target: str) -> "DataFrame":
+        return session.read.parquet(target)

@@ -41,6 +41,6 @@ class Writer(Protocol):
         """Do it; on return the rows are visible. What it has to say of it is shown beside the times."""
         ...
 
-    def row_count(self, session: "SparkSession", target: str) -> int:
-        """Rows that its readers see, to tell that something was written at all."""
+    def read(self, session: "SparkSession", target: str) -> "DataFrame":
+        """What its readers see."""
         ...

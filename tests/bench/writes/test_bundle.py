@@ -7,7 +7,7 @@ from tallymark.bench.peers.writers import NAMES
 from tallymark.bench.writes.bundle import Bundle, bundle_of
 from tallymark.bench.writes.object_place import far_away
 from tallymark.bench.writes.place import WritePlace
-from tallymark.bench.writes.sides import Unfit, _jars
+from tallymark.bench.writes.session import Unfit, _jars
 
 HERE = WritePlace(kind="local", title="here", where="here", url="/here")
 
