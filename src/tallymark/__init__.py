@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from tallymark.engine.writes import WriteResult as WriteResult
     from tallymark.engine.writes import open_table as open_table
     from tallymark.engine.writes.prometheus import register_metrics as register_metrics
-    from tallymark.spark_glue import read as read
-    from tallymark.spark_glue import sync_catalog as sync_catalog
-    from tallymark.spark_glue import write as write
+    from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
+    from tallymark.spark_glue.read import read as read
+    from tallymark.spark_glue.write import write as write
 
 __version__ = "0.1.0"
 
@@ -105,7 +105,9 @@ _HOMES = {
         "open_table",
     ),
     "tallymark.engine.writes.prometheus": ("register_metrics",),
-    "tallymark.spark_glue": ("read", "sync_catalog", "write"),
+    "tallymark.spark_glue.catalog": ("sync_catalog",),
+    "tallymark.spark_glue.read": ("read",),
+    "tallymark.spark_glue.write": ("write",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

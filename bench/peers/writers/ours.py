@@ -35,7 +35,7 @@ class Ours:
 
     def write(self, df: "DataFrame", order: Order) -> Figures:
         from tallymark.engine.settings import TaskSettings
-        from tallymark.spark_glue import write
+        from tallymark.spark_glue.write import write
 
         with _JobLog() as log:
             result = write(
@@ -51,7 +51,7 @@ class Ours:
         return {**_figures(result), **log.figures()}
 
     def read(self, session: "SparkSession", target: str) -> "DataFrame":
-        from tallymark.spark_glue import read
+        from tallymark.spark_glue.read import read
 
         return read(session, target)
 
