@@ -1,5 +1,6 @@
 """What a write asks of a Spark session, in both its forms: with a JVM of its own, or a client of Spark Connect."""
 
+from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.engine.errors import InvalidRequest
@@ -9,6 +10,22 @@ from tallymark.engine.settings import MarkerKind, MarkerSettings
 def is_connected(part: DataFrame | SparkSession) -> bool:
     """Whether it is Spark Connect's: the driver is another process, which tasks reach, and this one they do not."""
     return type(part).__module__.startswith("pyspark.sql.connect.")
+
+
+def refuse_ended(session: SparkSession) -> None:
+    """Raises InvalidRequest where the session was stopped, or its Java process is gone."""
+    if not is_connected(session) and _has_ended(session):
+        raise InvalidRequest(
+            "the Spark session of df has ended: it was stopped, or its Java process is gone; start another, and make "
+            "df anew"
+        )
+
+
+def _has_ended(session: SparkSession) -> bool:
+    try:
+        return bool(session._jsparkSession.sparkContext().isStopped())
+    except (Py4JError, OSError):  # nobody is there to ask
+        return True
 
 
 def marker_settings(session: SparkSession, asked: MarkerKind | MarkerSettings | None) -> MarkerSettings:

@@ -24,7 +24,7 @@ from tallymark.spark_glue.dry_run import planned
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.running import lost_with_tasks, tagged
 from tallymark.spark_glue.schema import arrow_schema, spark_schema
-from tallymark.spark_glue.session import is_connected, marker_settings
+from tallymark.spark_glue.session import is_connected, marker_settings, refuse_ended
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 
@@ -234,7 +234,11 @@ def _shows(session: SparkSession, progress: bool | None) -> bool | None:
 def _check(df: DataFrame, url: object) -> None:
     """What only the glue can know to be wrong; all else the table checks."""
     if not isinstance(df, DataFrame):
-        raise InvalidRequest(f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame")
+        raise InvalidRequest(
+            f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame. Without Spark, "
+            "Arrow batches are written by open_table and write_task"
+        )
+    refuse_ended(df.sparkSession)
     if df.isStreaming:
         raise InvalidRequest("df is a stream; write its batches from foreachBatch")
     if isinstance(url, str) and url.lower().startswith("memory:"):

@@ -6,6 +6,7 @@ import sys
 import sysconfig
 import tarfile
 import venv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import ZipFile
@@ -54,11 +55,17 @@ class Environment:
     folder: Path
 
     @classmethod
-    def make(cls, folder: Path) -> "Environment":
+    def make(cls, folder: Path, *, only: Iterable[str] | None = None) -> "Environment":
+        """``only`` names the top-level modules of third parties that it finds; left out, it finds all."""
         venv.create(folder, symlinks=True)
         made = cls(folder)
-        # A plain line of a .pth file does not process the .pth files of that directory, editable installs among them.
-        (made.site_packages / "third_parties.pth").write_text(sysconfig.get_path("purelib") + "\n")
+        there = Path(sysconfig.get_path("purelib"))
+        if only is None:
+            # A plain line of a .pth file does not process the .pth files there, editable installs among them.
+            (made.site_packages / "third_parties.pth").write_text(f"{there}\n")
+        for name in only or ():
+            found = next(path for path in (there / name, there / f"{name}.py") if path.exists())
+            (made.site_packages / found.name).symlink_to(found)
         return made
 
     @property
