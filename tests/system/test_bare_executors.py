@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -16,21 +17,40 @@ from tests.support.storage import exactly_the_committed_files
 
 pytestmark = pytest.mark.spark
 
+BARE, EMPTY, OLDER = "without the package", "without Arrow, which Spark's own worker wants", "with another release"
 
-def words(python: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What a write says whose tasks run this Python."""
+Words = Mapping[str, str]
+
+
+@pytest.fixture(scope="module")
+def pythons(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    folder = tmp_path_factory.mktemp("pythons")
+    venv.create(folder / "empty", symlinks=True)
+    older = Environment.make(folder / "older")
+    older.install(build(folder / "distribution").wheel)
+    front = older.site_packages / "tallymark/__init__.py"
+    shutil.rmtree(front.parent / "__pycache__", ignore_errors=True)
+    front.write_text(front.read_text().replace('__version__ = "', '__version__ = "0.0.1+'))
+    return {BARE: Environment.make(folder / "bare").python, EMPTY: folder / "empty/bin/python", OLDER: older.python}
+
+
+@pytest.fixture(scope="module")
+def words(pythons: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Words:
+    """What a write says whose tasks run each of them."""
     require_java()
-    monkeypatch.setenv("PYSPARK_PYTHON", str(python))
+    tables = tmp_path_factory.mktemp("tables")
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.system.bare_executors_program", table],
+        [sys.executable, "-W", "ignore", "-m", "tests.system.bare_executors_program", tables, *pythons.values()],
         cwd=ROOT,
         capture_output=True,
         text=True,
         timeout=BOUND_S,
     )
     assert done.returncode == 0, done.stderr
-    assert exactly_the_committed_files(table) == set()
-    return done.stdout.strip().rpartition("\n")[2]
+    for table in tables.iterdir():
+        assert exactly_the_committed_files(table) == set()
+    said = done.stdout.splitlines()[-len(pythons) :]
+    return dict(zip(pythons, said, strict=True))
 
 
 def begins(python: Path) -> str:
@@ -38,30 +58,20 @@ def begins(python: Path) -> str:
     return f"JobFailed: Spark gave up on a task: {where} "
 
 
-def test_a_python_without_the_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    python = Environment.make(tmp_path / "bare").python
-    said = words(python, tmp_path / "t", monkeypatch)
-    assert said.startswith(begins(python) + "cannot import tallymark (No module named 'tallymark'); ")
-    assert "--py-files" in said
+def test_a_python_without_the_package_is_named(pythons: Mapping[str, Path], words: Words) -> None:
+    assert words[BARE].startswith(begins(pythons[BARE]) + "cannot import tallymark (No module named 'tallymark'); ")
+    assert "--py-files" in words[BARE]
 
 
 def test_a_python_without_arrow_which_sparks_own_worker_wants_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    pythons: Mapping[str, Path], words: Words
 ) -> None:
-    venv.create(tmp_path / "empty", symlinks=True)
-    python = tmp_path / "empty/bin/python"
-    said = words(python, tmp_path / "t", monkeypatch)
-    assert said.startswith(begins(python) + "cannot import py")
-    assert "executors need what the driver has" in said
+    assert words[EMPTY].startswith(begins(pythons[EMPTY]) + "cannot import py")
+    assert "executors need what the driver has" in words[EMPTY]
 
 
-def test_another_release_on_executors_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environment = Environment.make(tmp_path / "older")
-    environment.install(build(tmp_path / "distribution").wheel)
-    front = environment.site_packages / "tallymark/__init__.py"
-    text = front.read_text()
-    shutil.rmtree(front.parent / "__pycache__", ignore_errors=True)
-    front.write_text(text.replace('__version__ = "', '__version__ = "0.0.1+'))
-    said = words(environment.python, tmp_path / "t", monkeypatch)
-    assert said.startswith(begins(environment.python) + "has tallymark 0.0.1+")
-    assert f"at {front}, and the driver has " in said
+def test_another_release_on_executors_is_named(pythons: Mapping[str, Path], words: Words) -> None:
+    older = pythons[OLDER]
+    assert words[OLDER].startswith(begins(older) + "has tallymark 0.0.1+")
+    assert f"at {older.parents[1]}/lib/" in words[OLDER]
+    assert ", and the driver has " in words[OLDER]
