@@ -74,12 +74,12 @@ def _s3_connector() -> dict[str, str]:
         return {}  # tests that read by it are skipped, when they ask for the jars
 
 
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Compile quickly rather than well: 40 % of a short session's CPU."""
 
 _CONF = {
-    "spark.driver.extraJavaOptions": _QUICK_START,
-    "spark.executor.extraJavaOptions": _QUICK_START,
+    "spark.driver.extraJavaOptions": QUICK_START,
+    "spark.executor.extraJavaOptions": QUICK_START,
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
