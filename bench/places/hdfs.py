@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -12,33 +13,35 @@ from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.backends.hdfs import parse_hdfs
 from tallymark.backends.hdfs_client import HdfsClient
 from tallymark.bench.ours import Ours
-from tallymark.bench.places.place import FOLDER, REMOVAL_S_MAX, Place
+from tallymark.bench.places.place import FOLDER, Place, removing
 
 if TYPE_CHECKING:
     from hdfs_native import Client
+
+    from tallymark.bench.peers.hdfs import HdfsNative
 
 
 @asynccontextmanager
 async def hdfs(url: str, options: StorageOptions) -> AsyncIterator[Place]:
     """Below a directory that exists. The peer is the client of our backend, with its settings."""
     authority, parent = parse_hdfs(url, url.partition(":")[2])
-    client = HdfsClient(authority, options).call(_itself, url)
-    from tallymark.bench.peers.hdfs import HdfsNative  # after the above: where the library is missing, that says so
-
-    if parent:
-        await anyio.to_thread.run_sync(_check_directory, client, url, parent)
+    client = HdfsClient(authority, options)
     name = f"{FOLDER}{secrets.token_hex(6)}"
     ours = Ours(open_backend(f"{url.rstrip('/')}/{name}", options=options))
-    peer = HdfsNative(client, f"{parent}/{name}")
+    peer = await anyio.to_thread.run_sync(client.call, partial(_peer, url, parent, name), url)
     try:
         yield Place("HDFS", url, ours, peer)
     finally:
-        with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
-            await anyio.to_thread.run_sync(client.delete, f"{parent}/{name}", True)
+        with removing(ours.backend.url), anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(client.call, lambda found: found.delete(f"{parent}/{name}", True), url)
 
 
-def _itself(client: "Client") -> "Client":
-    return client
+def _peer(url: str, parent: str, name: str, client: "Client") -> "HdfsNative":
+    from tallymark.bench.peers.hdfs import HdfsNative
+
+    if parent:
+        _check_directory(client, url, parent)
+    return HdfsNative(client, f"{parent}/{name}")
 
 
 def _check_directory(client: "Client", url: str, path: str) -> None:

@@ -11,7 +11,7 @@ from tallymark.backends.mounts import mount_of
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers.dictionary import Dictionary
 from tallymark.bench.peers.disk import Disk
-from tallymark.bench.places.place import FOLDER, Place
+from tallymark.bench.places.place import FOLDER, Place, removing
 
 FREE_BYTES_MIN = 512 * 1024 * 1024
 """Without which a directory is left out of the default run: four times the largest sample."""
@@ -35,7 +35,8 @@ async def disk(parent: Path) -> AsyncIterator[Place]:
         kind = mount.kind if mount is not None else "unknown file system"
         yield Place("local", f"{kind}, {parent}", Ours(open_backend(folder)), Disk(folder))
     finally:
-        shutil.rmtree(folder)
+        with removing(str(folder)):
+            shutil.rmtree(folder)
 
 
 def folders() -> list[Path]:

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from tallymark.backends import BackendError, StorageOptions, Unavailable, open_backend
+from tallymark.backends import StorageOptions, open_backend
 from tallymark.backends.gcs import GcsStores
 from tallymark.backends.s3 import S3Stores, parse_bucket
 from tallymark.bench.case import SAMPLE_BYTES_MAX
@@ -14,7 +14,7 @@ from tallymark.bench.loopback import credentials, server
 from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers.objects import Obstore
-from tallymark.bench.places.place import FOLDER, REMOVAL_S_MAX, Place
+from tallymark.bench.places.place import FOLDER, REMOVAL_S_MAX, Place, removing
 
 
 @asynccontextmanager
@@ -47,9 +47,5 @@ async def objects(url: str, options: StorageOptions, *, title: str, where: str |
 
 async def _remove(ours: Ours) -> None:
     """Delete all there is, also when the run was interrupted."""
-    try:
-        with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
-            await ours.delete([entry.path async for entry in ours.backend.list("")])
-    except (BackendError, TimeoutError) as error:
-        url = ours.backend.url
-        raise Unavailable(f"what was made below {url} could not be removed, please do ({error})") from error
+    with removing(ours.backend.url), anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+        await ours.delete([entry.path async for entry in ours.backend.list("")])

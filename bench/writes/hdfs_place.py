@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from tallymark.backends import StorageOptions
 from tallymark.backends.hdfs import parse_hdfs
 from tallymark.backends.hdfs_client import HdfsClient
-from tallymark.bench.places.place import FOLDER
+from tallymark.bench.places.place import FOLDER, removing
 from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
 
 
@@ -18,7 +18,9 @@ def directory(url: str, options: StorageOptions) -> Iterator[WritePlace]:
     client = HdfsClient(authority, options)
     name = f"{FOLDER}{secrets.token_hex(6)}"
     conf = BARE_CONF | {f"spark.hadoop.{key}": value for key, value in options.hadoop}
+    root = f"{url.rstrip('/')}/{name}"
     try:
-        yield WritePlace(kind="hdfs", title="HDFS", where=url, url=f"{url.rstrip('/')}/{name}", jars=BARE, conf=conf)
+        yield WritePlace(kind="hdfs", title="HDFS", where=url, url=root, jars=BARE, conf=conf)
     finally:
-        client.call(lambda found: found.delete(f"{parent}/{name}", True), url)
+        with removing(root):
+            client.call(lambda found: found.delete(f"{parent}/{name}", True), url)

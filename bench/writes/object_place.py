@@ -10,11 +10,11 @@ from urllib.request import urlopen
 
 import anyio
 
-from tallymark.backends import BackendError, InvalidPath, StorageOptions, Unavailable, open_backend
+from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.bench.hadoop_aws import CONNECTORS
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.objects import BUCKET
-from tallymark.bench.places.place import FOLDER
+from tallymark.bench.places.place import FOLDER, removing
 from tallymark.bench.writes.order import Figures
 from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
 
@@ -60,11 +60,8 @@ def bucket(url: str, options: StorageOptions) -> Iterator[WritePlace]:
     backend = open_backend(root, options=options)
 
     async def remove() -> None:
-        try:
-            with anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
-                await backend.delete([entry.path async for entry in backend.list("")])
-        except (BackendError, TimeoutError) as error:
-            raise Unavailable(f"what was made below {root} could not be removed, please do ({error})") from error
+        with removing(root), anyio.CancelScope(shield=True), anyio.fail_after(REMOVAL_S_MAX):
+            await backend.delete([entry.path async for entry in backend.list("")])
 
     try:
         where = f"{url} at {options.endpoint}" if options.endpoint else url
