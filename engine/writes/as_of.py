@@ -120,7 +120,8 @@ async def _check_retained(handle: TableHandle, properties: TableProperties, posi
     put = await handle.log.times()
     raise InvalidRequest(
         f"as_of={_told(as_of)} means position {position}, whose files are no longer all retained: "
-        f"{_reason(properties)}; retained is everything since position {since}, {_shown(put[since - 1])}"
+        f"{_reason(properties)}; retained is everything since position {since}: give position {since} or a later one, "
+        f"or a time after {_shown(put[since - 1])}"
     )
 
 

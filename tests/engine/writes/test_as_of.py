@@ -138,9 +138,11 @@ async def test_what_a_clean_has_let_go_is_refused_with_the_first_position_that_i
     begun = store.clock.now
     results = await three_commits(store, readers="table")
     await table(store.backend).clean(retain_hours=0)
-    told = "no longer all retained: a clean has let go what was replaced before.*; retained is everything since "
+    told = (
+        "no longer all retained: a clean has let go what was replaced before.*; retained is everything since position 3"
+    )
     for as_of in (1, 2, results[1].instant, at(begun + HOUR_S)):
-        with pytest.raises(InvalidRequest, match=told + "position 3, 1970-01-12T15:46:40") as refused:
+        with pytest.raises(InvalidRequest, match=told + ".* or a time after 1970-01-12T15:46:40") as refused:
             await rows_as_of(store, as_of)
         named = as_of.isoformat() if isinstance(as_of, datetime) else as_of
         assert f"as_of={named!r}" in str(refused.value)
