@@ -126,6 +126,19 @@ class Began(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Based(Event):
+    """A writer begins that goes by the table as it has read it before."""
+
+    writer: str
+    instant: str
+    position: int
+    """Of the log."""
+
+    def __str__(self) -> str:
+        return f"{self.writer} goes by position {self.position} with {self.instant}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Told(Event):
     """A writer learnt how its write ended."""
 

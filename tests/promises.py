@@ -12,7 +12,21 @@ from typing import Any
 import msgpack
 import pyarrow.parquet as pq
 
-from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Loaded, Read, Refused, Removed, Told
+from tests.history import (
+    Acked,
+    Asked,
+    Based,
+    Began,
+    Event,
+    GaveUp,
+    History,
+    Landed,
+    Loaded,
+    Read,
+    Refused,
+    Removed,
+    Told,
+)
 from tests.invariants import Marker, markers_of
 from tests.table_invariants import (
     LOG,
@@ -195,6 +209,15 @@ def writers_are_told_the_truth(history: History, storage: Storage) -> None:
             _hold(kind == "commit", f"the log says {kind}", event, history)
         elif event.outcome not in UNCLEAR:
             _hold(kind != "commit", "the log says it was committed", event, history)
+
+
+def writers_go_by_what_they_have_read(history: History, storage: Storage) -> None:
+    """The base of a commit is the position that its caller gave."""
+    decided = decisions(storage)
+    for event in history.of(Based):
+        entry = decided.get(event.instant)
+        if entry is not None and entry["kind"] == "commit":
+            _hold(entry["base"] == event.position, f"the log says position {entry['base']}", event, history)
 
 
 def committed_is_visible(history: History, writers: Collection[str]) -> None:

@@ -24,12 +24,15 @@ from tallymark.engine.service.outage import Outage
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.line import Line
-from tests.simulation.plan import AttemptPlan, TaskPlan
+from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.storage import Port
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
+YEARLY = FLIGHTS.append(pa.field("year", pa.int32()))
+"""Of a table with years."""
+
 ROWS = 2
 """In each batch."""
 
@@ -124,17 +127,23 @@ async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *
             pause=lambda seconds: block_on(trio.sleep(seconds)),  # noqa: ASYNC105  # awaited there
         ) as writer:
             if plan.astray is not None:
-                writer.write(pa.RecordBatch.from_pydict({"flight": [99], "month": [plan.astray]}, schema=FLIGHTS))
+                writer.write(flights(source.ticket, 99, plan.astray, count=1))
             for place, month in enumerate(months):
                 if plan.raises and place * 2 >= len(months):
                     raise InputFailed
                 if plan.row_s:
                     block_on(trio.sleep(plan.row_s))  # noqa: ASYNC105  # awaited there
-                rows = {"flight": [100 * task + place] * ROWS, "month": [month] * ROWS}
-                writer.write(pa.RecordBatch.from_pydict(rows, schema=FLIGHTS))
+                writer.write(flights(source.ticket, 100 * task + place, month, count=ROWS))
             return writer.finish()
 
     return await run_blocking(run)
+
+
+def flights(ticket: WriteTicket, flight: int, month: int, *, count: int) -> pa.RecordBatch:
+    """The same row so many times, with its year where the table has years."""
+    schema = YEARLY if "year" in ticket.schema.names else FLIGHTS
+    values = {"flight": flight, "month": month, "year": YEARS[month]}
+    return pa.RecordBatch.from_pydict({name: [values[name]] * count for name in schema.names}, schema=schema)
 
 
 def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:

@@ -12,6 +12,7 @@ from tests.promises import (
     nothing_left,
     nothing_lost,
     writers_are_told_the_truth,
+    writers_go_by_what_they_have_read,
 )
 from tests.simulation.world import Outcome
 from tests.table_invariants import (
@@ -44,6 +45,7 @@ def judge(outcome: Outcome) -> None:
     nothing_lost(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
     writers_are_told_the_truth(history, outcome.swept)
+    writers_go_by_what_they_have_read(history, outcome.swept)
     committed_is_visible(history, outcome.undisturbed)
     for storage, check in (
         (outcome.after_the_first_write, nothing_left),

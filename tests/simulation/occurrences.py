@@ -46,6 +46,7 @@ from tests.simulation.counts.requests import (
 from tests.simulation.counts.rivals import (
     clean_beside_a_job,
     conflict,
+    conflict_within_a_year,
     empty,
     let_go,
     named_partition_emptied,
@@ -157,6 +158,7 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a reserved instant turns out older than the log's newest": instant_given_up,
     # rivals
     "of two overwrites of a partition one is refused": conflict,
+    "an overwrite that names a year loses to another within it": conflict_within_a_year,
     "an overwrite commits beside an append, whose files stay": overwrite_beside_append,
     "a dynamic overwrite leaves alone what only a lost attempt touched": only_a_lost_attempt,
     "a dynamic overwrite without rows replaces nothing": empty(dynamic=True),

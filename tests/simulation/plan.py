@@ -6,7 +6,7 @@ smaller failing run (``shrink``).
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -17,6 +17,9 @@ from tests.simulation.weather import Weather
 STEPS_MAX = 4000
 """Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
 
+
+YEARS = {1: 2013, 2: 2013, 3: 20130}
+"""The year of each month, where tables have years: two share one, whose path is the beginning of the other's."""
 
 FIRST_SEGMENT = f"/{segment_name(FIRST_INCARNATION, 0)}"
 
@@ -108,6 +111,9 @@ class WriterPlan:
     """A commit that failed for want of an answer is called again, with the same reports."""
     month: int | None = None
     """It names this partition: an overwrite replaces it, dynamic or not, and nothing beside it."""
+    year: int | None = None
+    """It names this year, where the table has years: an overwrite replaces what lies there, or if it is dynamic those
+    months of it that it has rows for."""
     thinks_s: float | None = None
     """It goes by what it has read so long before it began to write; None: by what is there when it begins."""
     txn: str | None = None
@@ -139,6 +145,8 @@ class Plan:
     """Entries of the log that are larger are put as bodies of their own."""
     retain_hours: float | None = None
     """How long the table keeps replaced files; None: not at all."""
+    by_year: bool = False
+    """The table is partitioned by year and month."""
 
 
 def draw(seed: int) -> Plan:
@@ -149,20 +157,32 @@ def draw(seed: int) -> Plan:
     writers = tuple(_writer(chance, kinds) for _ in range(chance.choice((1, 1, 2, 2, 3))))
     visitors = tuple(_visitor(chance, kinds) for _ in range(chance.choice((0, 1, 2, 2))))
     late = random.Random(f"{seed}/late askers")
-    return _with_nights(
-        random.Random(f"{seed}/nights"),
-        kinds,
-        Plan(
-            seed=seed,
-            has_staging=chance.random() < 0.4,
-            weather=with_repeats(draw_weather(chance, kinds), seed),
-            writers=tuple(_with_late_asker(late, writer) for writer in writers),
-            visitors=visitors,
-            rescuer_host=draw_host(chance),
-            has_past=chance.random() < 0.6,
-            body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
-        ),
+    plan = Plan(
+        seed=seed,
+        has_staging=chance.random() < 0.4,
+        weather=with_repeats(draw_weather(chance, kinds), seed),
+        writers=tuple(_with_late_asker(late, writer) for writer in writers),
+        visitors=visitors,
+        rescuer_host=draw_host(chance),
+        has_past=chance.random() < 0.6,
+        body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
+    return _with_nights(random.Random(f"{seed}/nights"), kinds, _with_years(random.Random(f"{seed}/years"), plan))
+
+
+def _with_years(chance: random.Random, plan: Plan) -> Plan:
+    """Let half of the tables have years, and most writers there name the same one."""
+    if chance.random() >= 1 / 2:
+        return plan
+    year = chance.choice((2013, 2013, 20130))
+    writers = (_in_one_year(writer, year) if chance.random() < 3 / 4 else writer for writer in plan.writers)
+    return replace(plan, by_year=True, writers=tuple(writers))
+
+
+def _in_one_year(writer: WriterPlan, year: int) -> WriterPlan:
+    """Its rows go to the months of that year, as far as they have to."""
+    months = [month for month in YEARS if YEARS[month] == year]
+    return replace(writer, year=year, tasks=_moved(writer.tasks, lambda month: month if month in months else months[0]))
 
 
 def _with_nights(chance: random.Random, kinds: set[str], plan: Plan) -> Plan:
@@ -185,15 +205,19 @@ def _nightly(chance: random.Random, writer: WriterPlan) -> WriterPlan:
 
 
 def _in_one_month(writer: WriterPlan, month: int) -> WriterPlan:
-    tasks = tuple(
+    return replace(writer, month=month, year=None, tasks=_moved(writer.tasks, lambda _: month))
+
+
+def _moved(tasks: tuple[TaskPlan, ...], to: Callable[[int], int]) -> tuple[TaskPlan, ...]:
+    """All rows of each month to another; none go astray."""
+    return tuple(
         replace(
             task,
-            months=(month,) * len(task.months),
+            months=tuple(map(to, task.months)),
             attempts=tuple(replace(attempt, astray=None) for attempt in task.attempts),
         )
-        for task in writer.tasks
+        for task in tasks
     )
-    return replace(writer, month=month, tasks=tasks)
 
 
 def _rerun(chance: random.Random, kinds: set[str], first: WriterPlan) -> WriterPlan:

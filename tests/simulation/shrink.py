@@ -39,10 +39,10 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
         yield replace(plan, writers=without(plan.writers, place))
     for place in range(len(plan.visitors)):
         yield replace(plan, visitors=without(plan.visitors, place))
-    if plan.has_past:
-        yield replace(plan, has_past=False)
-    if plan.retain_hours is not None:
-        yield replace(plan, retain_hours=None)
+    for name, plainest in (("has_past", False), ("retain_hours", None), ("by_year", False)):
+        if getattr(plan, name) != plainest:
+            changes: dict[str, Any] = {name: plainest}
+            yield replace(plan, **changes)
     for weather in calmer(plan.weather):
         yield replace(plan, weather=weather)
     for place, visitor in enumerate(plan.visitors):
@@ -86,6 +86,8 @@ def _smaller_writer(writer: WriterPlan) -> Iterator[WriterPlan]:
         yield replace(writer, thinks_s=None)
     if writer.month is not None:
         yield replace(writer, month=None)
+    if writer.year is not None:
+        yield replace(writer, year=None)
     if writer.queue_limit == 1:
         yield replace(writer, queue_limit=100_000)
     for place in range(len(writer.tasks)):

@@ -65,5 +65,5 @@ def test_a_reader_of_the_plain_directory_reads_the_table_at_rest(seed, tmp_path)
     storage = run(draw(seed)).at_rest
     lay_out(storage, tmp_path)
     with duckdb.connect() as connection:
-        found = connection.sql(f"SELECT flight, month FROM '{tmp_path}/month=*/*.parquet'").to_arrow_table()
+        found = connection.sql(f"SELECT flight, month FROM '{tmp_path}/**/month=*/*.parquet'").to_arrow_table()
     assert rows_of(found) == modelled_rows(storage, committed_files(storage))

@@ -12,9 +12,9 @@ from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
-from tests.history import History, Read, Told
-from tests.simulation.executor import FLIGHTS, Stage, TasksFailed
-from tests.simulation.plan import AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
+from tests.history import Based, History, Read, Told
+from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
+from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
@@ -146,15 +146,16 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     began = trio.current_time()
     instant = None
     told = partial(_told, scene, process)
-    table = _table(scene, process)
+    table, by_year = _table(scene, process), scene.plan.by_year
     try:
+        base = await _read_before(table, plan)
         async with table.write(
-            schema=FLIGHTS,
+            schema=YEARLY if by_year else FLIGHTS,
             mode=plan.mode,
-            partition_by=["month"],
-            partition=None if plan.month is None else {"month": plan.month},
+            partition_by=["year", "month"] if by_year else ["month"],
+            partition=_named(plan, by_year=by_year),
             partition_overwrite="dynamic" if plan.dynamic else "static",
-            base=await _read_before(table, plan),
+            base=base,
             txn=plan.txn,
             readers="directory" if scene.plan.retain_hours is None else "table",
             retain_hours=scene.plan.retain_hours,
@@ -167,6 +168,8 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
                 return
             instant = job.instant
             scene.note(process, f"has instant {instant}")
+            if base is not None:
+                scene.history.record(Based(at=scene.kernel.now, writer=process.name, instant=instant, position=base))
             reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
@@ -180,6 +183,13 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     finally:
         if not process.is_closed:
             outcome.job_s += trio.current_time() - began
+
+
+def _named(plan: WriterPlan, *, by_year: bool) -> dict[str, int] | None:
+    """The values of first partition columns that the writer names."""
+    if plan.month is not None:
+        return {"year": YEARS[plan.month], "month": plan.month} if by_year else {"month": plan.month}
+    return {"year": plan.year} if by_year and plan.year is not None else None
 
 
 async def _read_before(table: Table, plan: WriterPlan) -> int | None:

@@ -14,6 +14,13 @@ def conflict(story: Story) -> int:
     return sum(event.outcome == "ConflictError" for event in story.told)
 
 
+def conflict_within_a_year(story: Story) -> int:
+    """Conflicts of writers that had named a year."""
+    assert isinstance(story.plan, Plan)
+    of_a_year = {f"writer{n}" for n, writer in enumerate(story.plan.writers) if story.plan.by_year and writer.year}
+    return sum(event.outcome == "ConflictError" and event.writer in of_a_year for event in story.told)
+
+
 def outcome_unknown(story: Story) -> int:
     return sum(event.outcome == "CommitUnknown" for event in story.told)
 
@@ -33,7 +40,8 @@ def overwrite_beside_append(story: Story) -> int:
 
 
 def _holds(scope: dict[str, Any], partition: str) -> bool:
-    return bool(scope["all"]) or partition in scope["partitions"] or partition in scope["prefixes"]
+    below = any(f"{partition}/".startswith(f"{prefix}/") for prefix in scope["prefixes"])
+    return bool(scope["all"]) or partition in scope["partitions"] or below
 
 
 def overwrite_of_what_was_read(story: Story) -> int:
@@ -61,7 +69,7 @@ def named_partition_emptied(story: Story) -> int:
     return sum(
         not decision.entry["added"] and bool(decision.entry["removed"])
         for decision in story.commits
-        if decision.entry["scope"] and decision.entry["scope"]["partitions"]
+        if decision.entry["scope"] and (decision.entry["scope"]["partitions"] or decision.entry["scope"]["prefixes"])
     )
 
 
@@ -95,7 +103,7 @@ def only_a_lost_attempt(story: Story) -> int:
     count = 0
     for decision in story.commits:
         scope, instant = decision.entry["scope"], decision.entry["instant"]
-        if scope and not scope["all"]:
+        if scope and not scope["all"] and not scope["prefixes"]:
             held = {file[0] for file in story.files_at(decision.position - 1)}
             touched = {path.rpartition("/")[0] for path in story.begun if path.endswith(f"{instant}.parquet")}
             count += len((touched & held) - set(scope["partitions"]))
@@ -109,6 +117,7 @@ def empty(*, dynamic: bool) -> Callable[[Story], int]:
         and bool(scope := decision.entry["scope"])
         and scope["all"] != dynamic
         and not scope["partitions"]
+        and not scope["prefixes"]
         and bool(story.files_at(decision.position - 1))
         for decision in story.commits
     )

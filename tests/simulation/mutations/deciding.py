@@ -5,7 +5,8 @@ from tallymark.engine.errors import RolledBack
 from tallymark.engine.timeline import conflict, log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
-from tallymark.engine.writes import clean
+from tallymark.engine.timeline.scope import Scope
+from tallymark.engine.writes import clean, txn
 from tallymark.engine.writes.write_base import WriteBase
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
@@ -15,6 +16,8 @@ _take = CommitLog._take
 _win = CommitLog.win
 _clean = clean.clean
 _new_entry = WriteJob._new_entry
+_common = Scope.common
+_base_of = WriteBase.of
 
 
 async def _put_over(self, attempt, number):
@@ -70,6 +73,21 @@ def _latest_base(job, added, fenced, marked):
     return _new_entry(job, added, fenced, marked)
 
 
+def _common_partitions(mine, theirs):
+    def named(scope):
+        return Scope(is_all=scope.is_all, partitions=scope.partitions)
+
+    return _common(named(mine), named(theirs))
+
+
+def _base_is_the_head(history, position=None):
+    return _base_of(history)
+
+
+def _since_it_began(history, position=None):
+    return WriteBase(position=history.head, files=_base_of(history, position).files)
+
+
 MUTATIONS = (
     Mutation(
         name="an entry is put over what may be there",
@@ -116,6 +134,30 @@ MUTATIONS = (
         where=(where.has_rival_overwrites,),
         breaks="two overwrites of an empty partition both stand",
         fault=lambda: replaced(conflict._shared, lambda *_: []),
+    ),
+    Mutation(
+        name="what overwrites name by a prefix of partitions makes no conflict",
+        where=(where.names_a_year, where.has_rival_overwrites),
+        breaks="two overwrites of a year, or of it and of a month in it, both stand",
+        fault=lambda: method(Scope, "common", _common_partitions),
+    ),
+    Mutation(
+        name="the base that a caller gives is not heeded",
+        where=(where.goes_by_what_was_read,),
+        breaks="what came between its reading and its writing is overwritten unseen",
+        fault=lambda: method(WriteBase, "of", _base_is_the_head),
+    ),
+    Mutation(
+        name="conflicts are looked for since the write began, not since the base that its caller gave",
+        where=(where.goes_by_what_was_read,),
+        breaks="an overwrite lets go what another has replaced before it began",
+        fault=lambda: method(WriteBase, "of", _since_it_began),
+    ),
+    Mutation(
+        name="the txn is not looked for again at the commit",
+        where=(where.has_rerun,),
+        breaks="two runs of one write that meet both commit",
+        fault=lambda: replaced(txn.check_not_committed, lambda *_: None),
     ),
     Mutation(
         name="a write compares itself with the log from its commit on, not from its beginning",

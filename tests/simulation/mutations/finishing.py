@@ -2,7 +2,7 @@
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.engine.timeline.projection import projected_files
-from tallymark.engine.writes import finish, project
+from tallymark.engine.writes import finish, let_go, project
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
@@ -10,6 +10,7 @@ from tests.simulation.mutations.mutation import Mutation, method, nothing, repla
 _project = project.project
 _project_job = WriteJob._project
 _drop = finish.drop_bookkeeping
+_let_go = let_go.let_go
 
 
 async def _project_own(handle, properties, position):
@@ -38,6 +39,11 @@ async def _keep_replaced(handle, properties, instant):
     position, _ = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
     await _drop(handle, instant)
+
+
+async def _delete_then_let_go(handle, properties, due, **how):
+    await handle.backend.delete([file.path for file in due.files])
+    return await _let_go(handle, properties, due, **how)
 
 
 MUTATIONS = (
@@ -69,5 +75,11 @@ MUTATIONS = (
         where=(where.has_overwrite,),
         breaks="readers of the directory see rows that were overwritten",
         fault=lambda: replaced(finish.finish, _keep_replaced),
+    ),
+    Mutation(
+        name="kept files are deleted before the entry that lets them go",
+        where=(where.keeps_replaced, where.has_overwrite),
+        breaks="who goes by the log finds files gone that it says are kept",
+        fault=lambda: replaced(let_go.let_go, _delete_then_let_go),
     ),
 )

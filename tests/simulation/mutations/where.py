@@ -41,6 +41,22 @@ def has_overwrite(plan: Plan) -> bool:
     return any(writer.mode == "overwrite" for writer in plan.writers)
 
 
+def has_rerun(plan: Plan) -> bool:
+    return any(writer.txn is not None for writer in plan.writers)
+
+
+def goes_by_what_was_read(plan: Plan) -> bool:
+    return any(writer.mode == "overwrite" and writer.thinks_s is not None for writer in plan.writers)
+
+
+def keeps_replaced(plan: Plan) -> bool:
+    return plan.retain_hours is not None
+
+
+def names_a_year(plan: Plan) -> bool:
+    return plan.by_year and any(writer.mode == "overwrite" and writer.year is not None for writer in plan.writers)
+
+
 def has_twins(plan: Plan) -> bool:
     """Two writers begin in the same moment, and one of them may stand still there."""
     begun = [(writer.start_s, writer.clock_s) for writer in plan.writers]
