@@ -11,10 +11,10 @@ from tallymark.bench.report import seconds
 from tallymark.bench.svg import FAINT, FONTS, INK, line, text
 from tallymark.bench.writes.answer import Reading, WriteAnswer, WriteRow, WriteSection, cpu, wall
 
-WIDTH = 900
-MIDDLES = (230, 570)
+WIDTH = 980
+MIDDLES = (310, 650)
 """Where the bars of the two readings begin."""
-SPAN = 210
+SPAN = 200
 """The longest bar."""
 ROW, HEAD, TOP, FOOT = 24, 64, 72, 50
 
