@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from tallymark.bench.method import rotated
+from tallymark.bench.writes.hands import SideFailed
 from tallymark.bench.writes.order import Done
 
 ROUNDS = 6
@@ -45,13 +46,27 @@ class RoundMethod:
 
 
 def take_rounds(
-    sides: Sequence[WriteSide], method: RoundMethod, *, done: Callable[[str], None] = lambda name: None
+    sides: Sequence[WriteSide],
+    method: RoundMethod,
+    *,
+    done: Callable[[str], None] = lambda name: None,
+    lost: Callable[[str, SideFailed], None] = lambda name, error: None,
 ) -> dict[str, tuple[Done, ...]]:
-    """What each write took, by side and in the order of the rounds; ``done`` is told after each."""
+    """What each write took, by side and in the order of the rounds; ``done`` is told after each.
+
+    A side that fails on the way takes no part any more and is not in the answer; ``lost`` is told why.
+    """
     taken: dict[str, list[Done]] = {side.name: [] for side in sides}
     for number in range(method.warm_up + method.rounds):
         for side in rotated(sides, number):
-            result = side.write(number)
+            if side.name not in taken:
+                continue
+            try:
+                result = side.write(number)
+            except SideFailed as error:
+                del taken[side.name]
+                lost(side.name, error)
+                continue
             if number >= method.warm_up:
                 taken[side.name].append(result)
             done(side.name)

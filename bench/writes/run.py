@@ -13,6 +13,7 @@ from tallymark.bench.machine import Machine
 from tallymark.bench.peers.writers import writer
 from tallymark.bench.writes.answer import WriteAnswer, WriteRow, WriteSection
 from tallymark.bench.writes.case import WriteCase
+from tallymark.bench.writes.hands import SideFailed
 from tallymark.bench.writes.place import WritePlace
 from tallymark.bench.writes.published import PUBLISHED
 from tallymark.bench.writes.rounds import RoundMethod, take_rounds
@@ -72,9 +73,15 @@ def _section(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Cal
             turns.append(turn)
         else:
             absent[writer(name).title] = reason
-    done = take_rounds(turns, asked.method, done=lambda name: tell(f"{label}: {name}"))
+
+    def lost(name: str, error: SideFailed) -> None:
+        absent[found.title(name)] = found.absent[name] = str(error)
+
+    done = take_rounds(turns, asked.method, done=lambda name: tell(f"{label}: {name}"), lost=lost)
     for turn in turns:
-        turn.check()
+        if turn.name in done and (wrong := turn.wrong()) is not None:
+            del done[turn.name]
+            absent[found.title(turn.name)] = wrong
         turn.remove()
     return WriteSection(
         case=case.name,
@@ -82,7 +89,11 @@ def _section(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Cal
         place=place.title,
         where=place.where,
         files=case.files,
-        rows=tuple(WriteRow(side=turn.name, title=found.title(turn.name), done=done[turn.name]) for turn in turns),
+        rows=tuple(
+            WriteRow(side=turn.name, title=found.title(turn.name), done=done[turn.name])
+            for turn in turns
+            if turn.name in done
+        ),
         absent=absent,
         published=PUBLISHED[case.name],
     )

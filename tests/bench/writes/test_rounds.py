@@ -1,3 +1,4 @@
+from tallymark.bench.writes.hands import SideFailed
 from tallymark.bench.writes.order import Done
 from tallymark.bench.writes.process_tree import Spent
 from tallymark.bench.writes.rounds import RoundMethod, take_rounds
@@ -26,6 +27,22 @@ def test_rounds_to_warm_up_do_not_count():
     taken = take_rounds([Counted("a", [])], RoundMethod(rounds=3, warm_up=2))
     assert [done.wall_s for done in taken["a"]] == [2, 3, 4]
     assert [done.cpu_s for done in taken["a"]] == [4, 6, 8]
+
+
+def test_a_side_that_fails_on_the_way_loses_its_place_and_no_other_does():
+    class Failing(Counted):
+        def write(self, number: int) -> Done:
+            if number == 1:
+                raise SideFailed("no more memory")
+            return super().write(number)
+
+    told = {}
+    sides = [Counted("a", []), Failing("b", [])]
+    taken = take_rounds(
+        sides, RoundMethod(rounds=3, warm_up=0), lost=lambda name, error: told.update({name: str(error)})
+    )
+    assert {name: len(done) for name, done in taken.items()} == {"a": 3}
+    assert told == {"b": "no more memory"}
 
 
 def test_the_method_says_what_was_done():
