@@ -14,6 +14,7 @@ from tests.promises import (
     writers_are_told_the_truth,
     writers_go_by_what_they_have_read,
 )
+from tests.simulation.asked import commits_replace_what_was_asked
 from tests.simulation.world import Outcome
 from tests.table_invariants import (
     committed_files,
@@ -56,6 +57,7 @@ def judge(outcome: Outcome) -> None:
         (outcome.swept, once_and_only_once),
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
+    _with_history(outcome, lambda: commits_replace_what_was_asked(outcome))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
     _with_history(outcome, lambda: nobody_fails_without_cause(outcome))
 

@@ -46,7 +46,6 @@ from tests.simulation.counts.requests import (
 from tests.simulation.counts.rivals import (
     clean_beside_a_job,
     conflict,
-    conflict_within_a_year,
     empty,
     let_go,
     named_partition_emptied,
@@ -60,6 +59,7 @@ from tests.simulation.counts.rivals import (
     twins_met,
 )
 from tests.simulation.counts.servers import asked_in_flight, gave_up_in_flight, taken_over, two_servers
+from tests.simulation.counts.years import part_lost_to_a_year, year_beside_a_longer_one, year_lost_to_a_part
 from tests.simulation.marker_world import MarkerOutcome
 from tests.simulation.story import Story
 from tests.simulation.world import Outcome
@@ -158,7 +158,9 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a reserved instant turns out older than the log's newest": instant_given_up,
     # rivals
     "of two overwrites of a partition one is refused": conflict,
-    "an overwrite that names a year loses to another within it": conflict_within_a_year,
+    "an overwrite of a year loses to one of some of its months": year_lost_to_a_part,
+    "an overwrite within a year loses to one of all of it": part_lost_to_a_year,
+    "an overwrite of a year leaves one alone whose number begins as its own": year_beside_a_longer_one,
     "an overwrite commits beside an append, whose files stay": overwrite_beside_append,
     "a dynamic overwrite leaves alone what only a lost attempt touched": only_a_lost_attempt,
     "a dynamic overwrite without rows replaces nothing": empty(dynamic=True),

@@ -175,8 +175,17 @@ def _with_years(chance: random.Random, plan: Plan) -> Plan:
     if chance.random() >= 1 / 2:
         return plan
     year = chance.choice((2013, 2013, 20130))
-    writers = (_in_one_year(writer, year) if chance.random() < 3 / 4 else writer for writer in plan.writers)
+    writers = [_in_one_year(writer, year) if chance.random() < 3 / 4 else writer for writer in plan.writers]
+    if chance.random() < 1 / 3:
+        writers[0], rival = _rivals(chance, writers[0])
+        writers.append(rival)
     return replace(plan, by_year=True, writers=tuple(writers))
+
+
+def _rivals(chance: random.Random, writer: WriterPlan) -> tuple[WriterPlan, WriterPlan]:
+    """Two who begin at once: one overwrites a year, the other one those of its months that it has rows for."""
+    whole = _in_one_year(replace(writer, mode="overwrite", dynamic=False), 2013)
+    return whole, replace(whole, dynamic=True, host=draw_host(chance), mishap=None, raises=False)
 
 
 def _in_one_year(writer: WriterPlan, year: int) -> WriterPlan:

@@ -14,13 +14,6 @@ def conflict(story: Story) -> int:
     return sum(event.outcome == "ConflictError" for event in story.told)
 
 
-def conflict_within_a_year(story: Story) -> int:
-    """Conflicts of writers that had named a year."""
-    assert isinstance(story.plan, Plan)
-    of_a_year = {f"writer{n}" for n, writer in enumerate(story.plan.writers) if story.plan.by_year and writer.year}
-    return sum(event.outcome == "ConflictError" and event.writer in of_a_year for event in story.told)
-
-
 def outcome_unknown(story: Story) -> int:
     return sum(event.outcome == "CommitUnknown" for event in story.told)
 

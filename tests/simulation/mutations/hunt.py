@@ -17,6 +17,7 @@ CHECKS = (
     "tests/promises.py",
     "tests/table_invariants.py",
     "tests/invariants.py",
+    "tests/simulation/asked.py",
     "tests/simulation/judge.py",
     "tests/simulation/marker_judge.py",
 )
