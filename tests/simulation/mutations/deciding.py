@@ -6,7 +6,7 @@ from tallymark.engine.timeline import conflict, log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.writes import clean, txn
+from tallymark.engine.writes import clean, target, txn
 from tallymark.engine.writes.write_base import WriteBase
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
@@ -17,6 +17,7 @@ _win = CommitLog.win
 _clean = clean.clean
 _new_entry = WriteJob._new_entry
 _common = Scope.common
+_static_scope = target._static_scope
 _base_of = WriteBase.of
 
 
@@ -80,6 +81,10 @@ def _common_partitions(mine, theirs):
     return _common(named(mine), named(theirs))
 
 
+def _everything(request, properties, partition):
+    return None if _static_scope(request, properties, partition) is None else Scope(is_all=True)
+
+
 def _base_is_the_head(history, position=None):
     return _base_of(history)
 
@@ -140,6 +145,12 @@ MUTATIONS = (
         where=(where.names_a_year, where.has_rival_overwrites),
         breaks="two overwrites of a year, or of it and of a month in it, both stand",
         fault=lambda: method(Scope, "common", _common_partitions),
+    ),
+    Mutation(
+        name="an overwrite that names a part of the table replaces all of it",
+        where=(where.names_a_year,),
+        breaks="rows are gone that nobody wanted to replace",
+        fault=lambda: replaced(target._static_scope, _everything),
     ),
     Mutation(
         name="the base that a caller gives is not heeded",
