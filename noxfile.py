@@ -24,6 +24,7 @@ PINS = """
     boto3-stubs==1.44.1
     click==8.5.1
     coverage==7.17.3
+    daft==0.6.14
     duckdb==2.0.0
     googleapis-common-protos==1.76.0
     greenlet==3.5.6
@@ -53,6 +54,7 @@ PINS = """
     pytest-xdist==3.8.0
     rich==15.0.0
     ruff==0.17.5
+    tqdm==4.70.1
     trio==0.35.0
     zstandard==0.25.0
 """
@@ -93,6 +95,7 @@ def tests(session: nox.Session) -> None:
         "hatchling",
         "greenlet",
         "polars",
+        "daft",
     )
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
@@ -100,7 +103,9 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark", env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "-m", "hive", env=java(session))
-    session.run("pytest", "--cov", "--cov-append", bar, "-m", "spark and not hive", env=java(session))
+    # Two Sparks at once, the tests dealt out between them: most of their time they wait for processes to start.
+    halves = ("-n", "2", "--dist", "worksteal")
+    session.run("pytest", "--cov", "--cov-append", bar, *halves, "-m", "spark and not hive", env=java(session))
 
 
 def tests_spark(session: nox.Session, version: str) -> None:
