@@ -19,6 +19,10 @@ LAST_LINES = 12
 """Of a worker's log that are shown when it fails."""
 
 
+_JAVA_STACK = ("at ", "... ")
+"""How its lines begin, which say less than what stands above them."""
+
+
 class SideFailed(TallymarkError):
     """A side could not do its write; the message holds the end of its log."""
 
@@ -99,7 +103,8 @@ class Hands:
         return answer
 
     def _failed(self) -> SideFailed:
-        lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
+        said = self._log.read_text(errors="replace").splitlines()
+        lines = [line for line in said if line.strip() and not line.lstrip().startswith(_JAVA_STACK)]
         return SideFailed(f"the side {self.name!r} failed: {' | '.join(lines[-LAST_LINES:])}")
 
     @staticmethod

@@ -19,7 +19,8 @@ def hands(tmp_path, python):
 
 
 def test_a_side_that_ends_is_told_with_the_last_lines_of_its_log(tmp_path):
-    python = program(tmp_path, "echo no such module >&2; exit 1")
+    stack = "".join(f"\\n\\tat a.b.C(C.java:{number})" for number in range(99))
+    python = program(tmp_path, f"printf 'no such module{stack}\\n' >&2; exit 1")
     with hands(tmp_path, python) as found, pytest.raises(SideFailed, match="side 'ours' failed: no such module"):
         found.await_session()
 
