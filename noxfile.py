@@ -100,7 +100,7 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
         return
-    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark", env=java(session))
+    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark and not connect", env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "-m", "hive", env=java(session))
     # Two Sparks at once, the tests dealt out between them: most of their time they wait for processes to start.
