@@ -34,6 +34,13 @@ def start_program(module: str, *arguments: str, **environment: str) -> "subproce
     )
 
 
+def run_until_killed(module: str, *arguments: str) -> Callable[[], None]:
+    """Run a program that ends by SIGKILL. Returns a wait for all that it has left behind."""
+    program = start_program(module, *arguments)
+    assert program.wait(BOUND_S) == -signal.SIGKILL
+    return lambda: await_descendants(program.pid)
+
+
 def await_descendants(session: int) -> None:
     """Return when every process of the session is gone."""
     await_that(lambda: not members(session), f"every process of session {session} is gone")

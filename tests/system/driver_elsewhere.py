@@ -6,9 +6,12 @@ Run as ``python -m tests.system.driver_elsewhere <url> <point> <flag> <Hadoop's 
 import json
 import os
 import sys
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import get_args
+
+from pyspark.sql import SparkSession
 
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.writes import table as table_module
@@ -20,9 +23,8 @@ from tests.system.elsewhere import disturbed, kill, write
 from tests.system.jobs import wide_rows
 
 
-def run(url: str, point: Point, flag: Path, settings: dict[str, str]) -> None:
-    conf = {f"spark.hadoop.{name}": value for name, value in settings.items()}
-    rows = wide_rows(start_session(LOCAL, **conf), version=1, partitions=2)
+def doom(point: Point, flag: Path) -> None:
+    """From now on a write of this process ends in its SIGKILL at the point; the flag tells that a task did it."""
     if point == "while tasks write":
         stage.write_partition = disturbed(flag, partial(kill, os.getpid()))  # type: ignore[assignment]
 
@@ -30,6 +32,16 @@ def run(url: str, point: Point, flag: Path, settings: dict[str, str]) -> None:
         return DeadlyLog(open_backend(url, options=options), point)
 
     table_module.open_backend = open_deadly  # type: ignore[attr-defined, assignment]
+
+
+def start_session_at(settings: Mapping[str, str]) -> SparkSession:
+    """A session with these settings of Hadoop's."""
+    return start_session(LOCAL, **{f"spark.hadoop.{name}": value for name, value in settings.items()})
+
+
+def run(url: str, point: Point, flag: Path, settings: dict[str, str]) -> None:
+    rows = wide_rows(start_session_at(settings), version=1, partitions=2)
+    doom(point, flag)
     write(rows, Place(url=url, objects=dict), mode="overwrite")
 
 

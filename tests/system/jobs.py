@@ -1,5 +1,8 @@
-"""The write that the tests of this folder disturb."""
+"""The write that the tests of this folder disturb, and two at once."""
 
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -7,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
 from tallymark import TaskSettings, WriteResult
+from tests.system import faults
 
 EAGER = TaskSettings(row_group_bytes=1, buffer_bytes=1 << 20)
 """Files are begun with the first rows, so that a fault finds some of them half written."""
@@ -29,3 +33,13 @@ def write(
     return tallymark.write(
         df, str(table), mode=mode, partition_by=["part"], partition_overwrite="dynamic", txn=txn, tasks=EAGER
     )
+
+
+def run_both(folder: Path, *jobs: tuple[DataFrame, Callable[[DataFrame], WriteResult]]) -> list[Future[WriteResult]]:
+    """Two jobs of one task each, at once: each waits in its task until the other has come as far."""
+    flags = [folder / "first", folder / "second"]
+    with ThreadPoolExecutor(2) as drivers:
+        return [
+            drivers.submit(write_rows, faults.with_fault(df, partial(faults.meet, mine, theirs)))
+            for (df, write_rows), mine, theirs in zip(jobs, flags, reversed(flags), strict=True)
+        ]

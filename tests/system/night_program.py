@@ -4,31 +4,19 @@ Run as ``python -m tests.system.night_program <url> <point> <flag> <the load as 
 """
 
 import json
-import os
 import sys
-from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from tallymark.backends import StorageOptions, open_backend
-from tallymark.engine.writes import table as table_module
-from tallymark.spark_glue import stage
-from tests.support.spark import LOCAL, start_session
-from tests.system.driver_program import DeadlyLog, Point
-from tests.system.elsewhere import disturbed, kill
+from tests.system.driver_elsewhere import doom, start_session_at
+from tests.system.driver_program import Point
 from tests.system.nights import Load
 
 
 def run(url: str, point: Point, flag: Path, load: Load, settings: dict[str, str]) -> None:
-    session = start_session(LOCAL, **{f"spark.hadoop.{name}": value for name, value in settings.items()})
-    if point == "while tasks write":
-        stage.write_partition = disturbed(flag, partial(kill, os.getpid()))  # type: ignore[assignment]
-
-    def open_deadly(url: str, *, options: StorageOptions | None = None) -> DeadlyLog:
-        return DeadlyLog(open_backend(url, options=options), point)
-
-    table_module.open_backend = open_deadly  # type: ignore[attr-defined, assignment]
-    load.write(load.rows(session), url)
+    rows = load.rows(start_session_at(settings))
+    doom(point, flag)
+    load.write(rows, url)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,5 @@
 """A driver dies by SIGKILL; the next write, or a rollback, leaves exactly the committed files."""
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import tallymark
-from tests.support.process import BOUND_S, await_descendants, start_program
+from tests.support import process
 from tests.support.readers import assert_readers_agree
 from tests.support.spark import LOCAL, LOCAL_CLUSTER
 from tests.support.storage import committed_by_the_log, data_files, exactly_the_committed_files, files
@@ -20,9 +19,7 @@ pytestmark = pytest.mark.spark
 
 def run_until_killed(master: str, table: Path, mode: str, point: str, *txn: str) -> Callable[[], None]:
     """Returns a wait for all that the dead driver has left behind: its JVM, executors and Python workers."""
-    program = start_program("tests.system.driver_program", master, str(table), mode, point, *txn)
-    assert program.wait(BOUND_S) == -signal.SIGKILL
-    return lambda: await_descendants(program.pid)
+    return process.run_until_killed("tests.system.driver_program", master, str(table), mode, point, *txn)
 
 
 def open_instants(table: Path) -> set[str]:

@@ -1,7 +1,6 @@
 """Spark writes to S3 and to HDFS while tasks fail and drivers die; judged around the library by what lies there."""
 
 import json
-import signal
 from pathlib import Path
 
 import pytest
@@ -9,9 +8,9 @@ from pyspark.sql import SparkSession
 
 import tallymark
 from tallymark import JobFailed
+from tests.support import process
 from tests.support.hadoop_aws import hadoop_aws_jars
 from tests.support.place import Place, place_on
-from tests.support.process import BOUND_S, await_descendants, start_program
 from tests.system.elsewhere import assert_at_rest, boom, die, disturb, reach, write
 from tests.system.jobs import wide_rows
 from tests.table_invariants import committed_files, decisions, table_is_at_rest
@@ -77,9 +76,10 @@ def test_a_job_that_fails_for_good_leaves_what_was_there(
 def run_until_killed(place: Place, point: str, flag: Path) -> None:
     """Returns when the driver, and all that it has left behind, is gone."""
     settings = json.dumps(dict(place.spark_conf))
-    program = start_program("tests.system.driver_elsewhere", place.native_url, point, str(flag), settings)
-    assert program.wait(BOUND_S) == -signal.SIGKILL
-    await_descendants(program.pid)
+    await_the_rest = process.run_until_killed(
+        "tests.system.driver_elsewhere", place.native_url, point, str(flag), settings
+    )
+    await_the_rest()
 
 
 @pytest.mark.parametrize("point", ["while tasks write", "before the entry"])

@@ -4,9 +4,8 @@ Every morning four readers see the same rows, those of a model of a few lines, a
 """
 
 import json
-import signal
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,14 +16,15 @@ from pyspark.sql import SparkSession
 
 import tallymark
 from tallymark import ConflictError, InvalidRequest, Table, WriteResult
+from tests.support import process
 from tests.support.hadoop_aws import hadoop_aws_jars
 from tests.support.place import Place, place_on
-from tests.support.process import BOUND_S, await_descendants, start_program
 from tests.support.readers import assert_readers_agree
 from tests.support.storage import objects
-from tests.system import elsewhere, faults
+from tests.system import elsewhere
 from tests.system.driver_program import Point
 from tests.system.elsewhere import boom, disturb, reach
+from tests.system.jobs import run_both
 from tests.system.nights import Held, Load
 from tests.table_invariants import commits, table_is_at_rest
 
@@ -52,22 +52,15 @@ class Lake:
         """Returns when the driver, and all that it has left behind, is gone."""
         flag, settings = self.flags / f"killed-{load.first}", json.dumps(dict(self.place.spark_conf))
         told = [self.place.native_url, point, str(flag), json.dumps(asdict(load)), settings]
-        program = start_program("tests.system.night_program", *told)
-        assert program.wait(BOUND_S) == -signal.SIGKILL
-        await_descendants(program.pid)
+        await_the_rest = process.run_until_killed("tests.system.night_program", *told)
+        await_the_rest()
 
     def run_both(self, *loads: Load) -> list[Future[WriteResult]]:
         """At once: each waits in its task until the other has come as far."""
-        flags = [self.flags / f"met-{load.first}" for load in loads]
-        with ThreadPoolExecutor(2) as drivers:
-            return [
-                drivers.submit(self._run_met, load, mine, theirs)
-                for load, mine, theirs in zip(loads, flags, reversed(flags), strict=True)
-            ]
-
-    def _run_met(self, load: Load, mine: Path, theirs: Path) -> WriteResult:
-        df = load.rows(self.spark, tasks=1)
-        return load.write(faults.with_fault(df, partial(faults.meet, mine, theirs)), self.place.native_url)
+        meeting = self.flags / f"{loads[0].first}"
+        meeting.mkdir()
+        jobs = [(load.rows(self.spark, tasks=1), partial(load.write, url=self.place.native_url)) for load in loads]
+        return run_both(meeting, *jobs)
 
     def morning(self) -> None:
         """All readers see what the nights have brought, and nothing else lies there."""

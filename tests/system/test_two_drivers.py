@@ -1,6 +1,6 @@
 """Two writes at once. Both have begun, and hold a running task, before either can commit: no race is left to luck."""
 
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 
@@ -11,8 +11,7 @@ import tallymark
 from tallymark import ConflictError, WriteResult
 from tests.support.readers import assert_readers_agree
 from tests.support.storage import exactly_the_committed_files
-from tests.system import faults
-from tests.system.jobs import write
+from tests.system.jobs import run_both, write
 
 pytestmark = pytest.mark.spark
 
@@ -23,18 +22,9 @@ def rows(spark: SparkSession, first: int, part: str) -> DataFrame:
 
 
 def write_both(tmp_path: Path, *inputs: DataFrame, mode: str) -> list[Future[WriteResult]]:
-    """Write both to one table, each waiting in its task until the other has come as far."""
-    flags = [tmp_path / "first", tmp_path / "second"]
-    with ThreadPoolExecutor(2) as drivers:
-        return [
-            drivers.submit(
-                write,
-                faults.with_fault(df, partial(faults.meet, mine, theirs)),
-                tmp_path / "table",
-                mode=mode,  # type: ignore[arg-type]
-            )
-            for df, mine, theirs in zip(inputs, flags, reversed(flags), strict=True)
-        ]
+    """Write both to one table."""
+    write_one = partial(write, table=tmp_path / "table", mode=mode)  # type: ignore[arg-type]
+    return run_both(tmp_path, *((df, write_one) for df in inputs))
 
 
 def test_two_appends_at_once_to_one_new_table_both_succeed(spark: SparkSession, tmp_path: Path) -> None:

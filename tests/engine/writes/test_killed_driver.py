@@ -1,6 +1,5 @@
 """Real processes on a real disk: a driver dies by SIGKILL, and the next write leaves exactly what was committed."""
 
-import signal
 from pathlib import Path
 
 import anyio
@@ -10,7 +9,7 @@ from tallymark.backends.local import SCRATCH, LocalBackend
 from tallymark.engine.writes import open_table
 from tests.backends.local_peek import LocalPeek
 from tests.engine.writes.scene import begin, flights, write_in_thread
-from tests.support.process import await_descendants, start_program
+from tests.support.process import run_until_killed
 from tests.table_invariants import committed_files, data_files, decisions, table_is_at_rest
 
 
@@ -55,9 +54,8 @@ def test_after_a_kill_the_next_write_leaves_exactly_the_committed_files(tmp_path
     anyio.run(write, directory, "append", {1: 3, 2: 2})
     kept = {path for path in data_files(objects(directory)) if "month=1/" in path}
     times = {path: (directory / path).stat().st_mtime_ns for path in kept}
-    driver = start_program("tests.engine.writes.killed_driver", str(directory), mode, verb, pattern)
-    assert driver.wait() == -signal.SIGKILL
-    await_descendants(driver.pid)
+    await_the_rest = run_until_killed("tests.engine.writes.killed_driver", str(directory), mode, verb, pattern)
+    await_the_rest()
     with pytest.raises(AssertionError):
         table_is_at_rest(objects(directory))
     anyio.run(write, directory, "append", {7: 1})  # at once: the dead process is seen to be gone
@@ -70,9 +68,10 @@ def test_after_a_kill_the_next_write_leaves_exactly_the_committed_files(tmp_path
 
 def test_a_killed_first_write_leaves_a_table_that_others_write_to(tmp_path):
     directory = tmp_path / "table"
-    driver = start_program("tests.engine.writes.killed_driver", str(directory), "append", "-put_new", "*/log/*")
-    assert driver.wait() == -signal.SIGKILL
-    await_descendants(driver.pid)
+    await_the_rest = run_until_killed(
+        "tests.engine.writes.killed_driver", str(directory), "append", "-put_new", "*/log/*"
+    )
+    await_the_rest()
     assert data_files(objects(directory)) != set()
     anyio.run(write, directory, "append", {7: 1})
     table_is_at_rest(objects(directory))
