@@ -162,6 +162,46 @@ class TaskSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SizingSettings:
+    """How large files are to be, and what it may cost to make them so. Hudi's keys for the same stand in brackets."""
+
+    max_file_bytes: int = 120 * 1024 * 1024
+    """A file is finished when it has grown to this; one that was planned may end up a quarter larger, where rows take
+    more than was expected. [hoodie.parquet.max.file.size, same default]"""
+    small_file_bytes: int = 100 * 1024 * 1024
+    """A file below this is small: an append may fill it. 0: none is ever filled, and nothing is planned.
+    [hoodie.parquet.small.file.limit, same default and as strictly below]"""
+    insert_split_rows: int | Literal["auto"] = "auto"
+    """Incoming rows of one new file; ``auto`` goes by bytes. [hoodie.copyonwrite.insert.split.size and .auto.split]"""
+    rewrite_budget: float = 8.0
+    """Bytes rewritten at most for each byte inserted, over the life of a file; 0 fills no file that has any."""
+    policy: Literal["balanced", "hudi"] = "balanced"
+    """``balanced`` plans in bytes, within the budget; ``hudi`` is the partitioner of Apache Hudi, which has none."""
+
+    @property
+    def is_on(self) -> bool:
+        return self.small_file_bytes > 0
+
+    def __post_init__(self) -> None:
+        _check_at_least(1, "max_file_bytes", self.max_file_bytes)
+        _check_at_least(0, "small_file_bytes", self.small_file_bytes)
+        _check(
+            self.small_file_bytes <= self.max_file_bytes,
+            "small_file_bytes",
+            self.small_file_bytes,
+            f"is at most max_file_bytes ({self.max_file_bytes})",
+        )
+        _check(
+            self.insert_split_rows == "auto" or _is_count(self.insert_split_rows, least=1),
+            "insert_split_rows",
+            self.insert_split_rows,
+            "is 'auto' or a whole number, 1 or more",
+        )
+        _check_not_negative("rewrite_budget", self.rewrite_budget)
+        _check(self.policy in ("balanced", "hudi"), "policy", self.policy, "is 'balanced' or 'hudi'")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
     """The server in the driver that tasks ask for markers."""
 

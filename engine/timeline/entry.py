@@ -29,6 +29,10 @@ class DataFile:
     """``<file id>_<write token>_<instant>.parquet``"""
     rows: int
     bytes: int
+    plain_bytes: int = 0
+    """Of its rows before they were encoded, as ``sizing.plain_bytes`` measures them; 0 where that was not told."""
+    rewritten_bytes: int = 0
+    """Of the files that were written once more to come to this one, all in all: each time its bytes by then."""
 
     @property
     def path(self) -> str:
@@ -134,12 +138,15 @@ def decode_pointer(data: bytes, *, source: str) -> str | None:
 
 
 def _encode_file(file: DataFile) -> list[object]:
-    return [file.partition, file.name, file.rows, file.bytes]
+    return [file.partition, file.name, file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes]
 
 
 def _decode_file(fields: list[Any]) -> DataFile:
-    partition, name, rows, size = fields[:4]
-    return DataFile(_text(partition), _text(name), _count(rows), _count(size))
+    """Earlier releases told four of these, later ones may tell more."""
+    partition, name, *counts = fields[:6]
+    if len(counts) < 2:
+        raise ValueError(f"{fields!r} is no file")
+    return DataFile(_text(partition), _text(name), *map(_count, counts))
 
 
 def _packed(fields: dict[str, object]) -> bytes:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from tallymark.engine.settings import LeaseSettings as LeaseSettings
     from tallymark.engine.settings import MarkerSettings as MarkerSettings
     from tallymark.engine.settings import ServiceSettings as ServiceSettings
+    from tallymark.engine.settings import SizingSettings as SizingSettings
     from tallymark.engine.settings import TaskSettings as TaskSettings
     from tallymark.engine.writes import CountedRows as CountedRows
     from tallymark.engine.writes import Explanation as Explanation
@@ -91,6 +92,7 @@ _HOMES = {
         "LeaseSettings",
         "MarkerSettings",
         "ServiceSettings",
+        "SizingSettings",
         "TaskSettings",
     ),
     "tallymark.engine.writes": (

@@ -6,9 +6,16 @@ import math
 import pytest
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import (
+    CommitSettings,
+    LeaseSettings,
+    MarkerSettings,
+    ServiceSettings,
+    SizingSettings,
+    TaskSettings,
+)
 
-ALL = [MarkerSettings, LeaseSettings, TaskSettings, ServiceSettings, CommitSettings]
+ALL = [MarkerSettings, LeaseSettings, TaskSettings, SizingSettings, ServiceSettings, CommitSettings]
 
 UNCHECKED = {("ServiceSettings", "advertised_host")}
 """Any text may be a name that tasks resolve."""
@@ -30,6 +37,11 @@ CASES: list[tuple[type, str, list[object]]] = [
     (MarkerSettings, "merge_memory_bytes", [-1, 0.5]),
     (LeaseSettings, "beat_interval_s", [0, -1, "10"]),
     (LeaseSettings, "expiry_s", [0, 39.9, "120", math.nan]),
+    (SizingSettings, "max_file_bytes", [0, -1, 1.5]),
+    (SizingSettings, "small_file_bytes", [-1, 1.5, 120 * 1024 * 1024 + 1]),
+    (SizingSettings, "insert_split_rows", [0, -1, 1.5, "", None]),
+    (SizingSettings, "rewrite_budget", [-1, "8", None, float("nan")]),
+    (SizingSettings, "policy", ["", "Hudi", None]),
     (TaskSettings, "max_file_bytes", [0, 1.5]),
     (TaskSettings, "row_group_bytes", [0]),
     (TaskSettings, "buffer_bytes", [0]),

@@ -23,7 +23,7 @@ from tallymark.engine.timeline.summary import WriteSummary
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**63)
-files = st.builds(DataFile, texts, texts, counts, counts)
+files = st.builds(DataFile, texts, texts, counts, counts, counts, counts)
 instants = st.datetimes(datetime(1970, 1, 2), timezones=st.just(UTC)).map(instant_time)  # noqa: DTZ001
 seconds = st.floats(0, allow_nan=False, allow_infinity=False)
 summaries = st.builds(

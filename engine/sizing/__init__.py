@@ -1,0 +1,9 @@
+"""Which rows go to which file: what is known of them, and the plan that follows. Pure: no storage, no clock.
+
+``plan`` is all that a job asks; what it plans, task writers carry out (``files``), and jobs commit (``writes``).
+"""
+
+from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
+from tallymark.engine.sizing.profile import IncomingRows, Sample, WorkloadProfile
+
+__all__ = ["PlannedFile", "SizingPlan", "IncomingRows", "Sample", "WorkloadProfile"]

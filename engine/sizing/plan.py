@@ -1,0 +1,41 @@
+"""A plan of sizes: the files that a write is to leave, as one value."""
+
+from dataclasses import dataclass
+
+from tallymark.engine.timeline.entry import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedFile:
+    """A file to come."""
+
+    partition: str
+    rows: int
+    """Incoming ones."""
+    bytes: int
+    """That it is expected to have once it is written, those of the file it fills included."""
+    fill: DataFile | None = None
+    """The small file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingPlan:
+    """Advice: a task that meets other rows than those planned for writes them all the same."""
+
+    files: tuple[PlannedFile, ...]
+    """Sorted by partition; within one, those that fill come first."""
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """Of the files that are filled."""
+        return sum(file.fill.bytes for file in self.files if file.fill is not None)
+
+    @property
+    def bytes(self) -> int:
+        """That the files are expected to have."""
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def inserted_bytes(self) -> int:
+        """That the incoming rows are expected to take."""
+        return self.bytes - self.rewritten_bytes
