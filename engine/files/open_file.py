@@ -1,7 +1,6 @@
 """One Parquet file in the making.
 
-Owns: how rows become bytes (Parquet 2.6, data pages 1.0, microseconds, dictionaries where values recur), and what the
-store's refusals mean for a task.
+Owns: what the store's refusals mean for a task. Does not own: how rows become bytes (``encoding``).
 """
 
 import threading
@@ -10,13 +9,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tallymark.backends.contract import Backend, NewFile
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
-from tallymark.engine.files.dictionary_columns import dictionary_columns
+from tallymark.engine.files.encoding import parquet_writer
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 
@@ -55,7 +53,7 @@ class OpenFile:
         self._new_file = self._begun(backend, ticket.staging)
         try:
             with self._kept():
-                self._writer = _writer(self._new_file, ticket, first)
+                self._writer = parquet_writer(self._new_file.sink, ticket, first)
         except BaseException:
             self._new_file.abandon()
             raise
@@ -154,17 +152,3 @@ class OpenFile:
             f"something lies at {self._file.path}, a name that this task has just made; it was not touched. "
             "Look what else writes into this table"
         )
-
-
-def _writer(new_file: NewFile, ticket: WriteTicket, first: pa.Table) -> pq.ParquetWriter:
-    return pq.ParquetWriter(
-        new_file.sink,
-        ticket.schema,
-        version="2.6",
-        data_page_version="1.0",
-        coerce_timestamps="us",
-        compression=ticket.settings.compression,
-        use_dictionary=dictionary_columns(first),  # type: ignore[arg-type] # names, too
-        write_statistics=True,
-        store_schema=True,
-    )

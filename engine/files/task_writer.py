@@ -19,7 +19,6 @@ import pyarrow as pa
 from tallymark.backends import Backend, open_backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.files.conform import conform
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.markers_ahead import MarkersAhead
@@ -27,7 +26,7 @@ from tallymark.engine.files.open_file import OpenFile, pause_thread
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
-from tallymark.engine.files.static_columns import check_static, filled
+from tallymark.engine.files.table_rows import table_rows
 from tallymark.engine.files.task_markers import task_markers
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
@@ -150,7 +149,7 @@ class TaskWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Take the rows of a batch; encode what has become due."""
-        rows = self._conformed(batch)
+        rows = table_rows(batch, self._ticket)
         if not rows.num_rows:
             return
         placed = self._partitions.place(rows)
@@ -158,15 +157,6 @@ class TaskWriter:
         self._buffer.add(placed)
         while (partition := self._buffer.due()) is not None:
             self._encode(partition)
-
-    def _conformed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        static, schema = self._ticket.partition, self._ticket.schema
-        if static is not None:
-            batch = filled(batch, static, schema)
-        rows = conform(batch, schema, self._ticket.partition_by)
-        if static is not None:
-            check_static(rows, static)
-        return rows
 
     def finish(self) -> TaskReport:
         """Publish everything. The task is over with this."""

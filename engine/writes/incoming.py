@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.files.conform import conform
-from tallymark.engine.files.partition_index import PartitionIndex
+from tallymark.engine.files.partition_keys import partition_paths
 from tallymark.engine.files.partition_prefix import partition_prefix
-from tallymark.engine.files.static_columns import check_static, filled
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.target import WriteTarget
 
@@ -55,22 +52,15 @@ def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TablePr
 
 
 def _counted(incoming: CountedRows, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
-    columns = properties.partition_by
-    if not columns:
-        return [IncomingGroup("", rows) for rows in incoming.rows]
-    keys, schema = incoming.keys, pa.schema([properties.schema.field(name) for name in columns])
-    if not incoming.rows:
-        return []
-    if target.partition is not None and not keys.num_columns:  # all of them static: a batch of none has no rows
-        return [IncomingGroup(target.partition.path, rows) for rows in incoming.rows]
-    if target.partition is not None:
-        keys = filled(keys, target.partition, schema)
-    keys = conform(keys, schema, columns)
-    if target.partition is not None:
-        check_static(keys, target.partition)
-    index = PartitionIndex(columns, target.guard)
-    numbers: list[Any] = index.place(keys).numbers.to_pylist()  # of no nulls
-    return [IncomingGroup(index.path(number), rows) for number, rows in zip(numbers, incoming.rows, strict=True)]
+    paths = partition_paths(
+        incoming.keys,
+        len(incoming.rows),
+        schema=properties.schema,
+        partition_by=properties.partition_by,
+        partition=target.partition,
+        guard=target.guard,
+    )
+    return [IncomingGroup(path, rows) for path, rows in zip(paths, incoming.rows, strict=True)]
 
 
 def _leaf(path: str, partition_by: Sequence[str]) -> str:

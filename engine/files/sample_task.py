@@ -1,0 +1,49 @@
+"""Rows encoded to see what they come to, and thrown away."""
+
+from collections.abc import Iterable
+
+import pyarrow as pa
+
+from tallymark.engine.files.encoding import parquet_writer
+from tallymark.engine.files.table_rows import table_rows
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing.plain_bytes import plain_bytes
+from tallymark.engine.sizing.profile import Sample
+
+
+def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sample | None:
+    """What the rows of the batches take as one row group of the ticket's job; None if there are none.
+
+    It takes batches until they have ``row_group_bytes``, and holds these. They should be a random choice among the
+    rows of the write, in their order: in a file, too, a row's neighbours are a choice of those that it came with. By
+    partition they are sorted, as files are.
+
+    Raises:
+        InvalidRequest: the rows do not fit the ticket's schema.
+    """
+    rows = _gathered(ticket, batches)
+    if not rows.num_rows:
+        return None
+    # Sorting is stable: within a partition the order stays.
+    rows = rows.sort_by([(name, "ascending") for name in ticket.partition_by]) if ticket.partition_by else rows
+    try:
+        return Sample(rows.num_rows, plain_bytes(rows), _encoded_bytes(rows, ticket))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None  # Parquet cannot hold these rows: the task that is to write them says so, naming their partition
+
+
+def _gathered(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    gathered: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        gathered.append(table_rows(batch, ticket))
+        size += gathered[-1].nbytes
+        if size >= ticket.settings.row_group_bytes:
+            break
+    return pa.Table.from_batches(gathered, ticket.schema)
+
+
+def _encoded_bytes(rows: pa.Table, ticket: WriteTicket) -> int:
+    with pa.BufferOutputStream() as sink, parquet_writer(sink, ticket, rows) as writer:
+        writer.write_table(rows, row_group_size=rows.num_rows)
+        return sink.tell() - len("PAR1")
