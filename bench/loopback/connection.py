@@ -10,6 +10,13 @@ READ_BYTES = 1 << 20
 
 _REASONS = {200: "OK", 204: "No Content", 206: "Partial Content", 404: "Not Found", 412: "Precondition Failed"}
 _EXPECTS = re.compile(rb"(?i)\r\nexpect: *100-continue")
+_DATA_FILE = re.compile(rb"PUT /(?!\S*/_delta_log/)\S*\.parquet[? ]")
+"""A checkpoint of a Delta log has such a name, too, and has to be read again."""
+
+DATA_KEPT_BYTES_MAX = 1 << 16
+"""Of a data file, which nobody reads here: beside its rows a file of Hudi holds a filter of 400 kB, and 16,500 of these
+would be 7 GB."""
+
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 
@@ -46,7 +53,10 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def _is_forgetting(self) -> bool:
         """Whether what comes next is a part of a large body. Its client waits for the answer before it sends more."""
-        return self._head is not None and self._body_bytes > self._kept_bytes_max
+        if self._head is None:
+            return False
+        limit = DATA_KEPT_BYTES_MAX if _DATA_FILE.match(self._head) else self._kept_bytes_max
+        return self._body_bytes > limit
 
     def _is_whole(self) -> bool:
         if self._head is None:

@@ -5,7 +5,7 @@ import pytest
 
 from tallymark.backends import AlreadyExists, NotFound, StorageOptions, open_backend
 from tallymark.bench.loopback import server
-from tallymark.bench.loopback.connection import Connection, unchunked
+from tallymark.bench.loopback.connection import DATA_KEPT_BYTES_MAX, Connection, unchunked
 from tallymark.bench.loopback.objects import Objects
 from tallymark.bench.ours import Ours
 from tallymark.bench.places.objects import objects
@@ -53,6 +53,18 @@ async def test_the_server_tells_what_it_was_asked_for_since_it_was_last_asked(en
     await backend.delete(markers)
     assert seen() == {"requests_put": 5, "requests_delete": 1, "marker_objects": 3}
     assert seen() == {}
+
+
+@on_both_loops
+async def test_data_files_are_forgotten_and_a_log_is_kept(backend):
+    body = b"x" * (DATA_KEPT_BYTES_MAX + 1)
+    for name in ("month=1/a.parquet", "_delta_log/1.checkpoint.parquet", ".hoodie/1.commit"):
+        await backend.put(name, body)
+    assert {entry.size async for entry in backend.list("")} == {len(body)}
+    assert await backend.get("_delta_log/1.checkpoint.parquet") == body
+    assert await backend.get(".hoodie/1.commit") == body
+    with pytest.raises(NotFound):
+        await backend.get("month=1/a.parquet")
 
 
 @on_both_loops
