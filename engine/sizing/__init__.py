@@ -4,6 +4,8 @@
 """
 
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.profile import IncomingRows, Sample, WorkloadProfile
+from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.profile import CommitSize, IncomingRows, Sample, WorkloadProfile
+from tallymark.engine.sizing.tasks import tasks_of
 
-__all__ = ["PlannedFile", "SizingPlan", "IncomingRows", "Sample", "WorkloadProfile"]
+__all__ = ["plan", "tasks_of", "PlannedFile", "SizingPlan", "CommitSize", "IncomingRows", "Sample", "WorkloadProfile"]

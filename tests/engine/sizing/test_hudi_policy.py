@@ -1,0 +1,84 @@
+"""The cases that Apache Hudi's own tests assert of its partitioner, and its documentation's example, to the number."""
+
+import pytest
+
+from tallymark import SizingSettings
+from tallymark.engine.sizing import CommitSize, IncomingRows, WorkloadProfile, plan
+from tallymark.engine.timeline.entry import DataFile
+
+KIB = 1024
+MB = 1_000_000
+DEFAULT_AVERAGE = ()
+"""No commits: a record is taken for 1,024 bytes."""
+
+
+def planned(
+    rows: int,
+    files: tuple[DataFile, ...] = (),
+    *,
+    limit: int = 1000 * KIB,
+    split: int | None = None,
+    commits: tuple[CommitSize, ...] = DEFAULT_AVERAGE,
+    max_file_bytes: int = 1000 * KIB,
+    taken: frozenset[str] = frozenset(),
+) -> list[tuple[str | None, int]]:
+    """The files that are filled, and None for each new one, with their rows."""
+    settings = SizingSettings(
+        policy="hudi",
+        max_file_bytes=max_file_bytes,
+        small_file_bytes=limit,
+        insert_split_rows="auto" if split is None else split,
+    )
+    profile = WorkloadProfile(incoming=(IncomingRows("p", rows),), commits=commits, taken=taken)
+    made = plan(profile, files, settings)
+    assert all(file.partition == "p" for file in made.files)
+    return [(None if file.fill is None else file.fill.name, file.rows) for file in made.files]
+
+
+def held(name: str, bytes_: int) -> DataFile:
+    return DataFile("p", name, 1000, bytes_)
+
+
+def test_s1_inserts_are_split_by_count() -> None:
+    """Of S1 the inserts: its 100 updates of file1 go where their file is once there are upserts. Its limit of 0, which
+    here turns planning off, is a limit that no file is below."""
+    assert planned(200, (held("file1", 800 * KIB),), split=100, limit=1) == [(None, 100), (None, 100)]
+
+
+def test_s2_the_last_new_file_takes_the_remainder() -> None:
+    assert planned(250, split=100) == [(None, 100), (None, 100), (None, 50)]
+
+
+def test_s3_a_small_file_is_filled_to_the_maximum_first() -> None:
+    assert planned(400, (held("file1", 800 * KIB),), split=100) == [("file1", 200), (None, 100), (None, 100)]
+
+
+def test_s4_auto_makes_new_files_of_the_maximum() -> None:
+    made = planned(2400, (held("file1", 800 * KIB),))
+    assert made == [("file1", 200), (None, 1000), (None, 1000), (None, 200)]
+    assert [rows / 2400 for _, rows in made] == pytest.approx([0.08, 0.42, 0.42, 0.08], abs=0.01)
+
+
+def test_s6_a_file_that_another_instant_is_filling_is_left_alone() -> None:
+    files = (held("file1", 800 * KIB), held("file2", 800 * KIB))
+    assert planned(200, files, taken=frozenset({"p/file1"})) == [("file2", 200)]
+
+
+def test_s7_the_documentation_s_example() -> None:
+    files = tuple(held(f"F{number}", size * MB) for number, size in enumerate((40, 80, 90, 130, 105), start=1))
+    made = planned(
+        450_000,
+        files,
+        max_file_bytes=120 * MB,
+        limit=100 * MB,
+        split=120_000,
+        commits=(CommitSize(rows=200_000, bytes=200 * MB),),
+    )
+    assert made == [
+        ("F1", 80_000),
+        ("F2", 40_000),
+        ("F3", 30_000),
+        (None, 120_000),
+        (None, 120_000),
+        (None, 60_000),
+    ]

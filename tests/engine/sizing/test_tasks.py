@@ -1,0 +1,29 @@
+"""Planned files are grouped into tasks of about equal bytes, and none is left out."""
+
+from collections import Counter
+
+import pytest
+
+from tallymark.engine.sizing import PlannedFile, SizingPlan, tasks_of
+
+MIB = 1024 * 1024
+
+
+def test_no_files_make_no_tasks() -> None:
+    assert tasks_of(SizingPlan(files=()), task_bytes=MIB) == ()
+
+
+def test_a_skewed_partition_is_spread_over_tasks() -> None:
+    skewed = [PlannedFile("a", 10, 100 * MIB) for _ in range(7)]
+    others = [PlannedFile(f"b{number}", 10, 10 * MIB) for number in range(20)]
+    tasks = tasks_of(SizingPlan(files=(*skewed, *others)), task_bytes=120 * MIB)
+    assert len(tasks) == 8
+    assert all(Counter(file.partition for file in task).most_common(1)[0][1] == 1 for task in tasks)
+    assert sorted(file.partition for task in tasks for file in task) == sorted(["a"] * 7 + [f"b{n}" for n in range(20)])
+    assert max(sum(file.bytes for file in task) for task in tasks) <= 120 * MIB
+
+
+@pytest.mark.parametrize(("least", "tasks"), [(1, 1), (4, 4), (100, 5)])
+def test_small_work_is_spread_where_more_tasks_are_wanted(least: int, tasks: int) -> None:
+    plan = SizingPlan(files=tuple(PlannedFile(f"p{number}", 1, 1000) for number in range(5)))
+    assert len(tasks_of(plan, task_bytes=MIB, task_count_min=least)) == tasks
