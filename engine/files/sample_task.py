@@ -14,9 +14,8 @@ from tallymark.engine.sizing.profile import Sample
 def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sample | None:
     """What the rows of the batches take as one row group of the ticket's job; None if there are none.
 
-    It takes batches until they have ``row_group_bytes``, and holds these. They should be a random choice among the
-    rows of the write, in their order: in a file, too, a row's neighbours are a choice of those that it came with. By
-    partition they are sorted, as files are.
+    It takes batches until they have ``row_group_bytes``, and holds these. They should be chosen as the rows of a file
+    are, and come in their order; here they are sorted by partition.
 
     Raises:
         InvalidRequest: the rows do not fit the ticket's schema.

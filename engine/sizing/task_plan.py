@@ -1,0 +1,33 @@
+"""The planned files of one task in bytes, to travel beside its ticket: of a large plan, a task then reads its own part.
+
+Owns: the format, which lives as long as one job of one release.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgpack
+
+from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.timeline.entry import DataFile
+
+
+def encode_task_plan(files: Iterable[PlannedFile]) -> bytes:
+    packed: bytes = msgpack.packb([[file.partition, file.rows, file.bytes, _fields(file.fill)] for file in files])
+    return packed
+
+
+def decode_task_plan(data: bytes) -> tuple[PlannedFile, ...]:
+    fields: list[list[Any]] = msgpack.unpackb(data)
+    return tuple(
+        PlannedFile(partition, rows, size, None if fill is None else DataFile(*fill))
+        for partition, rows, size, fill in fields
+    )
+
+
+def _fields(file: DataFile | None) -> list[Any] | None:
+    return (
+        None
+        if file is None
+        else [file.partition, file.name, file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes]
+    )

@@ -1,0 +1,87 @@
+"""What a write brings, by one Spark job: rows and bytes of each partition."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from tallymark.engine.files.partition_keys import partition_paths
+from tallymark.engine.files.static_partition import StaticPartition
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing.plain_bytes import fixed_bytes, is_text
+from tallymark.engine.sizing.profile import IncomingRows
+from tallymark.spark_glue.failure import own_errors
+from tallymark.spark_glue.key_columns import KeyColumns
+from tallymark.spark_glue.numbered import column_name, numbered
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """One row a group came to the driver, and nothing else."""
+
+    incoming: tuple[IncomingRows, ...]
+    """Of each partition, sorted by path."""
+    paths: dict[int, str]
+    """The partition path of each group, by what ``KeyColumns.hash`` gives for it. Two groups may be one partition:
+    null and the empty string are."""
+
+    @property
+    def plain_bytes(self) -> int:
+        return sum(rows.plain_bytes or 0 for rows in self.incoming)
+
+
+def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
+    """The rows of the DataFrame by partition, in the measure of ``plain_bytes``, exactly.
+
+    Raises:
+        InvalidRequest: a row does not lie where this write may put it, or a value fits no path.
+        JobFailed: Spark gave up.
+    """
+    keys = KeyColumns(df, ticket.partition_by)
+    counts = f.count(f.lit(1)).alias("rows"), f.sum(text_bytes(df, ticket.schema)).alias("text_bytes")
+    grouped = numbered(df).groupBy(*keys.columns).agg(*counts)
+    with own_errors(df.sparkSession):
+        found = grouped.select("*", _or_one(keys.hash()).alias("hash")).where("rows > 0").collect()
+    paths = partition_paths(
+        keys.batch(found),
+        len(found),
+        schema=ticket.schema,
+        partition_by=ticket.partition_by,
+        partition=ticket.partition,
+        guard=ticket.guard,
+    )
+    row_bytes = fixed_bytes(ticket.schema) + _static_text_bytes(df, ticket)
+    sums: dict[str, tuple[int, int]] = {}
+    for path, row in zip(paths, found, strict=True):
+        rows, size = sums.get(path, (0, 0))
+        sums[path] = rows + row.rows, size + row.rows * row_bytes + row.text_bytes
+    incoming = tuple(IncomingRows(path, *sums[path]) for path in sorted(sums))
+    return Profile(incoming, {row.hash: path for path, row in zip(paths, found, strict=True)})
+
+
+def text_bytes(df: DataFrame, schema: pa.Schema) -> Column:
+    """Of a row of the numbered DataFrame: bytes of the values that count by their own bytes in the table's schema."""
+    total = f.lit(0).cast("long")
+    for place, name in enumerate(df.columns):
+        if name in schema.names and is_text(schema.field(name).type):
+            total += f.coalesce(f.octet_length(column_name(place)), f.lit(0)).cast("long")
+    return total
+
+
+def _or_one(hash_: Column | None) -> Column:
+    """Of a table without partitions, or of one partition: all rows are one group."""
+    return f.lit(0).cast("long") if hash_ is None else hash_
+
+
+def _static_text_bytes(df: DataFrame, ticket: WriteTicket) -> int:
+    """Of a row: what the values of static columns that the DataFrame lacks add."""
+    return sum(len(value.encode()) for value in _static_texts(df, ticket.partition))
+
+
+def _static_texts(df: DataFrame, partition: StaticPartition | None) -> Iterator[str]:
+    if partition is not None:
+        for name, value in zip(partition.columns, partition.values, strict=True):
+            if name not in df.columns and isinstance(value, str):
+                yield value
