@@ -9,6 +9,7 @@ from typing import Protocol
 from tallymark.backends.contract import Backend
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.timeline.seal import check_unsealed
 
 
@@ -32,11 +33,11 @@ class DirectMarkers:
         self.count = 0
         """Markers acked so far."""
 
-    def ask(self, paths: Sequence[str]) -> Future[None]:
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         """As of ``MarkerSource``. Raises what ``start_soon`` raises."""
-        return self._start_soon(self._put, tuple(paths))
+        return self._start_soon(partial(self._put, io), tuple(paths))
 
-    async def _put(self, paths: Sequence[str]) -> None:
-        await create_direct(self._backend, self._instant, paths, self._check_open)
+    async def _put(self, io: MarkerIo, paths: Sequence[str]) -> None:
+        await create_direct(self._backend, self._instant, paths, self._check_open, io=io)
         with self._counting:
             self.count += len(paths)

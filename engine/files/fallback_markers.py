@@ -7,14 +7,27 @@ made of futures and what is called when they are done.
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from functools import partial
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, ServiceOverloaded, ServiceUnavailable
 from tallymark.engine.files.marker_source import MarkerSource
+from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.service.outage import Outage
 
 _events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Markers that somebody waits for."""
+
+    paths: Sequence[str]
+    io: MarkerIo
+    ack: Future[None]
+    patient_until: float
+    """With an overloaded service."""
 
 
 class FallbackMarkers:
@@ -51,33 +64,34 @@ class FallbackMarkers:
         self._pause_s = pause_s
         self._monotonic = monotonic
 
-    def ask(self, paths: Sequence[str]) -> Future[None]:
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         ack: Future[None] = Future()
         ack.set_running_or_notify_cancel()  # a marker that is asked for cannot be un-asked
         now = self._monotonic()
         if not self._outage.is_on:
-            self._ask_service(paths, ack, now + self._wait_s)
+            self._ask_service(_Wanted(paths, io, ack, now + self._wait_s))
             return ack
         if self._outage.is_try_due(now, pause_s=self._pause_s):
-            self._service.ask(paths).add_done_callback(self._tried)
-        self._ask_direct(paths, ack)
+            self._service.ask(paths, io).add_done_callback(self._tried)
+        self._ask_direct(_Wanted(paths, io, ack, now))
         return ack
 
-    def _ask_service(self, paths: Sequence[str], ack: Future[None], patient_until: float) -> None:
-        self._service.ask(paths).add_done_callback(partial(self._answered, paths, ack, patient_until))
+    def _ask_service(self, wanted: "_Wanted") -> None:
+        self._service.ask(wanted.paths, wanted.io).add_done_callback(partial(self._answered, wanted))
 
-    def _answered(self, paths: Sequence[str], ack: Future[None], patient_until: float, answer: Future[None]) -> None:
+    def _answered(self, wanted: "_Wanted", answer: Future[None]) -> None:
+        ack = wanted.ack
         match answer.exception():
             case None:
                 self._reached()
                 ack.set_result(None)
-            case ServiceOverloaded() if self._monotonic() < patient_until:
-                self._ask_service(paths, ack, patient_until)
+            case ServiceOverloaded() if self._monotonic() < wanted.patient_until:
+                self._ask_service(wanted)
             case ServiceOverloaded() as error:
                 ack.set_exception(error)
             case ServiceUnavailable() as error:
                 self._missed(error)
-                self._ask_direct(paths, ack)
+                self._ask_direct(wanted)
             case error:
                 ack.set_exception(error)
 
@@ -93,13 +107,13 @@ class FallbackMarkers:
         if self._outage.begin(self._monotonic(), pause_s=self._pause_s):
             _events.warning("markers.fallback", instant=self._instant, reason=error)
 
-    def _ask_direct(self, paths: Sequence[str], ack: Future[None]) -> None:
+    def _ask_direct(self, wanted: "_Wanted") -> None:
         try:
-            answer = self._direct.ask(paths)
+            answer = self._direct.ask(wanted.paths, wanted.io)
         except Exception as error:  # in a callback nobody else would ever hear of it
-            ack.set_exception(error)
+            wanted.ack.set_exception(error)
         else:
-            answer.add_done_callback(partial(_pass_on, ack))
+            answer.add_done_callback(partial(_pass_on, wanted.ack))
 
 
 def _pass_on(ack: Future[None], answer: Future[None]) -> None:

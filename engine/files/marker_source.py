@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from tallymark.engine.markers.name import MarkerIo
+
 
 class MarkerSource(Protocol):
-    def ask(self, paths: Sequence[str]) -> Future[None]:
-        """Ask for a marker of each data file. When the future has a result, all of them survive a crash.
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        """Ask for a marker of each data file, all of which are to be written in this way. When the future has a result, all of them survive a crash.
 
         Returns at once; may be called from any thread.
         """

@@ -9,6 +9,7 @@ from concurrent.futures import Future, wait
 
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.files.marker_source import MarkerSource
+from tallymark.engine.markers.name import MarkerIo
 
 
 class MarkersAhead:
@@ -25,11 +26,11 @@ class MarkersAhead:
         self.waited_s = 0.0
         """Seconds that the task stood still for acks."""
 
-    def ask(self, partitions: Iterable[str]) -> None:
+    def ask(self, partitions: Iterable[str], io: MarkerIo = "CREATE") -> None:
         """Ask one request for a name in each of the partitions that has none in hand. Does not wait."""
         names = {partition: self._new_name() for partition in partitions if partition not in self._asked}
         if names:
-            ack = self._source.ask([_path(*item) for item in names.items()])
+            ack = self._source.ask([_path(*item) for item in names.items()], io)
             self._asked.update((partition, (name, ack)) for partition, name in names.items())
 
     def take(self, partition: str) -> str:

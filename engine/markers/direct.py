@@ -7,7 +7,7 @@ from tallymark.backends.contract import Backend
 from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.hedge import Hedge
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import MarkerIo, MarkerName
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
@@ -39,6 +39,7 @@ async def create_direct(
     paths: Sequence[str],
     check_open: Callable[[], Awaitable[None]],
     *,
+    io: MarkerIo = "CREATE",
     settings: MarkerSettings | None = None,
 ) -> None:
     """Mark data files before they are begun, without a service: return once the files may be begun.
@@ -51,7 +52,7 @@ async def create_direct(
         RolledBack: it was rolled back.
         FlushFailed: storage did not take a marker.
     """
-    names = [MarkerName.of(path) for path in paths]
+    names = [MarkerName.of(path, io) for path in paths]
     folder = marker_folder(instant)
     await put_direct(backend, folder, names, settings or MarkerSettings(kind="direct"), MarkerCounts())
     try:

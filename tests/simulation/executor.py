@@ -20,6 +20,7 @@ from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.service.outage import Outage
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
@@ -194,13 +195,13 @@ class _Recorded:
         self._source = _source(scene, process, ticket, self.port, background)
         self._asked: list[Future[None]] = []
 
-    def ask(self, paths: Sequence[str]) -> Future[None]:
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         scene, request = self.scene, self.scene.next_request()
-        names = tuple(f"{path}.marker.CREATE" for path in paths)
+        names = tuple(f"{path}.marker.{io}" for path in paths)
         scene.history.record(
             Asked(at=scene.kernel.now, request=request, server=self._name, instant=self.ticket.instant, names=names)
         )
-        future = self._source.ask(paths)
+        future = self._source.ask(paths, io)
         future.add_done_callback(partial(self._answered, request))
         self._asked.append(future)
         return future

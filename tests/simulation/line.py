@@ -11,6 +11,7 @@ import anyio
 import trio
 
 from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceUnavailable, Stopped
+from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ClientHandshake, Session
 from tallymark.engine.service.conversation import Ask, Conversation
@@ -50,8 +51,8 @@ class Line:
         self._farewell: Stopped | None = None
         self._refused_since: float | None = None
 
-    def ask(self, paths: Sequence[str]) -> Future[None]:
-        ask = Ask(tuple(paths), "CREATE", trio.current_time() + self._wait_s)
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        ask = Ask(tuple(paths), io, trio.current_time() + self._wait_s)
         self._conversation.add(ask)
         self._asked.set()
         if self._stream is not None:

@@ -17,6 +17,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.settings import TaskSettings
 
 T = TypeVar("T", bound=Backend)
@@ -69,12 +70,14 @@ class Markers:
     def __init__(self, *, acks: bool = True) -> None:
         self.acks = acks
         self.requests: list[tuple[str, ...]] = []
+        self.ios: dict[str, MarkerIo] = {}
         self.acked: set[str] = set()
         self._waiting: list[tuple[tuple[str, ...], Future[None]]] = []
 
-    def ask(self, paths: Sequence[str]) -> Future[None]:
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         ack: Future[None] = Future()
         self.requests.append(tuple(paths))
+        self.ios.update((path, io) for path in paths)
         self._waiting.append((tuple(paths), ack))
         if self.acks:
             self.ack_all()

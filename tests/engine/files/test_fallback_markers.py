@@ -111,10 +111,18 @@ def test_what_storage_answers_to_the_task_itself_comes_through():
     assert failed_with(ack) is error
 
 
+def test_how_a_file_is_written_is_said_to_whoever_marks_it():
+    scene = Scene()
+    scene.source.ask(["a"], "MERGE")
+    assert scene.service.ios == {"a": "MERGE"}
+    scene.service.refuse_all(NOBODY)
+    assert scene.direct.ios == {"a": "MERGE"}
+
+
 def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_waiting():
     scene = Scene()
 
-    def ask(paths):
+    def ask(paths, io="CREATE"):
         raise Closed("over")
 
     scene.direct.ask = ask  # type: ignore[method-assign]
