@@ -109,9 +109,6 @@ class LeaseSettings:
 class TaskSettings:
     """How a task writes its files. Travels to tasks in the ticket."""
 
-    max_file_bytes: int = 120 * 1024 * 1024
-    """A file is finished when it has grown to this. The last row group may carry it beyond by one buffer.
-    [hoodie.parquet.max.file.size, same default]"""
     row_group_bytes: int = 64 * 1024 * 1024
     """Arrow bytes of one partition that are gathered before they are encoded: large enough for good encodings."""
     buffer_bytes: int = 256 * 1024 * 1024
@@ -143,7 +140,6 @@ class TaskSettings:
         return min(self.service_wait_s, self.marker_wait_s / 2)
 
     def __post_init__(self) -> None:
-        _check_at_least(1, "max_file_bytes", self.max_file_bytes)
         _check_at_least(1, "row_group_bytes", self.row_group_bytes)
         _check_at_least(1, "buffer_bytes", self.buffer_bytes)
         _check_at_least(1, "open_file_count", self.open_file_count)
@@ -284,3 +280,7 @@ def _is_count(value: object, *, least: int) -> bool:
 
 def _is_number(value: object, *, least: float) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value >= least
+
+
+NO_SIZING = SizingSettings(small_file_bytes=0)
+"""What ``sizing=None`` means: files of the default size are finished, and nothing is planned."""

@@ -201,7 +201,6 @@ def write(
             txn=txn,
             readers=readers,
             retain_hours=retain_hours,
-            tasks=tasks,
             incoming=incoming,
         )
 

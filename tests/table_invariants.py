@@ -111,7 +111,7 @@ def no_bookkeeping_is_left(storage: Storage) -> None:
 def projection_follows_the_log(storage: Storage) -> None:
     """Hudi's timeline is the floor and the log's commits, each whole and saying the same; nothing is in flight."""
     wanted = {FLOOR: "commit"} | {
-        entry["instant"]: "replacecommit" if entry["operation"] == "overwrite" else "commit"
+        entry["instant"]: "replacecommit" if entry["operation"] == "overwrite" or entry["removed"] else "commit"
         for entry in commits(storage)
     }
     states: dict[str, set[str]] = {}

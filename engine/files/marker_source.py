@@ -11,7 +11,8 @@ from tallymark.engine.markers.name import MarkerIo
 
 class MarkerSource(Protocol):
     def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
-        """Ask for a marker of each data file, all of which are to be written in this way. When the future has a result, all of them survive a crash.
+        """Ask for a marker of each data file; ``io`` says how they are to be written. When the future has a result,
+        all of them survive a crash.
 
         Returns at once; may be called from any thread.
         """

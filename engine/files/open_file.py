@@ -16,6 +16,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.encoding import parquet_writer
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing.plain_bytes import plain_bytes
 from tallymark.engine.timeline.entry import DataFile
 
 _events = EventLog(__name__)
@@ -58,6 +59,7 @@ class OpenFile:
             self._new_file.abandon()
             raise
         self._rows = 0
+        self._plain_bytes = 0
 
     @property
     def bytes(self) -> int:
@@ -79,6 +81,7 @@ class OpenFile:
                 f"partition {self._file.partition!r}: Parquet cannot hold these rows ({error}); change or cast them"
             ) from error
         self._rows += rows.num_rows
+        self._plain_bytes += plain_bytes(rows)
 
     def publish(self) -> DataFile:
         """Bring the file to its path. On return it survives a crash.
@@ -95,7 +98,7 @@ class OpenFile:
         """
         with self._kept():
             self._writer.close()
-        self._file = replace(self._file, rows=self._rows, bytes=self.bytes)
+        self._file = replace(self._file, rows=self._rows, bytes=self.bytes, plain_bytes=self._plain_bytes)
         for names_tried in range(1, self._settings.publish_attempt_count):
             try:
                 return self._published()

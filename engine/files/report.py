@@ -8,7 +8,16 @@ import msgpack
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 
-FORMAT = 2
+FORMAT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A small file whose rows a task has written once more, before new ones of its partition."""
+
+    old: DataFile
+    paths: tuple[str, ...]
+    """The files of the report that begin with its rows, in the order of these: nearly always one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +33,8 @@ class TaskReport:
     files: tuple[DataFile, ...]
     unused: tuple[str, ...] = ()
     """Paths that were marked ahead of need and never written: nothing will appear there."""
+    fills: tuple[Fill, ...] = ()
+    """Files that the commit is to remove with the same entry that adds ``files``."""
     direct_markers: int = 0
     """Markers that the task has put itself: all of a job without a service; otherwise those of an outage."""
     marker_wait_s: float = 0.0
@@ -41,7 +52,8 @@ class TaskReport:
                 "instant": self.instant,
                 "task": self.task,
                 "attempt": self.attempt,
-                "files": [[file.partition, file.name, file.rows, file.bytes] for file in self.files],
+                "files": [file.fields() for file in self.files],
+                "fills": [[fill.old.fields(), list(fill.paths)] for fill in self.fills],
                 "unused": list(self.unused),
                 "direct_markers": self.direct_markers,
                 "marker_wait_s": self.marker_wait_s,
@@ -57,8 +69,9 @@ class TaskReport:
             fields: dict[str, Any] = msgpack.unpackb(data)
             if fields.pop("format") != FORMAT:
                 raise ValueError("another format")
-            files = tuple(DataFile(*file) for file in fields.pop("files"))
-            return cls(files=files, unused=tuple(fields.pop("unused")), **fields)
+            files = tuple(map(DataFile.of_fields, fields.pop("files")))
+            fills = tuple(Fill(DataFile.of_fields(old), tuple(paths)) for old, paths in fields.pop("fills"))
+            return cls(files=files, fills=fills, unused=tuple(fields.pop("unused")), **fields)
         except (ValueError, KeyError, TypeError, AttributeError, msgpack.UnpackException) as error:
             raise InvalidRequest(
                 f"no task report of this release: {error!r}; install one release everywhere"

@@ -36,7 +36,7 @@ class RowBuffer:
 
     def add(self, placed: PartitionedBatch) -> None:
         if len(placed.partitions) == 1 and not self._pool:
-            self._append(placed.partitions[0], placed.batch)
+            self.append(placed.partitions[0], placed.batch)
             return
         if self._pool_bytes + placed.batch.nbytes > 2 * self._pool_bytes_max:
             self._split()
@@ -63,7 +63,8 @@ class RowBuffer:
         self._total -= self._bytes.pop(partition)
         return pa.Table.from_batches(self._rows.pop(partition))
 
-    def _append(self, partition: int, rows: pa.RecordBatch) -> None:
+    def append(self, partition: int, rows: pa.RecordBatch) -> None:
+        """Rows of one partition: they come before those that ``add`` still holds in its pool."""
         self._rows.setdefault(partition, []).append(rows)
         self._bytes[partition] += rows.nbytes
         self._total += rows.nbytes
@@ -80,7 +81,7 @@ class RowBuffer:
             rows = pool.take(order.slice(start, count)).combine_chunks()
             start += count
             for batch in rows.to_batches():
-                self._append(partition, batch)
+                self.append(partition, batch)
 
 
 def _counts(numbers: "pa.Array[Any]") -> dict[int, int]:

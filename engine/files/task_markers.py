@@ -1,7 +1,5 @@
-"""The markers of one task, as its ticket says: what is asked, and the threads and connections that it takes."""
+"""The markers of one task, as its ticket says: who is asked, and the connection that it takes."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tallymark.backends.contract import Backend
@@ -21,15 +19,10 @@ class TaskMarkers:
     """What the source puts itself; nothing, unless the ticket says so or the service was out of reach."""
 
 
-@contextmanager
-def task_markers(ticket: WriteTicket, backend: Backend) -> Iterator[TaskMarkers]:
-    """The markers that the ticket names, for the time of one task. An event loop runs only once it is needed."""
-    loop = TaskLoop()
+def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskMarkers:
+    """The markers that the ticket names, for the time of one task, whose event loop this is."""
     direct = DirectMarkers(loop.start_soon, backend, ticket)
-    try:
-        yield TaskMarkers(_source(ticket, ticket.service, direct), direct)
-    finally:
-        loop.close(patience_s=ticket.settings.marker_wait_s)
+    return TaskMarkers(_source(ticket, ticket.service, direct), direct)
 
 
 def _source(ticket: WriteTicket, service: ServiceAddress | None, direct: DirectMarkers) -> MarkerSource:

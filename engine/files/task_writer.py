@@ -3,14 +3,17 @@
 The way of a batch::
 
     conform -> partition_index -> markers_ahead.ask -> row_buffer -> (row group due) -> markers_ahead.take -> open_file
+
+Where it was planned that a small file is filled, that file's rows go the same way, before the first new one.
 """
 
-import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Self
 
 import anyio
@@ -19,16 +22,21 @@ import pyarrow as pa
 from tallymark.backends import Backend, open_backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.files.file_growth import FileGrowth
 from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.filling import Filling
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.markers_ahead import MarkersAhead
+from tallymark.engine.files.old_rows import read_old_rows
 from tallymark.engine.files.open_file import OpenFile, pause_thread
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
 from tallymark.engine.files.table_rows import table_rows
+from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.task_markers import task_markers
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.timeline.entry import DataFile
 
 _events = EventLog(__name__)
@@ -41,6 +49,7 @@ def write_task(
     task: int,
     attempt: int = 0,
     stage: int = 0,
+    planned: Sequence[PlannedFile] = (),
     backend: Backend | None = None,
 ) -> TaskReport:
     """Write the batches as files of the ticket's job. Blocking; in any process, and any thread but an event loop's.
@@ -50,12 +59,15 @@ def write_task(
     counting on stores with staging, the bytes of each open file where a store takes only whole objects.
 
     ``batches`` may be a table or a reader, too. ``task`` tells the job which reports are of one task; with ``stage``
-    and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``backend`` is needed
-    only where the ticket's URL does not say all.
+    and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``planned`` are the
+    files that this task was planned to write, one a partition at most (``WriteJob.size``): where one fills a small
+    file, that file's rows are written once more, before the new ones. A plan is advice: other rows are written, too.
+    ``backend`` is needed only where the ticket's URL does not say all.
 
     Raises:
-        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, or a row lies where the
-            job does not write.
+        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, a row lies where the
+            job does not write, or a partition has two planned files.
+        CorruptObject: a small file that was to be filled cannot be read.
         Sealed: the job was committed or rolled back meanwhile.
         ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
         FlushFailed: storage does not take its markers.
@@ -67,13 +79,21 @@ def write_task(
         return TaskReport(instant=ticket.instant, task=task, attempt=attempt, files=())
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
     backend = backend if backend is not None else _shared_backend(ticket)
-    with (
-        task_markers(ticket, backend) as markers,
-        TaskWriter(ticket, backend, markers.source, task=task, attempt=attempt, stage=stage) as writer,
-    ):
-        for batch in batches:
-            writer.write(batch)
-        report = replace(writer.finish(), direct_markers=markers.direct.count)
+    with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
+        markers = task_markers(ticket, backend, loop)
+        with TaskWriter(
+            ticket,
+            backend,
+            markers.source,
+            task=task,
+            attempt=attempt,
+            stage=stage,
+            planned=planned,
+            read=partial(loop.start_soon, backend.get),
+        ) as writer:
+            for batch in batches:
+                writer.write(batch)
+            report = replace(writer.finish(), direct_markers=markers.direct.count)
     _events.info(
         "task.finished",
         instant=ticket.instant,
@@ -82,6 +102,7 @@ def write_task(
         rows=report.rows,
         bytes=sum(file.bytes for file in report.files),
         files=len(report.files),
+        filled=len(report.fills),
         direct=report.direct_markers,
         marker_wait_s=report.marker_wait_s,
         seconds=report.seconds,
@@ -123,9 +144,12 @@ class TaskWriter:
         task: int,
         attempt: int = 0,
         stage: int = 0,
+        planned: Sequence[PlannedFile] = (),
+        read: Callable[[str], Future[bytes]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] = pause_thread,
     ) -> None:
+        """``read`` begins to read an object, and is needed where files are filled."""
         settings = ticket.settings
         self._ticket = ticket
         self._backend = backend
@@ -134,9 +158,12 @@ class TaskWriter:
         self._monotonic = monotonic
         self._pause = pause
         self._began = monotonic()
-        self._row_group_bytes = min(settings.row_group_bytes, settings.max_file_bytes)
+        row_group_bytes = min(settings.row_group_bytes, ticket.max_file_bytes)
+        self._growth = FileGrowth(ticket.max_file_bytes, row_group_bytes)
+        self._filling = Filling(planned)
+        self._read = read
         self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
-        self._buffer = RowBuffer(row_group_bytes=self._row_group_bytes, buffer_bytes=settings.buffer_bytes)
+        self._buffer = RowBuffer(row_group_bytes=row_group_bytes, buffer_bytes=settings.buffer_bytes)
         self._markers = MarkersAhead(
             markers,
             lambda: new_file_name(instant=ticket.instant, task=task, stage=stage, attempt=attempt),
@@ -153,8 +180,26 @@ class TaskWriter:
         if not rows.num_rows:
             return
         placed = self._partitions.place(rows)
-        self._markers.ask(self._partitions.path(number) for number in placed.partitions if number not in self._open)
+        numbers = {self._partitions.path(number): number for number in placed.partitions}
+        fills = self._filling.begin(numbers)
+        self._markers.ask((old.partition for old in fills), "MERGE")
+        self._markers.ask(path for path, number in numbers.items() if number not in self._open)
+        self._take_over(fills, numbers)
         self._buffer.add(placed)
+        self._encode_due()
+
+    def _take_over(self, fills: Sequence[DataFile], numbers: Mapping[str, int]) -> None:
+        """The rows of the small files, before any other row of their partitions."""
+        if not fills:
+            return
+        assert self._read is not None, "who fills files can read them"
+        for old, batches in read_old_rows(fills, self._read, self._ticket.schema):
+            self._filling.took(old)
+            for batch in batches:
+                self._buffer.append(numbers[old.partition], batch)
+                self._encode_due()
+
+    def _encode_due(self) -> None:
         while (partition := self._buffer.due()) is not None:
             self._encode(partition)
 
@@ -170,6 +215,7 @@ class TaskWriter:
             task=self._task,
             attempt=self._attempt,
             files=tuple(self._files),
+            fills=self._filling.done,
             unused=self._markers.unused,
             marker_wait_s=self._markers.waited_s,
             seconds=self._monotonic() - self._began,
@@ -184,14 +230,17 @@ class TaskWriter:
                 abandoned.callback(self._open.popitem()[1].abandon)
 
     def _encode(self, partition: int, *, is_last: bool = False) -> None:
-        pieces = list(_row_groups(self._buffer.take(partition), self._row_group_bytes))
-        for count, rows in enumerate(pieces, start=1):
-            file = self._open_file(partition, rows)
-            file.write(rows)
-            needs_next = not (is_last and count == len(pieces))
-            if needs_next and file.bytes >= self._ticket.settings.max_file_bytes / 2:
-                self._markers.ask([self._partitions.path(partition)])
-            if file.bytes >= self._ticket.settings.max_file_bytes:
+        rows, path = self._buffer.take(partition), self._partitions.path(partition)
+        is_planned = self._filling.is_planned(path)
+        while rows.num_rows:
+            count = self._growth.next_rows(rows, self._open[partition].bytes if partition in self._open else 0)
+            piece, rows = rows.slice(0, count), rows.slice(count)
+            file = self._open_file(partition, piece)
+            file.write(piece)
+            needs_next = rows.num_rows or not (is_last or is_planned)
+            if needs_next and file.bytes >= self._ticket.max_file_bytes / 2:
+                self._markers.ask([path])
+            if self._growth.is_full(file.bytes, is_planned=is_planned):
                 self._publish(partition)
 
     def _open_file(self, partition: int, rows: pa.Table) -> OpenFile:
@@ -209,12 +258,5 @@ class TaskWriter:
         """Publish the partition's open file, if it has one."""
         file = self._open.get(partition)
         if file is not None:
-            self._files.append(file.publish())
+            self._files.append(self._filling.published(file.publish()))
             del self._open[partition]
-
-
-def _row_groups(rows: pa.Table, row_group_bytes: int) -> Iterator[pa.Table]:
-    """The table in near-equal slices of about this size."""
-    count = max(1, round(rows.nbytes / row_group_bytes))
-    step = math.ceil(rows.num_rows / count)
-    return (rows.slice(start, step) for start in range(0, rows.num_rows, step))

@@ -31,6 +31,8 @@ class WriteTicket:
     service: ServiceAddress | None
     """None where tasks put their own, direct markers."""
     settings: TaskSettings
+    max_file_bytes: int
+    """A file is finished when it has grown to this; see ``SizingSettings``."""
     partition: StaticPartition | None = None
     """The values that all rows have in the first partition columns; filled in where batches lack those."""
     guard: PartitionGuard | None = None

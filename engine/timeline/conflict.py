@@ -8,7 +8,7 @@ from tallymark.engine.timeline.scope import Scope
 
 
 def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) -> None:
-    """Return if the entry may follow all entries since its base. Appends never conflict.
+    """Return if the entry may follow all entries since its base. Appends that fill no file never conflict.
 
     Two writes conflict if both remove one file, or if both overwrite a common part of the table, an empty one too.
 

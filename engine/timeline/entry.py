@@ -3,6 +3,7 @@
 Owns: what an entry says, and its encoding. Does not own: where entries lie and who wins a number (``log``).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -33,6 +34,21 @@ class DataFile:
     """Of its rows before they were encoded, as ``sizing.plain_bytes`` measures them; 0 where that was not told."""
     rewritten_bytes: int = 0
     """Of the files that were written once more to come to this one, all in all: each time its bytes by then."""
+
+    @classmethod
+    def of_fields(cls, fields: Sequence[Any]) -> "DataFile":
+        """What ``fields`` gave, of this release or another: earlier ones told four values, later ones may tell more.
+
+        Raises:
+            TypeError, ValueError: no release gave that.
+        """
+        partition, name, *counts = fields[:6]
+        if len(counts) < 2:
+            raise ValueError(f"{fields!r} is no file")
+        return cls(_text(partition), _text(name), *map(_count, counts))
+
+    def fields(self) -> list[object]:
+        return [self.partition, self.name, self.rows, self.bytes, self.plain_bytes, self.rewritten_bytes]
 
     @property
     def path(self) -> str:
@@ -84,8 +100,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "base": entry.base,
             "operation": entry.operation,
             "scope": None if scope is None else scope.fields(),
-            "added": [_encode_file(file) for file in entry.added],
-            "removed": [_encode_file(file) for file in entry.removed],
+            "added": [file.fields() for file in entry.added],
+            "removed": [file.fields() for file in entry.removed],
             "fenced": list(entry.fenced),
             "txn": entry.txn,
             "request": entry.request,
@@ -109,8 +125,8 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             base=_count(fields.pop("base")),
             operation=_one_of(fields.pop("operation"), *get_args(Operation)),
             scope=None if scope is None else Scope.of_fields(scope),
-            added=tuple(map(_decode_file, fields.pop("added"))),
-            removed=tuple(map(_decode_file, fields.pop("removed"))),
+            added=tuple(map(DataFile.of_fields, fields.pop("added"))),
+            removed=tuple(map(DataFile.of_fields, fields.pop("removed"))),
             fenced=tuple(map(_text, fields.pop("fenced"))),
             txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
             request=_text(fields.pop("request", "")),
@@ -135,18 +151,6 @@ def decode_pointer(data: bytes, *, source: str) -> str | None:
     if body is not None and not isinstance(body, str):
         raise CorruptObject(f"{source} is no log entry: its body {body!r} is no path")
     return body
-
-
-def _encode_file(file: DataFile) -> list[object]:
-    return [file.partition, file.name, file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes]
-
-
-def _decode_file(fields: list[Any]) -> DataFile:
-    """Earlier releases told four of these, later ones may tell more."""
-    partition, name, *counts = fields[:6]
-    if len(counts) < 2:
-        raise ValueError(f"{fields!r} is no file")
-    return DataFile(_text(partition), _text(name), *map(_count, counts))
 
 
 def _packed(fields: dict[str, object]) -> bytes:

@@ -70,6 +70,10 @@ class History:
         """The live files, sorted by path."""
         return tuple(self._files[path] for path in sorted(self._files))
 
+    def is_live(self, path: str) -> bool:
+        """Whether the file of this path is committed, and not replaced."""
+        return path in self._files
+
     @property
     def live_partitions(self) -> frozenset[str]:
         """The partitions of the live files."""

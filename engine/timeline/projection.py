@@ -76,11 +76,12 @@ def _completed_path(instant: str, action: Action) -> str:
 
 
 def _action(entry: LogEntry) -> Action:
-    return "replacecommit" if entry.operation == "overwrite" else "commit"
+    """An append that has filled small files replaces these: no file group ever gets a second slice."""
+    return "replacecommit" if entry.operation == "overwrite" or entry.removed else "commit"
 
 
 def _operation(entry: LogEntry) -> str:
-    if entry.operation != "overwrite":
+    if _action(entry) == "commit":
         return "INSERT"
     is_all = entry.scope is not None and entry.scope.is_all
     return "INSERT_OVERWRITE_TABLE" if is_all else "INSERT_OVERWRITE"

@@ -15,6 +15,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
+from tallymark.engine.writes.finish import recut_folder, staging_folder
 
 FENCE_FOLDER = ".hoodie/.tallymark/fence"
 
@@ -25,19 +26,19 @@ class Excluder:
 
     backend: Backend
     instant: str
-    staging: str
     schema: pa.Schema
     settings: CommitSettings
 
     async def close(self) -> None:
         """To be called before the markers are read: what is published until then is marked by then.
 
-        On return nothing more can be published out of the staging directory, and a direct marker put from now on is
+        On return nothing more can be published out of its staging directories, and a direct marker put from now on is
         refused by its own author, who looks for the seal. Where there is a service, too, tasks may put some: whoever
         cannot reach it tells nobody.
         """
         await self.backend.put(seal_path(self.instant), b"")
-        await self.backend.close_staging(self.staging)
+        await self.backend.close_staging(staging_folder(self.instant))
+        await self.backend.close_staging(recut_folder(self.instant))
 
     async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
         """On return none of the marked paths holds rows, or ever will, but for those kept.

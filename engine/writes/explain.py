@@ -134,7 +134,7 @@ async def _is_there(backend: Backend, path: str) -> bool:
     Listing the folder of a table without partitions would be listing the table.
     """
     folder = path.rpartition("/")[0]
-    if folder and not (path.startswith(".hoodie/") and "/staged/" not in path):
+    if folder and not (path.startswith(".hoodie/") and "/staged/" not in path and "/recut/" not in path):
         return path in [entry.path async for entry in backend.list(folder)]
     try:
         await backend.get(path)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tallymark.engine.settings import TaskSettings
+from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 
 SMALL_BYTES = 100 * 1024 * 1024
@@ -51,7 +51,7 @@ class FileSizes:
     p95: int
     largest: int
     fewest: int
-    """Files that the same bytes would fill, partition by partition, at the default ``TaskSettings.max_file_bytes``."""
+    """Files that the same bytes would fill, partition by partition, at the default ``max_file_bytes``."""
     buckets: tuple[SizeBucket, ...]
     """From the smallest file's to the largest's, empty ones in between."""
     partitions: tuple[PartitionSizes, ...]
@@ -71,7 +71,7 @@ class FileSizes:
             p50=_nearest_rank(sizes, 0.50),
             p95=_nearest_rank(sizes, 0.95),
             largest=sizes[-1] if sizes else 0,
-            fewest=sum(math.ceil(found.bytes / TaskSettings().max_file_bytes) or 1 for found in partitions),
+            fewest=sum(math.ceil(found.bytes / SizingSettings().max_file_bytes) or 1 for found in partitions),
             buckets=_buckets(sizes),
             partitions=partitions,
         )

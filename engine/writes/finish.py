@@ -63,6 +63,7 @@ async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:
     """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest."""
     backend = handle.backend
     await backend.close_staging(staging_folder(instant))
+    await backend.close_staging(recut_folder(instant))
     began = anyio.current_time()
     objects = [entry.path async for entry in backend.list(marker_folder(instant))]
     await backend.delete(objects)
@@ -72,4 +73,10 @@ async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:
 
 
 def staging_folder(instant: str) -> str:
+    """Where the instant's tasks stage their files."""
     return f"{marker_folder(instant)}/staged"
+
+
+def recut_folder(instant: str) -> str:
+    """Where its job stages what it cuts anew once the tasks are sealed."""
+    return f"{marker_folder(instant)}/recut"

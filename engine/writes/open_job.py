@@ -16,7 +16,7 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.server import MarkerServer
-from tallymark.engine.settings import MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.lease import Lease, beat_path
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -43,6 +43,7 @@ class JobOptions:
     markers: MarkerSettings
     tasks: TaskSettings
     service: ServiceSettings
+    sizing: SizingSettings
 
 
 @asynccontextmanager
@@ -118,9 +119,11 @@ async def _begin(
             marker_kind=options.markers.kind,
             service=address,
             settings=options.tasks,
+            max_file_bytes=options.sizing.max_file_bytes,
             partition=target.partition,
             guard=target.guard,
         ),
+        sizing=options.sizing,
     )
 
 

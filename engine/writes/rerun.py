@@ -6,7 +6,7 @@ from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.settings import TaskSettings
+from tallymark.engine.settings import NO_SIZING, TaskSettings
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.clean import end_abandoned
 from tallymark.engine.writes.finish import delete_replaced, staging_folder
@@ -89,6 +89,7 @@ def committed_job(
         marker_kind="direct",
         service=None,
         settings=tasks,
+        max_file_bytes=NO_SIZING.max_file_bytes,
         is_committed=True,
     )
     return _CommittedJob(handle, result, ticket)

@@ -15,7 +15,7 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
+from tallymark.engine.writes.finish import drop_bookkeeping, finish
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.process_meter import PROCESS
 
@@ -48,7 +48,6 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     excluder = Excluder(
         backend=handle.backend,
         instant=instant,
-        staging=staging_folder(instant),
         schema=properties.schema,
         settings=handle.commit_settings,
     )

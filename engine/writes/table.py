@@ -16,7 +16,15 @@ from tallymark.engine.files.partition_prefix import partition_prefix
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import (
+    NO_SIZING,
+    CommitSettings,
+    LeaseSettings,
+    MarkerSettings,
+    ServiceSettings,
+    SizingSettings,
+    TaskSettings,
+)
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import Readers, TableProperties
@@ -85,6 +93,7 @@ class Table:
         retain_hours: float | None = None,
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
+        sizing: SizingSettings | None = None,
         service: ServiceSettings | None = None,
     ) -> AsyncIterator[WriteJob]:
         """A write job for the block; what is not committed when the block ends is rolled back.
@@ -112,6 +121,9 @@ class Table:
         the directory at rest; with ``"table"`` they stay for ``retain_hours`` (24), for running queries and ``as_of``,
         and the table is read by its log or the Hudi timeline.
 
+        ``sizing`` says how large files are to be; with it, ``WriteJob.size`` plans them, and small files of the table
+        are filled. Without it files of ``SizingSettings().max_file_bytes`` are finished, and none is filled.
+
         Raises:
             InvalidRequest: mode, schema, partitions, base or ``readers`` are not what the table takes, or the txn was
                 committed by a write that was declared otherwise. Nothing was changed.
@@ -131,6 +143,7 @@ class Table:
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
             service=service or ServiceSettings(),
+            sizing=sizing or NO_SIZING,
         )
         handle = self._handle()
         properties = await prepare_table(handle, wanted)
@@ -153,7 +166,7 @@ class Table:
         txn: str | None = None,
         readers: Readers | None = None,
         retain_hours: float | None = None,
-        tasks: TaskSettings | None = None,
+        sizing: SizingSettings | None = None,
         incoming: Incoming | None = None,
     ) -> WritePlan:
         """What ``write`` of the same words would do now: what would go and come, and what requests that takes.
@@ -179,7 +192,7 @@ class Table:
         if schema is None:
             schema = (await self._properties()).schema
         wanted = self._wanted(schema, request, Retention(readers, retain_hours))
-        max_file_bytes = (tasks or TaskSettings()).max_file_bytes
+        max_file_bytes = (sizing or NO_SIZING).max_file_bytes
         foresight = Foresight(incoming=incoming, max_file_bytes=max_file_bytes)
         return await plan_write(self._handle(), wanted, foresight)
 

@@ -1,6 +1,7 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -9,9 +10,13 @@ from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
@@ -20,13 +25,16 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.writes.claims import claim, claimed_by_others
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import finish, staging_folder
+from tallymark.engine.writes.fills import checked_fills, commit_sizes, lost_fills
+from tallymark.engine.writes.finish import finish
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.job_meter import JobMeter
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.project import project
+from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
@@ -53,6 +61,7 @@ class WriteJob:
         lease: Lease,
         meter: JobMeter,
         ticket: WriteTicket,
+        sizing: SizingSettings,
     ) -> None:
         self._handle = handle
         self._properties = properties
@@ -64,6 +73,11 @@ class WriteJob:
         self._lease = lease
         self._meter = meter
         self._ticket = ticket
+        self._sizing = sizing
+        self._recut = Recut(handle, lease, ticket)
+        self._to_fill: dict[str, DataFile] = {}
+        """The small files of the plan, by path."""
+        self._fills: tuple[Fill, ...] = ()
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
         self._added: tuple[DataFile, ...] | None = None
@@ -95,6 +109,24 @@ class WriteJob:
         """Markers that the job's service has acked so far."""
         return self._directory.durable_count
 
+    async def size(self, profile: WorkloadProfile) -> SizingPlan:
+        """Plan the files of the rows that this write brings, and tell other writes which small ones it fills.
+
+        Nothing is planned with sizing off; an overwrite fills nothing, since what it replaces goes anyway. Tasks get
+        the planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. Called again, the last plan
+        counts.
+        """
+        if not self._sizing.is_on:
+            return SizingPlan(files=())
+        history = await self._handle.log.refresh()
+        backend, limit = self._handle.backend, self._handle.commit_settings.concurrency
+        taken = await claimed_by_others(backend, self.instant, concurrency=limit)
+        known = replace(profile, commits=commit_sizes(history), taken=profile.taken | taken)
+        planned = plan(known, () if self._target.is_overwrite else history.files, self._sizing)
+        self._to_fill = {file.fill.path: file.fill for file in planned.files if file.fill is not None}
+        await claim(backend, self.instant, self._to_fill)
+        return planned
+
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
         """Make exactly the reported files part of the table; on return every reader of the table format sees them.
 
@@ -118,11 +150,10 @@ class WriteJob:
         winners = checked_winners(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
-        entry = await self._prepared(winners, added)
-        self._meter.proposed(entry, winners)
-        position, decided = await self._win(entry)
-        if decided is not entry:
-            return await self._give_way(position, decided)
+        self._meter.proposed(await self._prepared(winners, added), winners)
+        position, entry = await self._win()
+        if entry is not self._entry:
+            return await self._give_way(position, entry)
         self._is_decided = True
         self._meter.committed()
         _events.info(
@@ -130,9 +161,9 @@ class WriteJob:
             instant=self.instant,
             position=position,
             operation=entry.operation,
-            rows=sum(file.rows for file in added),
-            bytes=sum(file.bytes for file in added),
-            files=len(added),
+            rows=sum(file.rows for file in entry.added),
+            bytes=sum(file.bytes for file in entry.added),
+            files=len(entry.added),
             removed=len(entry.removed),
             fences=len(entry.fenced),
             marker_wait_s=sum(report.marker_wait_s for report in winners),
@@ -212,30 +243,42 @@ class WriteJob:
                 "been removed since; call commit with the same reports again, or begin a new job"
             )
         if self._entry is None:
+            fills = checked_fills(winners, self._to_fill)
             marked = await self._seal()
             _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
             self._tell_of_fallback(marked, winners)
             await self._check_marked(added, marked.paths)
-            self._added = added
+            self._added, self._fills = added, fills
             unused = {path for report in winners for path in report.unused}
             fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
             self._entry = self._new_entry(added, fenced, marked)
         return self._entry
 
-    async def _win(self, entry: LogEntry) -> tuple[int, LogEntry]:
-        """The position and entry of the commit: this one, or that of another job of the same txn."""
-        try:
-            return await self._handle.log.win(entry, check=partial(_check, entry)), entry
-        except ConflictError as error:
-            twin = committed_write(self._handle.log.history, entry.txn, entry.request)
-            if twin is not None:
-                return twin
+    async def _win(self) -> tuple[int, LogEntry]:
+        """The position and entry of the commit: this job's own, or that of another job of the same txn."""
+        while True:
+            entry = self._entry
+            assert entry is not None, "it was prepared"
+            try:
+                return await self._handle.log.win(entry, check=partial(_check, entry)), entry
+            except ConflictError as error:
+                twin = committed_write(self._handle.log.history, entry.txn, entry.request)
+                if twin is not None:
+                    return twin
+                await self._give_up_fills(entry, error)
+            except CommitUnknown as error:
+                _events.warning("instant.unclear", instant=self.instant, reason=error)
+                raise
+
+    async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
+        """An append never fails for want of a small file. Raises the conflict where it is about anything else."""
+        lost = lost_fills(self._fills, self._handle.log.history)
+        if not lost:
             self._meter.conflicted()
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
-            raise
-        except CommitUnknown as error:
-            _events.warning("instant.unclear", instant=self.instant, reason=error)
-            raise
+            raise error
+        self._entry = await self._recut.entry_without(entry, lost, self._excluder())
+        self._fills = tuple(fill for fill in self._fills if fill not in lost)
 
     async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:
         """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
@@ -256,7 +299,6 @@ class WriteJob:
         return Excluder(
             backend=self._handle.backend,
             instant=self.instant,
-            staging=staging_folder(self.instant),
             schema=self._properties.schema,
             settings=self._handle.commit_settings,
         )
@@ -271,7 +313,7 @@ class WriteJob:
             operation=self._request.mode,
             scope=scope,
             added=added,
-            removed=self._base.replaced(scope),
+            removed=(*self._base.replaced(scope), *(fill.old for fill in self._fills)),
             fenced=fenced,
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),

@@ -42,7 +42,6 @@ CASES: list[tuple[type, str, list[object]]] = [
     (SizingSettings, "insert_split_rows", [0, -1, 1.5, "", None]),
     (SizingSettings, "rewrite_budget", [-1, "8", None, float("nan")]),
     (SizingSettings, "policy", ["", "Hudi", None]),
-    (TaskSettings, "max_file_bytes", [0, 1.5]),
     (TaskSettings, "row_group_bytes", [0]),
     (TaskSettings, "buffer_bytes", [0]),
     (TaskSettings, "open_file_count", [0]),

@@ -10,7 +10,14 @@ import trio
 from tallymark.backends.errors import TallymarkError, Unavailable
 from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import (
+    CommitSettings,
+    LeaseSettings,
+    MarkerSettings,
+    ServiceSettings,
+    SizingSettings,
+    TaskSettings,
+)
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
 from tests.history import Based, History, Read, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
@@ -24,7 +31,8 @@ from tests.table_invariants import log_entries
 
 LEASE = LeaseSettings()
 COMMIT = CommitSettings()
-TASKS = TaskSettings(row_group_bytes=1, max_file_bytes=1000, buffer_bytes=1 << 20)
+TASKS = TaskSettings(row_group_bytes=1, buffer_bytes=1 << 20)
+SIZING = SizingSettings(max_file_bytes=1000, small_file_bytes=0)
 """Every batch is encoded at once, and a file is full with its second one."""
 
 SETTLED_S = 1000.0
@@ -161,6 +169,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             retain_hours=scene.plan.retain_hours,
             markers=MarkerSettings(kind=plan.kind, queue_limit=plan.queue_limit),
             tasks=TASKS,
+            sizing=SIZING,
             service=ServiceSettings(host=process.host),
         ) as job:
             if job.committed is not None:

@@ -33,7 +33,7 @@ def schema_of(**types: pa.DataType) -> pa.Schema:
 FLIGHTS = schema_of(flight=pa.int64(), origin=pa.string(), month=pa.int32())
 
 
-def ticket(schema: pa.Schema = FLIGHTS, *partition_by: str, **settings) -> WriteTicket:
+def ticket(schema: pa.Schema = FLIGHTS, *partition_by: str, max_file_bytes: int = 1 << 27, **settings) -> WriteTicket:
     return WriteTicket(
         url="memory:",
         options=StorageOptions(),
@@ -45,6 +45,7 @@ def ticket(schema: pa.Schema = FLIGHTS, *partition_by: str, **settings) -> Write
         marker_kind="direct",
         service=None,
         settings=TaskSettings(**settings),
+        max_file_bytes=max_file_bytes,
     )
 
 

@@ -4,17 +4,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import anyio
 import pytest
 from anyio.from_thread import start_blocking_portal
 
+from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotPermitted
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Sealed, ServiceUnavailable
-from tallymark.engine.files.task_markers import task_markers
+from tallymark.engine.files.task_loop import TaskLoop
+from tallymark.engine.files.task_markers import TaskMarkers, task_markers
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.service.address import ServiceAddress
@@ -44,13 +46,20 @@ def serving_threads(*, silent: bool = False) -> Iterator[ServiceAddress]:
         portal.call(portal.stop, True)
 
 
+@contextmanager
+def markers_of(job: WriteTicket, storage: Backend) -> Iterator[TaskMarkers]:
+    """For the time of the block, as a task has them."""
+    with closing(TaskLoop(patience_s=job.settings.marker_wait_s)) as loop:
+        yield task_markers(job, storage, loop)
+
+
 def markers_in(storage):
     return {path for path in stored(storage) if path.startswith(MARKERS)}
 
 
 def test_a_direct_marker_is_in_storage_when_its_ack_comes():
     storage = memory(has_staging=False)
-    with task_markers(ticket(), storage) as markers:
+    with markers_of(ticket(), storage) as markers:
         markers.source.ask(["a=1/f.parquet", "a=2/g.parquet"]).result(10)
         expected = {f"{MARKERS}a=1/f.parquet.marker.CREATE", f"{MARKERS}a=2/g.parquet.marker.CREATE"}
         assert markers_in(storage) == expected
@@ -58,16 +67,16 @@ def test_a_direct_marker_is_in_storage_when_its_ack_comes():
 
 def test_the_event_loop_of_direct_markers_ends_with_the_task():
     before = set(threading.enumerate())
-    with task_markers(ticket(), memory(has_staging=False)) as markers:
+    with markers_of(ticket(), memory(has_staging=False)) as markers:
         markers.source.ask(["f.parquet"])
-    with pytest.raises(RuntimeError, match="in the task"), task_markers(ticket(), memory(has_staging=False)):
+    with pytest.raises(RuntimeError, match="in the task"), markers_of(ticket(), memory(has_staging=False)):
         raise RuntimeError("in the task")
     assert not [thread for thread in set(threading.enumerate()) - before if "portal" in thread.name.lower()]
 
 
 def test_markers_under_way_land_before_the_task_is_over():
     storage = memory(has_staging=False)
-    with task_markers(ticket(), storage) as markers:
+    with markers_of(ticket(), storage) as markers:
         for number in range(50):
             markers.source.ask([f"f{number}.parquet"])
     assert len(markers_in(storage)) == 50
@@ -76,14 +85,14 @@ def test_markers_under_way_land_before_the_task_is_over():
 def test_a_sealed_instant_refuses_direct_markers():
     storage = memory(has_staging=False)
     anyio.run(storage.put, seal_path(INSTANT), b"")
-    with task_markers(ticket(), storage) as markers, pytest.raises(Sealed, match=INSTANT):
+    with markers_of(ticket(), storage) as markers, pytest.raises(Sealed, match=INSTANT):
         markers.source.ask(["f.parquet"]).result(10)
 
 
 def test_a_refusal_of_storage_and_a_bad_path_come_through():
     storage = FaultyBackend(memory(has_staging=False), refused("put_new", error=NotPermitted("read-only")))
     storage.add(refused("put", error=NotPermitted("read-only")))
-    with task_markers(ticket(), storage) as markers:
+    with markers_of(ticket(), storage) as markers:
         with pytest.raises((NotPermitted, FlushFailed)):
             markers.source.ask(["f.parquet"]).result(10)
         with pytest.raises(InvalidRequest):
@@ -98,15 +107,15 @@ def service_job(address: ServiceAddress | None = None, **settings) -> WriteTicke
 
 def test_without_fallback_the_client_of_this_process_serves_every_task_of_a_job():
     job = service_job(fallback=False)
-    with task_markers(job, memory(has_staging=False)) as markers:
+    with markers_of(job, memory(has_staging=False)) as markers:
         assert isinstance(markers.source, MarkerClient)
-        with task_markers(job, memory(has_staging=False)) as again:
+        with markers_of(job, memory(has_staging=False)) as again:
             assert again.source is markers.source
 
 
 def test_no_event_loop_runs_while_the_service_can_be_reached():
     before = set(threading.enumerate())
-    with serving_threads() as address, task_markers(service_job(address), memory(has_staging=False)) as markers:
+    with serving_threads() as address, markers_of(service_job(address), memory(has_staging=False)) as markers:
         markers.source.ask(["month=1/f.parquet"]).result(10)
         assert not [thread for thread in set(threading.enumerate()) - before if "trio-portal" in thread.name]
         assert markers.direct.count == 0
@@ -189,7 +198,7 @@ def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_nothing():
 
 def test_a_fallback_that_comes_after_the_task_is_over_does_nothing():
     storage = memory(has_staging=False)
-    with task_markers(service_job(service_wait_s=0.2), storage) as markers:
+    with markers_of(service_job(service_wait_s=0.2), storage) as markers:
         ack = markers.source.ask(["month=1/f.parquet"])
     with pytest.raises(Closed, match="is over"):
         ack.result(10)

@@ -147,7 +147,7 @@ def test_the_next_name_is_asked_when_a_file_has_passed_half_its_limit():
 def test_a_rolled_file_continues_under_the_name_asked_ahead():
     markers, storage = Markers(), memory(has_staging=False)
     job = ticket(NOISE, "month", max_file_bytes=20_000, row_group_bytes=6_000, compression="none")
-    report = write(job, [noise(1, 60, seed=seed) for seed in range(5)], storage, markers)
+    report = write(job, [noise(1, 60, seed=seed) for seed in range(4)], storage, markers)
     assert [file.path for file in report.files] == markers.asked
     assert len(report.files) == 2
     assert report.unused == ()

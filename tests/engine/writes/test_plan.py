@@ -9,7 +9,7 @@ import pytest
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.meter import PriceList, RequestMeter
 from tallymark.engine.errors import ConflictError, InvalidRequest, UnsupportedTable
-from tallymark.engine.settings import MarkerSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.writes import CountedRows, WritePlan
 from tests.engine.writes.scene import (
@@ -111,10 +111,10 @@ async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_r
     store = Store(has_staging=True)
     first = await committed(store.backend, months={1: 100})
     bytes_a_row = first.bytes / 100
-    tasks = TaskSettings(max_file_bytes=int(10 * bytes_a_row))
-    plan = await planned(store, incoming=rows_of((1, 5), (1, 25), (2, 10)), tasks=tasks)
+    sizing = SizingSettings(max_file_bytes=int(10 * bytes_a_row), small_file_bytes=0)
+    plan = await planned(store, incoming=rows_of((1, 5), (1, 25), (2, 10)), sizing=sizing)
     assert (plan.rows, plan.bytes) == (40, round(40 * bytes_a_row))
-    assert plan.files == 1 + 3 + 1 + (10 * bytes_a_row > tasks.max_file_bytes)
+    assert plan.files == 1 + 3 + 1 + (10 * bytes_a_row > sizing.max_file_bytes)
 
 
 @on_both_loops

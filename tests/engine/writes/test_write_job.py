@@ -9,7 +9,7 @@ import pytest
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.engine.errors import CommitUnknown, InvalidRequest, Sealed
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import MarkerSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.entry import DataFile
 from tests.backends.local_peek import LocalPeek
 from tests.engine.writes.scene import (
@@ -218,7 +218,7 @@ async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(has
 @on_both_loops
 async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(has_staging):
     store = Store(has_staging=has_staging)
-    async with begin(store.backend, tasks=TaskSettings(max_file_bytes=1)) as job:
+    async with begin(store.backend, sizing=SizingSettings(max_file_bytes=1, small_file_bytes=0)) as job:
         report = await write_in_thread(job, store.backend, flights({1: 3}))
         report = TaskReport(
             instant=job.instant,

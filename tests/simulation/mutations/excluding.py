@@ -96,7 +96,6 @@ def _with(excluder, backend):
     return Excluder(
         backend=backend,
         instant=excluder.instant,
-        staging=excluder.staging,
         schema=excluder.schema,
         settings=excluder.settings,
     )

@@ -4,7 +4,7 @@ from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
 from tallymark.engine.writes import help as helping
 from tallymark.engine.writes import rollback
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import drop_bookkeeping, finish, staging_folder
+from tallymark.engine.writes.finish import drop_bookkeeping, finish
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, replaced
 
@@ -16,7 +16,6 @@ def _excluder(handle, properties, instant):
     return Excluder(
         backend=handle.backend,
         instant=instant,
-        staging=staging_folder(instant),
         schema=properties.schema,
         settings=handle.commit_settings,
     )

@@ -1,0 +1,47 @@
+"""Which small files a write is filling: told to others who plan meanwhile, so that two do not take the same.
+
+Advice, not a lock: of two who took one file nevertheless, the second to commit writes its new rows into a file of
+their own.
+"""
+
+from collections.abc import Collection
+
+import msgpack
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
+
+
+def claim_path(instant: str) -> str:
+    """It lies with the instant's markers, and goes with them."""
+    return f"{marker_folder(instant)}/FILLS"
+
+
+async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
+    """Tell others that these files are being filled. Without any nothing is put."""
+    if paths:
+        await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
+
+
+async def claimed_by_others(backend: Backend, instant: str, *, concurrency: int) -> frozenset[str]:
+    """The files that other open instants are filling."""
+    open_instants = [entry.path.rpartition("/")[2] async for entry in backend.list(OPEN_FOLDER)]
+    found: set[str] = set()
+
+    async def read(other: str) -> None:
+        found.update(await _claimed(backend, claim_path(other)))
+
+    await concurrently(read, [other for other in open_instants if other != instant], limit=concurrency)
+    return frozenset(found)
+
+
+async def _claimed(backend: Backend, path: str) -> list[str]:
+    """Nothing where it cannot be understood: a later release may say it otherwise."""
+    try:
+        paths = msgpack.unpackb(await backend.get(path))
+    except (NotFound, ValueError, msgpack.UnpackException):
+        return []
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []

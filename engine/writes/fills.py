@@ -1,0 +1,60 @@
+"""The small files that a job fills: which of them its tasks report, and which of these were in vain. Pure."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.files.report import Fill, TaskReport
+from tallymark.engine.sizing.profile import CommitSize
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.history import History
+
+COMMITS_TOLD = 20
+"""Commits that a plan is told of, the newest ones: more than any policy looks at."""
+
+
+def commit_sizes(history: History) -> tuple[CommitSize, ...]:
+    """What appends have written, the newest first."""
+    found: list[CommitSize] = []
+    for position in range(history.head, 0, -1):
+        entry = history.entry(position)
+        if entry.kind == "commit" and entry.operation == "append" and entry.added:
+            found.append(CommitSize(sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
+        if len(found) == COMMITS_TOLD:
+            break
+    return tuple(found)
+
+
+def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]) -> tuple[Fill, ...]:
+    """What the tasks have filled, by the paths of the small files.
+
+    Raises:
+        InvalidRequest: a file that was filled twice, that the job's plan does not name, or whose rows are not told to
+            be in any file of the same report.
+    """
+    fills: dict[str, Fill] = {}
+    for report in reports:
+        files = {file.path for file in report.files}
+        for fill in report.fills:
+            if planned.get(fill.old.path) != fill.old or not files.issuperset(fill.paths) or not fill.paths:
+                raise InvalidRequest(
+                    f"the report of task {report.task} fills {fill.old.path} as this job's plan does not; give tasks "
+                    "the planned files of this job's own WriteJob.size"
+                )
+            if fill.old.path in fills:
+                raise InvalidRequest(
+                    f"two reports have filled {fill.old.path}, and its rows would be doubled; give each planned file "
+                    "to one task"
+                )
+            fills[fill.old.path] = fill
+    return tuple(fills[path] for path in sorted(fills))
+
+
+def lost_fills(fills: Sequence[Fill], history: History) -> tuple[Fill, ...]:
+    """Those whose small file another commit has replaced."""
+    return tuple(fill for fill in fills if not history.is_live(fill.old.path))
+
+
+def files_of(fills: Iterable[Fill], added: Collection[DataFile]) -> dict[str, DataFile]:
+    """The files that begin with old rows, by path."""
+    paths = {path for fill in fills for path in fill.paths}
+    return {file.path: file for file in added if file.path in paths}

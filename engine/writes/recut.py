@@ -1,0 +1,134 @@
+"""The new rows of a file that was to replace a small one, in a file of their own: the small one was replaced meanwhile.
+
+It is done by the job, after it has sealed its tasks. So the file has a direct marker, and a staging directory of its
+own; and after both, the log is looked at: whoever rolls this instant back wins an entry first, and then closes that
+directory and reads the markers. Either the job sees the entry, or the other finds the file.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+
+import anyio
+import pyarrow as pa
+
+from tallymark.backends.errors import Unavailable
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import Sealed
+from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.old_rows import batches_of
+from tallymark.engine.files.open_file import OpenFile
+from tallymark.engine.files.report import Fill
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.writes.exclude import Excluder
+from tallymark.engine.writes.fills import files_of
+from tallymark.engine.writes.finish import recut_folder
+from tallymark.engine.writes.handle import TableHandle
+
+_events = EventLog(__name__)
+
+_in_thread = anyio.to_thread.run_sync
+
+
+class Recut:
+    """Of one job, once it has sealed its tasks."""
+
+    def __init__(self, handle: TableHandle, lease: Lease, ticket: WriteTicket) -> None:
+        self._handle = handle
+        self._lease = lease
+        self._ticket = ticket
+        self._cut: dict[str, DataFile | None] = {}
+        """What was made of each fill, by the path of its small file: it need not be done again."""
+        self._names: set[str] = set()
+        """Paths that were marked for that."""
+
+    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Excluder) -> LogEntry:
+        """The entry without these fills: their small files stay, and their new rows are in files of their own.
+
+        The files that were to replace them are gone for good on return. May be called again after it has failed.
+
+        Raises:
+            RolledBack: another writer has ended the job.
+            Unavailable: storage did not take a file, or did not give the old one.
+        """
+        await self._handle.backend.open_staging(recut_folder(self._ticket.instant))
+        await self._lease.check_log()
+        gone = files_of(lost, entry.added)
+        for fill in lost:
+            if fill.old.path not in self._cut:
+                self._cut[fill.old.path] = await self._own_file(fill, [gone[path] for path in fill.paths])
+        cut = [file for fill in lost if (file := self._cut[fill.old.path]) is not None]
+        kept = {file.path for file in self._cut.values() if file is not None}
+        fenced = await excluder.exclude({*gone, *self._names}, keep=kept)
+        added = [*(file for file in entry.added if file.path not in gone), *cut]
+        stays = {fill.old.path for fill in lost}
+        return replace(
+            entry,
+            nonce=new_nonce(),
+            added=tuple(sorted(added, key=lambda file: file.path)),
+            removed=tuple(file for file in entry.removed if file.path not in stays),
+            fenced=tuple(sorted({*entry.fenced, *fenced})),
+        )
+
+    async def _own_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
+        """A file of the new rows in these files, which begin with the old ones; None where there are none.
+
+        Where storage does not tell what became of it, it is written again under another name.
+        """
+        if sum(file.rows for file in files) <= fill.old.rows:
+            return None
+        data = [await self._handle.backend.get(file.path) for file in files]
+        tries = self._ticket.settings.publish_attempt_count
+        for tried in range(1, tries + 1):
+            name = await self._marked_name(fill.old.partition)
+            try:
+                found = await _in_thread(self._write, name, fill, list(zip(files, data, strict=True)))
+            except Unavailable as error:
+                if tried == tries:
+                    raise
+                _events.warning("fill.unclear", instant=self._ticket.instant, path=fill.old.path, reason=error)
+                await anyio.sleep(tried * self._ticket.settings.publish_pause_s)
+            except Sealed:
+                await self._lease.check_log()
+                raise
+            else:
+                _events.info("fill.recut", instant=self._ticket.instant, path=fill.old.path, rows=found.rows)
+                return found
+        raise AssertionError
+
+    async def _marked_name(self, partition: str) -> str:
+        name = new_file_name(instant=self._ticket.instant, task=0, stage=0, attempt=0)
+        path = DataFile(partition, name, 0, 0).path
+        self._names.add(path)
+        await create_direct(self._handle.backend, self._ticket.instant, [path], self._lease.check_log)
+        return name
+
+    def _write(self, name: str, fill: Fill, sources: Sequence[tuple[DataFile, bytes]]) -> DataFile:
+        """Blocking."""
+        once = replace(self._ticket.settings, publish_attempt_count=1)  # a further name has to be marked first
+        ticket = replace(self._ticket, staging=recut_folder(self._ticket.instant), settings=once)
+        backend, partition = self._handle.backend, fill.old.partition
+        file: OpenFile | None = None
+        try:
+            for rows in _beyond(fill.old.rows, sources, ticket.schema):
+                file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows)
+                file.write(rows)
+            assert file is not None, "there are new rows"
+            return file.publish()
+        except BaseException:
+            if file is not None:
+                file.abandon()
+            raise
+
+
+def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The rows after the first so many."""
+    for file, data in sources:
+        for batch in batches_of(data, file, schema):
+            skipped = min(count, batch.num_rows)
+            count -= skipped
+            if skipped < batch.num_rows:
+                yield pa.Table.from_batches([batch.slice(skipped)])
