@@ -9,6 +9,7 @@ import click
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
 from tallymark.bench.killed.command import killed
+from tallymark.bench.sizing.command import sizing
 from tallymark.bench.writes.command import writes
 
 _url = click.option(
@@ -67,6 +68,7 @@ def backends(
 
 main.add_command(writes)
 main.add_command(killed)
+main.add_command(sizing)
 
 
 if __name__ == "__main__":

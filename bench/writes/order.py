@@ -11,6 +11,18 @@ Kill = Literal["executor", "job"]
 
 Figures = Mapping[str, float | str]
 
+Policy = Literal["balanced", "hudi", "off"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizes:
+    """How large files are to be."""
+
+    policy: Policy
+    """Ours; a peer has its own way."""
+    max_file_bytes: int
+    small_file_bytes: int
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
@@ -25,6 +37,8 @@ class Order:
     codec: str = "zstd"
     kill: Kill | None = None
     """What is killed while it is written."""
+    sizes: FileSizes | None = None
+    """None leaves them to the writer."""
 
     def encode(self) -> str:
         return json.dumps(asdict(self))
@@ -32,7 +46,8 @@ class Order:
     @classmethod
     def decode(cls, line: str) -> "Order":
         fields = json.loads(line)
-        return cls(**{**fields, "partition_by": tuple(fields["partition_by"])})
+        sizes = None if fields["sizes"] is None else FileSizes(**fields["sizes"])
+        return cls(**{**fields, "partition_by": tuple(fields["partition_by"]), "sizes": sizes})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The CPU seconds of a process and of all that it has started: driver, JVM, executors, Python workers, forks.
+"""The CPU seconds and the memory of a process and of all that it has started: driver, JVM, Python workers, forks.
 
 Method: user and system time out of ``/proc/PID/stat`` of every process below the root, with the time of children that
 ended and were waited for. What ends between two readings is so in its parent's time and not lost. Steps are those of
@@ -61,6 +61,34 @@ def spent(root: int, proc: Path = PROC) -> Spent:
         else:
             python_s += process.own_s + process.waited_s
     return Spent(driver_s=driver_s, jvm_s=jvm_s, python_s=python_s, forks_s=forks_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peaks:
+    """The most memory that one process has held so far, by what it is; 0 where there is none."""
+
+    jvm_bytes: int
+    python_bytes: int
+    """Of a Python worker of the tasks."""
+
+
+def peaks(root: int, proc: Path = PROC) -> Peaks:
+    """Of the processes below this one that are alive: resident pages, those that it shares included (VmHWM)."""
+    found = {"java": 0, "python": 0}
+    for process in _below(root, proc):
+        if process.pid != root:
+            kind = "java" if process.command == "java" else "python"
+            found[kind] = max(found[kind], peak_bytes(proc / str(process.pid) / "status"))
+    return Peaks(jvm_bytes=found["java"], python_bytes=found["python"])
+
+
+def peak_bytes(status: Path) -> int:
+    """By ``/proc/PID/status``; 0 of a process that has ended meanwhile."""
+    try:
+        lines = status.read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def _below(root: int, proc: Path) -> Iterator[_Process]:

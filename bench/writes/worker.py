@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from tallymark.bench.peers.writers import Writer, writer
 from tallymark.bench.writes.killer import doomed
 from tallymark.bench.writes.order import Done, Order
-from tallymark.bench.writes.process_tree import spent
+from tallymark.bench.writes.process_tree import peaks, spent
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,7 +57,9 @@ def _done(session: "SparkSession", side: Writer, order: Order) -> Done:
     before, began = spent(os.getpid()), time.perf_counter()
     figures = side.write(df, order)
     wall_s = time.perf_counter() - began
-    return Done(wall_s=wall_s, spent=spent(os.getpid()).since(before), figures=figures)
+    taken, held = spent(os.getpid()).since(before), peaks(os.getpid())
+    memory = {"peak_jvm_bytes": held.jvm_bytes, "peak_python_bytes": held.python_bytes}
+    return Done(wall_s=wall_s, spent=taken, figures={**figures, **memory})
 
 
 def _seen(df: "DataFrame") -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from tallymark.bench.peers.writers.committers import LEVEL
 from tallymark.bench.peers.writers.hudi_log import configuration, marker_figures
 from tallymark.bench.writes.case import WriteCase
-from tallymark.bench.writes.order import Figures, Order
+from tallymark.bench.writes.order import Figures, FileSizes, Order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,7 +22,8 @@ LOG = "spark.tallymark.bench.log"
 class Hudi:
     """``bulk_insert`` for appends and ``insert_overwrite`` for overwrites, no record keys, sorted within tasks.
 
-    Without sorting a task would hold a file open for each partition, for which 1 GiB is too little.
+    Without sorting a task would hold a file open for each partition, for which 1 GiB is too little. An append that is
+    to leave files of certain sizes is an ``insert``, which looks for small files; ``bulk_insert`` does not.
 
     Markers ``TIMELINE_SERVER_BASED`` are batched by its timeline server, ``DIRECT`` are an object each.
     """
@@ -68,11 +69,12 @@ class Hudi:
 
     def _operation(self, order: Order) -> str:
         if order.mode == "append":
-            return "bulk_insert"
+            return "bulk_insert" if order.sizes is None else "insert"
         return "insert_overwrite" if order.partition_overwrite == "dynamic" else "insert_overwrite_table"
 
     def _options(self, order: Order, tasks: int) -> dict[str, str]:
         return {
+            **_sizes(order.sizes),
             "hoodie.table.name": "bench",
             "hoodie.datasource.write.operation": self._operation(order),
             "hoodie.datasource.write.partitionpath.field": ",".join(order.partition_by),
@@ -85,6 +87,19 @@ class Hudi:
             "hoodie.metadata.enable": "false",
             "hoodie.embed.timeline.server": "true",
         }
+
+
+def _sizes(sizes: FileSizes | None) -> dict[str, str]:
+    if sizes is None:
+        return {}
+    return {
+        "hoodie.parquet.max.file.size": str(sizes.max_file_bytes),
+        "hoodie.parquet.small.file.limit": str(sizes.small_file_bytes),
+        # A row group is as large as a file by default, too.
+        "hoodie.parquet.block.size": str(sizes.max_file_bytes),
+        # A filter of record keys takes some 400 kB of a file, however small, and there are no keys to look up.
+        "hoodie.parquet.bloom.filter.enabled": "false",
+    }
 
 
 def _exists(df: "DataFrame", target: str) -> bool:

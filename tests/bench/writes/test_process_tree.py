@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallymark.bench.writes.process_tree import Spent, spent
+from tallymark.bench.writes.process_tree import Peaks, Spent, peaks, spent
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -33,6 +33,16 @@ def test_every_process_below_the_root_is_counted_by_what_it_is_and_no_other(proc
     found = spent(10, proc)
     assert found == Spent(driver_s=1.5, jvm_s=22.0, python_s=4.25, forks_s=0.75)
     assert found.total_s == 28.5
+
+
+def test_the_peak_of_each_kind_is_that_of_its_largest_process_and_the_driver_is_none_of_them(proc):
+    for pid, kilobytes in ((10, 9000), (11, 800), (12, 70), (13, 60), (99, 5000)):
+        (proc / str(pid) / "status").write_text(f"Name:\tany\nVmHWM:\t    {kilobytes} kB\nThreads:\t1\n")
+    assert peaks(10, proc) == Peaks(jvm_bytes=800 * 1024, python_bytes=70 * 1024)
+
+
+def test_a_process_that_ends_while_its_memory_is_read_holds_none(proc):
+    assert peaks(10, proc) == Peaks(jvm_bytes=0, python_bytes=0)
 
 
 def test_a_worker_that_ends_between_two_readings_is_not_lost(proc):
