@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tallymark.engine.files.sample_task import sample_task
+from tallymark.engine.files.sample_task import row_group_bytes, sample_task
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.profile import Sample
 from tallymark.spark_glue.bootstrap import begun
@@ -28,7 +28,7 @@ _SEED = 6
 _SAMPLE = "rows long, plain_bytes long, encoded_bytes long"
 
 
-def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile, *, max_file_bytes: int) -> Sample | None:
+def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | None:
     """As many rows as make one row group, chosen as those of one file will be; all where the DataFrame has fewer.
 
     Fewer seem to take more than they will, since a row group has its own dictionaries: by 17 % for a quarter of it,
@@ -39,10 +39,22 @@ def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile, *, max_file_by
         InvalidRequest: the rows do not fit the table's schema.
         JobFailed: Spark gave up.
     """
-    some = _chosen(df, ticket, profile, file_bytes=FILE_RATIO * max_file_bytes)
+    some = chosen(df, ticket, profile)
     with own_errors(df.sparkSession):
         found = some.repartition(1).mapInArrow(begun(functools.partial(encode, ticket)), _SAMPLE).collect()
     return Sample(*found[0]) if found else None
+
+
+def chosen(df: DataFrame, ticket: WriteTicket, profile: Profile) -> DataFrame:
+    """The rows that a sample is taken of: about one file's, or some small partitions'."""
+    partitions, size = _largest(profile, row_group_bytes(ticket))
+    hash_ = KeyColumns(df, ticket.partition_by).hash()
+    if hash_ is not None and len(partitions) < len(profile.incoming):
+        hashes = [number for number, path in profile.paths.items() if path in partitions]
+        columns = [column_name(place) for place in range(len(df.columns))]
+        df = numbered(df).where(hash_.isin(hashes)).select(*columns).toDF(*df.columns)
+    share = FILE_RATIO * ticket.max_file_bytes / size
+    return df if share >= 1 else df.sample(withReplacement=False, fraction=share, seed=_SEED)
 
 
 def encode(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -51,17 +63,6 @@ def encode(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[p
     if sample is not None:
         sizes = {"rows": sample.rows, "plain_bytes": sample.plain_bytes, "encoded_bytes": sample.encoded_bytes}
         yield pa.RecordBatch.from_pylist([sizes])
-
-
-def _chosen(df: DataFrame, ticket: WriteTicket, profile: Profile, *, file_bytes: int) -> DataFrame:
-    partitions, size = _largest(profile, ticket.settings.row_group_bytes)
-    hash_ = KeyColumns(df, ticket.partition_by).hash()
-    if hash_ is not None and len(partitions) < len(profile.incoming):
-        hashes = [number for number, path in profile.paths.items() if path in partitions]
-        columns = [column_name(place) for place in range(len(df.columns))]
-        df = numbered(df).where(hash_.isin(hashes)).select(*columns).toDF(*df.columns)
-    share = file_bytes / size
-    return df if share >= 1 else df.sample(withReplacement=False, fraction=share, seed=_SEED)
 
 
 def _largest(profile: Profile, enough: int) -> tuple[set[str], int]:

@@ -1,7 +1,7 @@
 """Run the tasks of a write as one Spark stage, and bring their reports home."""
 
 import functools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -10,23 +10,28 @@ from pyspark.sql import DataFrame
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing.task_plan import decode_task_plan, encode_task_plan
 from tallymark.spark_glue.bootstrap import begun
 from tallymark.spark_glue.failure import own_errors
+from tallymark.spark_glue.routing import Tasks
 from tallymark.spark_glue.written import Written
 
 REPORT_SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
 
 
-def run_tasks(df: DataFrame, ticket: WriteTicket, *, written: Written | None = None) -> list[TaskReport]:
+def run_tasks(
+    df: DataFrame, ticket: WriteTicket, *, planned: Tasks = (), written: Written | None = None
+) -> list[TaskReport]:
     """Write all rows; returns the report of the winning attempt of each task, as Spark counts winners.
 
-    ``written`` is told of each task as it ends, for those who watch.
+    ``planned`` are the files that each of the first Spark partitions is to leave. ``written`` is told of each task as
+    it ends, for those who watch.
 
     Raises:
         JobFailed: Spark gave up.
         InvalidRequest: a task met rows that the table does not take.
     """
-    task = functools.partial(write_partition, ticket)
+    task = functools.partial(write_partition, ticket, planned=[encode_task_plan(files) for files in planned])
     if written is not None:
         task = functools.partial(task, written=written)
     # One action, once: each further one would run the tasks again.
@@ -36,17 +41,23 @@ def run_tasks(df: DataFrame, ticket: WriteTicket, *, written: Written | None = N
 
 
 def write_partition(
-    ticket: WriteTicket, batches: Iterable[pa.RecordBatch], *, written: Written | None = None
+    ticket: WriteTicket,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    planned: Sequence[bytes] = (),
+    written: Written | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The task: Arrow batches in, one row with its report out."""
     context = TaskContext.get()
     assert context is not None, "runs on an executor"
+    number = context.partitionId()
     report = write_task(
         ticket,
         batches,
-        task=context.partitionId(),
+        task=number,
         attempt=context.taskAttemptId(),
         stage=context.stageId(),
+        planned=decode_task_plan(planned[number]) if number < len(planned) else (),
     )
     if written is not None:
         written.add(report)

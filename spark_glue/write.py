@@ -1,4 +1,4 @@
-"""Write a DataFrame: one pass over it, one commit in the user's own Python."""
+"""Write a DataFrame: one commit in the user's own Python."""
 
 import os
 import secrets
@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.properties import Readers
 from tallymark.engine.writes.incoming import Incoming
 from tallymark.engine.writes.plan import WritePlan
@@ -25,6 +25,7 @@ from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.running import lost_with_tasks, tagged
 from tallymark.spark_glue.schema import arrow_schema, spark_schema
 from tallymark.spark_glue.session import is_connected, marker_settings, refuse_ended
+from tallymark.spark_glue.sizing import DEFAULT_SIZING, sized
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 
@@ -47,6 +48,7 @@ def write(
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
+    sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
@@ -71,6 +73,7 @@ def write(
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
+    sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
@@ -95,6 +98,7 @@ def write(
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
+    sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
@@ -118,6 +122,7 @@ def write(
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
+    sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
@@ -138,6 +143,8 @@ def write(
     ``dry_run=True`` changes nothing and returns a ``WritePlan``: what would go and come, by one Spark job that counts
     the rows of each task and partition (docs/planning.md). It refuses what the write would, but for what only the
     other columns of the rows can tell.
+    ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an append fill small ones: Spark
+    counts the rows by partition first, so that ``df`` is computed twice, and shuffles them once (docs/sizing.md).
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
     of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
     ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark Connect, whose tasks
@@ -186,6 +193,7 @@ def write(
         retain_hours=retain_hours,
         markers=marker_settings(session, markers),
         tasks=tasks,
+        sizing=sizing,
         service=service or service_settings(session),
     )
 
@@ -219,7 +227,8 @@ def write(
             result = job.committed
             if result is None:
                 with tagged(session, tag), shown_progress(session, job, wanted=_shows(session, progress)) as written:
-                    reports = run_tasks(df, job.ticket, written=written)
+                    rows, planned_files = sized(df, job, portal, sizing, table=table, mode=mode)
+                    reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
                 result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))

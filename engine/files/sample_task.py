@@ -14,7 +14,7 @@ from tallymark.engine.sizing.profile import Sample
 def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sample | None:
     """What the rows of the batches take as one row group of the ticket's job; None if there are none.
 
-    It takes batches until they have ``row_group_bytes``, and holds these. They should be chosen as the rows of a file
+    It takes batches until they have as many bytes, and holds these. They should be chosen as the rows of a file
     are, and come in their order; here they are sorted by partition.
 
     Raises:
@@ -31,13 +31,18 @@ def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sampl
         return None  # Parquet cannot hold these rows: the task that is to write them says so, naming their partition
 
 
+def row_group_bytes(ticket: WriteTicket) -> int:
+    """Arrow bytes of a row group that was not encoded early."""
+    return min(ticket.settings.row_group_bytes, ticket.max_file_bytes)
+
+
 def _gathered(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         gathered.append(table_rows(batch, ticket))
         size += gathered[-1].nbytes
-        if size >= ticket.settings.row_group_bytes:
+        if size >= row_group_bytes(ticket):
             break
     return pa.Table.from_batches(gathered, ticket.schema)
 

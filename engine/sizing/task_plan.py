@@ -13,21 +13,19 @@ from tallymark.engine.timeline.entry import DataFile
 
 
 def encode_task_plan(files: Iterable[PlannedFile]) -> bytes:
-    packed: bytes = msgpack.packb([[file.partition, file.rows, file.bytes, _fields(file.fill)] for file in files])
+    packed: bytes = msgpack.packb(
+        [[file.partition, file.rows, file.bytes, file.fill and file.fill.fields()] for file in files]
+    )
     return packed
 
 
 def decode_task_plan(data: bytes) -> tuple[PlannedFile, ...]:
     fields: list[list[Any]] = msgpack.unpackb(data)
     return tuple(
-        PlannedFile(partition, rows, size, None if fill is None else DataFile(*fill))
+        PlannedFile(partition, rows, size, None if fill is None else DataFile.of_fields(fill))
         for partition, rows, size, fill in fields
     )
 
 
-def _fields(file: DataFile | None) -> list[Any] | None:
-    return (
-        None
-        if file is None
-        else [file.partition, file.name, file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes]
-    )
+def _fields(file: DataFile | None) -> list[object] | None:
+    return None if file is None else file.fields()

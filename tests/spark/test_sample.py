@@ -10,7 +10,7 @@ import tallymark
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.profile import Sample
 from tallymark.spark_glue.profile import profiled
-from tallymark.spark_glue.sample import sampled
+from tallymark.spark_glue.sample import chosen, sampled
 from tests.spark.test_profile import ticket_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
@@ -26,8 +26,9 @@ def rows(spark: SparkSession) -> DataFrame:
 
 
 def sample_of(df: DataFrame, ticket: WriteTicket, *, row_group_bytes: int, max_file_bytes: int = 1 << 20) -> Sample:
-    job = replace(ticket, settings=replace(ticket.settings, row_group_bytes=row_group_bytes))
-    sample = sampled(df, job, profiled(df, job), max_file_bytes=max_file_bytes)
+    settings = replace(ticket.settings, row_group_bytes=row_group_bytes)
+    job = replace(ticket, settings=settings, max_file_bytes=max_file_bytes)
+    sample = sampled(df, job, profiled(df, job))
     assert sample is not None
     return sample
 
@@ -38,7 +39,7 @@ def ticket(spark: SparkSession, tmp_path: Path) -> WriteTicket:
 
 
 def test_a_dataframe_of_less_than_a_row_group_is_encoded_whole(spark: SparkSession, ticket: WriteTicket) -> None:
-    sample = sample_of(rows(spark), ticket, row_group_bytes=1 << 26)
+    sample = sample_of(rows(spark), ticket, row_group_bytes=1 << 26, max_file_bytes=1 << 26)
     assert (sample.rows, sample.plain_bytes) == (ROWS, profiled(rows(spark), ticket).plain_bytes)
     assert 0 < sample.encoded_bytes < sample.plain_bytes
 
@@ -56,11 +57,15 @@ def test_the_sample_of_a_large_one_is_a_part_of_its_largest_partition_as_its_fil
 
 
 def test_of_a_partition_of_many_files_one_files_share_is_looked_at(spark: SparkSession, ticket: WriteTicket) -> None:
-    sample = sample_of(rows(spark), ticket, row_group_bytes=500_000, max_file_bytes=25_000)
-    assert sample.plain_bytes == pytest.approx(4 * 25_000, rel=0.1)
+    profile, small = profiled(rows(spark), ticket), replace(ticket, max_file_bytes=25_000)
+    some = chosen(rows(spark), small, profile)
+    assert profiled(some, ticket).plain_bytes == pytest.approx(4 * 25_000, rel=0.1)
+    found = some.collect()
+    assert {row.part for row in found} == {0}
+    assert max(row.id for row in found) - min(row.id for row in found) > 0.9 * ROWS
 
 
 def test_a_table_without_partitions_is_sampled_too(spark: SparkSession, tmp_path: Path) -> None:
     ticket = ticket_for(rows(spark), tmp_path / "flat", [])
     sample = sample_of(rows(spark), ticket, row_group_bytes=1 << 26, max_file_bytes=25_000)
-    assert sample.plain_bytes == pytest.approx(4 * 25_000, rel=0.1)
+    assert 25_000 * 0.9 < sample.plain_bytes < 2 * 25_000

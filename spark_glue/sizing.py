@@ -1,0 +1,54 @@
+"""A write whose files are sized: what it brings is counted, planned, and sent to the tasks of its planned files.
+
+The way of the rows::
+
+    profile -> (sample) -> WriteJob.size -> tasks_of -> routing -> stage
+"""
+
+from anyio.from_thread import BlockingPortal
+from pyspark.sql import DataFrame
+
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.profile import WorkloadProfile
+from tallymark.engine.sizing.tasks import tasks_of
+from tallymark.engine.writes.request import Mode
+from tallymark.engine.writes.table import Table
+from tallymark.engine.writes.write_job import WriteJob
+from tallymark.spark_glue.profile import profiled
+from tallymark.spark_glue.routing import Tasks, routed
+from tallymark.spark_glue.sample import sampled
+
+DEFAULT_SIZING: SizingSettings | None = None
+"""What a write goes by that says nothing of sizing: files are finished when they are full, and nothing is planned."""
+
+TASK_BYTES = 32 * 1024 * 1024
+"""Bytes of files for which a task is worth its start: some two seconds of work for some 50 ms. A larger file is one
+task's, too."""
+
+
+def sized(
+    df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None, *, table: Table, mode: Mode
+) -> tuple[DataFrame, Tasks]:
+    """The same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
+
+    It computes the DataFrame once, by a Spark job that counts, and where the table has no history to tell what rows
+    come to, once more to sample it; the write itself does so again. With sizing off it does nothing.
+
+    Raises:
+        InvalidRequest: a row does not lie where this write may put it, or does not fit the table.
+        JobFailed: Spark gave up.
+    """
+    if sizing is None or not sizing.is_on:
+        return df, ()
+    profile = profiled(df, job.ticket)
+    sample = None
+    if profile.incoming and sizing.policy != "hudi" and not portal.call(_has_history, table, mode):
+        sample = sampled(df, job.ticket, profile)
+    plan = portal.call(job.size, WorkloadProfile(incoming=profile.incoming, sample=sample))
+    tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
+    return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
+
+
+async def _has_history(table: Table, mode: Mode) -> bool:
+    """Whether a plan can learn from files of the table. That of an overwrite looks at none."""
+    return mode != "overwrite" and any(file.plain_bytes for file in (await table.snapshot()).files)
