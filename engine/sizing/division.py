@@ -1,40 +1,65 @@
 """How bytes are divided among files, so that as few as can be stay small."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 
-def divided(files: Sequence[tuple[int, int]], bytes_: int, *, small: int, most: int) -> list[int]:
-    """What each file is given; it adds up to ``bytes_``.
+@dataclass(frozen=True, slots=True)
+class Vessel:
+    """A file to be, and what may come to it, in bytes."""
 
-    A file is what it has already and the least that it is to be given. Where all can come to ``small``, they come as
-    near to one size as they can; else the first are filled to ``most``, and the last that is given any has the rest.
+    has: int
+    """Already; of a new file, its footer."""
+    least: int
+    """That is to come to it."""
+    most: int
+    """That it may have in the end."""
+
+    @property
+    def floor(self) -> int:
+        return self.has + self.least
+
+    @property
+    def room(self) -> int:
+        return self.most - self.has
+
+
+def divided(vessels: Sequence[Vessel], bytes_: int, *, small: int) -> list[int]:
+    """The sizes that the files come to; they take ``bytes_``, for which there is room.
+
+    Where none need stay below ``small``, they come as near to one size as they can. Else the first are filled up, and
+    one has the rest.
     """
-    floors = [has + least for has, least in files]
-    total = bytes_ + sum(has for has, _ in files)
-    if sum(max(floor, small) for floor in floors) <= total:
-        sizes = _levelled(floors, total)
-    else:
-        sizes = _filled_in_turn(floors, total, most)
-    return [size - has for size, (has, _) in zip(sizes, files, strict=True)]
+    total = bytes_ + sum(vessel.has for vessel in vessels)
+    if sum(max(vessel.floor, min(small, vessel.most)) for vessel in vessels) <= total:
+        return _levelled(vessels, total)
+    return _filled_in_turn(vessels, total)
 
 
-def _levelled(floors: Sequence[int], total: int) -> list[int]:
-    """Sizes that add up to the total, the lowest as high as can be, none below its floor."""
-    sizes = list(floors)
-    left = total
-    for place, count in zip(
-        sorted(range(len(floors)), key=lambda at: -floors[at]), range(len(floors), 0, -1), strict=True
-    ):
-        sizes[place] = max(floors[place], -(-left // count))
-        left -= sizes[place]
-    return sizes
+def _levelled(vessels: Sequence[Vessel], total: int) -> list[int]:
+    """The lowest as high as can be."""
+    low, high = total // len(vessels), max(vessel.most for vessel in vessels)
+    if not all(vessel.floor <= low <= vessel.most for vessel in vessels):
+        low = 0
+        while low < high:  # the highest level that the bytes suffice for
+            level = (low + high + 1) // 2
+            low, high = (level, high) if sum(_at(level, vessels)) <= total else (low, level - 1)
+    return _topped_up(_at(low, vessels), vessels, total)
 
 
-def _filled_in_turn(floors: Sequence[int], total: int, most: int) -> list[int]:
-    sizes = list(floors)
+def _at(level: int, vessels: Sequence[Vessel]) -> list[int]:
+    return [min(max(vessel.floor, level), vessel.most) for vessel in vessels]
+
+
+def _filled_in_turn(vessels: Sequence[Vessel], total: int) -> list[int]:
+    return _topped_up([vessel.floor for vessel in vessels], vessels, total)
+
+
+def _topped_up(sizes: list[int], vessels: Sequence[Vessel], total: int) -> list[int]:
+    """What the sizes lack to the total goes to the first that has room, and so on."""
     left = total - sum(sizes)
-    for place, floor in enumerate(floors):
-        given = min(left, most - floor)
+    for place, vessel in enumerate(vessels):
+        given = min(left, vessel.most - sizes[place])
         sizes[place] += given
         left -= given
     return sizes

@@ -1,44 +1,60 @@
 """Planned files grouped into tasks of about equal bytes."""
 
-import heapq
 from collections.abc import Sequence
+from heapq import heappop, heappush
 
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 
+TASK_FILES = 500
+"""In a task at most: as many as a task keeps open by default (``TaskSettings.open_file_count``)."""
 
-def tasks_of(plan: SizingPlan, *, task_bytes: int, task_count_min: int = 1) -> tuple[tuple[PlannedFile, ...], ...]:
-    """The planned files, each in one task; of a partition, one a task at most.
 
-    As many tasks as ``task_bytes`` asks for; more where a partition has more files, or where ``task_count_min`` wants
-    more and there are files for them. Deterministic; within a task sorted by partition.
+def tasks_of(
+    plan: SizingPlan, *, task_bytes: int, task_count_min: int = 1, task_files: int = TASK_FILES
+) -> tuple[tuple[PlannedFile, ...], ...]:
+    """The planned files, each in one task; of a partition, one a task at most, so that its path tells a row its task.
+
+    As many tasks as ``task_bytes`` asks for: with about ``max_file_bytes`` a task is the work of a file. More where a
+    partition has more files, where a task would have more than ``task_files``, or where ``task_count_min`` wants more
+    (as many as there are cores, say) and there are files for them. Deterministic; the files of a task are sorted by
+    partition.
     """
     if not plan.files:
         return ()
-    count = task_count(plan, task_bytes=task_bytes, task_count_min=task_count_min)
-    tasks: list[list[PlannedFile]] = [[] for _ in range(count)]
-    loads = [(0, number) for number in range(count)]
-    for files in _largest_first(plan.files):
-        taken = [heapq.heappop(loads) for _ in files]
-        for file, (load, number) in zip(files, taken, strict=True):
-            tasks[number].append(file)
-            heapq.heappush(loads, (load + file.bytes, number))
-    return tuple(tuple(sorted(task, key=lambda file: file.partition)) for task in tasks if task)
+    partitions = _widest_first(plan.files)
+    count = max(
+        len(partitions[0]),
+        -(-plan.bytes // task_bytes),
+        -(-len(plan.files) // task_files),
+        min(task_count_min, len(plan.files)),
+    )
+    tasks = _dealt(partitions, count, task_files)
+    return tuple(tuple(sorted(task, key=_partition_of)) for task in tasks if task)
 
 
-def task_count(plan: SizingPlan, *, task_bytes: int, task_count_min: int = 1) -> int:
-    by_bytes = -(-plan.bytes // task_bytes)
-    widest = max(len(files) for files in _of_partitions(plan.files))
-    return max(widest, by_bytes, min(task_count_min, len(plan.files)))
-
-
-def _of_partitions(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
+def _widest_first(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
+    """The files by partition, the largest first; first the partitions with the most files, then with the largest."""
     found: dict[str, list[PlannedFile]] = {}
     for file in files:
         found.setdefault(file.partition, []).append(file)
-    return list(found.values())
-
-
-def _largest_first(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
-    """The files of each partition, the largest first, and so the partitions."""
-    partitions = [sorted(files, key=lambda file: -file.bytes) for files in _of_partitions(files)]
+    partitions = [sorted(files, key=lambda file: -file.bytes) for files in found.values()]
     return sorted(partitions, key=lambda files: (-len(files), -files[0].bytes, files[0].partition))
+
+
+def _dealt(partitions: Sequence[Sequence[PlannedFile]], count: int, task_files: int) -> list[list[PlannedFile]]:
+    """Each file to the task that has the least so far; full tasks take no more, and new ones come where needed."""
+    tasks: list[list[PlannedFile]] = [[] for _ in range(count)]
+    open_ = [(0, number) for number in range(count)]  # as it stands, a heap
+    for files in partitions:
+        while len(open_) < len(files):
+            heappush(open_, (0, len(tasks)))
+            tasks.append([])
+        for (bytes_, number), file in zip([heappop(open_) for _ in files], files, strict=True):
+            tasks[number].append(file)
+            if len(tasks[number]) < task_files:
+                heappush(open_, (bytes_ + file.bytes, number))
+    return tasks
+
+
+def _partition_of(file: PlannedFile) -> str:
+    return file.partition

@@ -1,0 +1,58 @@
+"""Which small files may take incoming rows at all, and what their rewriting has to bring."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.division import Vessel
+from tallymark.engine.timeline.entry import DataFile
+
+LEEWAY = 1.03
+"""Of the budget. Appends are whole: whether a file takes its last one would else hang on its footer, and files of 5
+appends would become files of 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    file: DataFile
+    vessel: Vessel
+
+
+def fills_within_budget(small: Iterable[DataFile], bytes_: int, settings: SizingSettings) -> list[Fill]:
+    """The smallest first, until they have room for these bytes, and as many as these can pay for."""
+    fills: list[Fill] = []
+    unpaid, unhoused = bytes_, bytes_
+    for file in sorted(small, key=_smallest_first):
+        if unhoused <= 0:
+            break
+        room = settings.max_file_bytes - file.bytes
+        least = least_bytes(file, settings.rewrite_budget)
+        if least is not None and least <= min(unpaid, room):
+            fills.append(Fill(file, Vessel(has=file.bytes, least=least, most=settings.max_file_bytes)))
+            unpaid -= least
+            unhoused -= room
+    return fills
+
+
+def least_bytes(file: DataFile, budget: float) -> int | None:
+    """That a fill has to insert for its rewriting to be within the budget; None: however many would not do.
+
+    All that was rewritten to make the file, and itself once more, is at most ``budget`` times what it will have. Files
+    of equal appends come to 2 x budget + 1 of them by this, the last of which rewrites 2 x budget times what it
+    inserts. More than that no file is asked for that was written in one go: it has saved a budget with every byte,
+    which a few drops would use up to no effect.
+    """
+    if not budget:
+        return None if file.bytes else 1
+    within = budget * LEEWAY
+    over_its_life = _ceil((file.rewritten_bytes + file.bytes) / within) - file.bytes
+    at_once = 0 if file.rewritten_bytes else _ceil(file.bytes / (2 * within))
+    return max(1, over_its_life, at_once)
+
+
+def _ceil(number: float) -> int:
+    return -int(-number // 1)
+
+
+def _smallest_first(file: DataFile) -> tuple[int, int, str]:
+    return file.bytes, file.rewritten_bytes, file.name

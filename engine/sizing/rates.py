@@ -1,0 +1,77 @@
+"""Encoded bytes for each unit of what comes in, partition by partition.
+
+A partition is believed as far as its own files tell, and for the rest taken for one like the others (credibility, as
+actuaries have it): with evidence of weight w it counts w / (w + k), where k is how much files of one partition differ
+over how much partitions do.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Self
+
+from tallymark.engine.sizing.evidence import Evidence, Observation, evidence, file_evidence, newest_instant
+from tallymark.engine.timeline.entry import DataFile
+
+PARTITIONS_COMPARED = 32
+"""Of the table, at least, where it has as many; those that the write adds to are all looked at, then the newest."""
+
+_DOUBT_MIN, _DOUBT, _DOUBT_MAX = 1 / 8, 1 / 4, 8.0
+"""Of k: its bounds, and what it is taken for where no partition has two files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """By one measure: rows, or plain bytes."""
+
+    table: Evidence
+    partitions: Mapping[str, Evidence]
+    doubt: float
+    """The k of the module's docstring."""
+
+    @classmethod
+    def of(
+        cls,
+        wanted: Iterable[str],
+        held: Mapping[str, Sequence[DataFile]],
+        measure: Callable[[DataFile], int],
+        sampled: Observation | None,
+    ) -> Self | None:
+        """None where neither a file nor the sample tells anything."""
+        looked_at = {partition for partition in wanted if partition in held}
+        if len(looked_at) < PARTITIONS_COMPARED:
+            looked_at |= _newest(held, PARTITIONS_COMPARED)
+        found = {path: file_evidence(held[path], measure) for path in sorted(looked_at)}
+        partitions = {path: seen for path, seen in found.items() if seen is not None}
+        table = _of_table(partitions.values(), sampled)
+        return None if table is None else cls(table, partitions, _doubt(partitions.values()))
+
+    def rate(self, partition: str) -> float:
+        own = self.partitions.get(partition)
+        if own is None:
+            return self.table.mean
+        credibility = own.weight / (own.weight + self.doubt)
+        return credibility * own.mean + (1 - credibility) * self.table.mean
+
+
+def _newest(held: Mapping[str, Sequence[DataFile]], count: int) -> set[str]:
+    if len(held) <= count:
+        return set(held)
+    return set(nlargest(count, held, key=lambda path: (newest_instant(held[path]), path)))
+
+
+def _of_table(partitions: Iterable[Evidence], sampled: Observation | None) -> Evidence | None:
+    observed = sorted((seen.observed() for seen in partitions), key=lambda seen: seen.instant, reverse=True)
+    if sampled is not None:
+        observed.insert(0, sampled)  # of rows that are just coming in
+    return evidence(observed)
+
+
+def _doubt(partitions: Iterable[Evidence]) -> float:
+    several = [seen for seen in partitions if seen.count > 1]
+    if not several:
+        return _DOUBT
+    mean = sum(seen.mean for seen in several) / len(several)
+    between = sum((seen.mean - mean) ** 2 for seen in several) / len(several)
+    within = sum(seen.variance for seen in several) / len(several)
+    return min(max(within / between, _DOUBT_MIN), _DOUBT_MAX) if between else _DOUBT_MAX
