@@ -5,8 +5,9 @@ A job hands out a ``WriteTicket``; ``write_task`` turns batches into files in an
 """
 
 from tallymark.engine.files.partition_path import partition_path
+from tallymark.engine.files.profile_batches import profile_batches
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
 
-__all__ = ["WriteTicket", "write_task", "TaskReport", "partition_path"]
+__all__ = ["WriteTicket", "write_task", "TaskReport", "partition_path", "profile_batches"]

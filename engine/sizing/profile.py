@@ -1,5 +1,6 @@
 """What is known of the rows that a write brings, before any of them is written."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -12,6 +13,13 @@ class IncomingRows:
     rows: int
     plain_bytes: int | None = None
     """Their size as ``plain_bytes`` measures it; None where nobody has measured."""
+
+    def __add__(self, other: "IncomingRows") -> "IncomingRows":
+        """Both, of one partition."""
+        assert self.partition == other.partition, "rows of different partitions"
+        known = None not in (self.plain_bytes, other.plain_bytes)
+        size = (self.plain_bytes or 0) + (other.plain_bytes or 0)
+        return IncomingRows(self.partition, self.rows + other.rows, size if known else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +54,17 @@ class WorkloadProfile:
     wrote, the files they filled included; no overwrite, which is a replacecommit there."""
     taken: frozenset[str] = frozenset()
     """Paths of files that another live instant is filling."""
+
+    @classmethod
+    def of(cls, parts: Iterable["WorkloadProfile"]) -> "WorkloadProfile":
+        """Of all the rows that were profiled in parts; the sample is that of the first part that has one."""
+        parts = tuple(parts)
+        rows: dict[str, IncomingRows] = {}
+        for found in (found for part in parts for found in part.incoming):
+            rows[found.partition] = rows.get(found.partition, IncomingRows(found.partition, 0, 0)) + found
+        return cls(
+            incoming=tuple(rows[partition] for partition in sorted(rows)),
+            sample=next((part.sample for part in parts if part.sample is not None), None),
+            commits=max((part.commits for part in parts), key=len, default=()),
+            taken=frozenset().union(*(part.taken for part in parts)),
+        )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
     from tallymark.engine.errors import TallymarkError as TallymarkError
     from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
+    from tallymark.engine.files.profile_batches import profile_batches as profile_batches
     from tallymark.engine.files.report import TaskReport as TaskReport
     from tallymark.engine.files.task_writer import write_task as write_task
     from tallymark.engine.files.ticket import WriteTicket as WriteTicket
@@ -44,6 +45,11 @@ if TYPE_CHECKING:
     from tallymark.engine.settings import ServiceSettings as ServiceSettings
     from tallymark.engine.settings import SizingSettings as SizingSettings
     from tallymark.engine.settings import TaskSettings as TaskSettings
+    from tallymark.engine.sizing import IncomingRows as IncomingRows
+    from tallymark.engine.sizing import PlannedFile as PlannedFile
+    from tallymark.engine.sizing import SizingPlan as SizingPlan
+    from tallymark.engine.sizing import WorkloadProfile as WorkloadProfile
+    from tallymark.engine.sizing import tasks_of as tasks_of
     from tallymark.engine.writes import CountedRows as CountedRows
     from tallymark.engine.writes import Explanation as Explanation
     from tallymark.engine.writes import FileSizes as FileSizes
@@ -83,6 +89,7 @@ _HOMES = {
         "TallymarkError",
         "UnsupportedTable",
     ),
+    "tallymark.engine.files.profile_batches": ("profile_batches",),
     "tallymark.engine.files.report": ("TaskReport",),
     "tallymark.engine.files.task_writer": ("write_task",),
     "tallymark.engine.files.ticket": ("WriteTicket",),
@@ -95,6 +102,7 @@ _HOMES = {
         "SizingSettings",
         "TaskSettings",
     ),
+    "tallymark.engine.sizing": ("IncomingRows", "PlannedFile", "SizingPlan", "WorkloadProfile", "tasks_of"),
     "tallymark.engine.writes": (
         "CountedRows",
         "Explanation",

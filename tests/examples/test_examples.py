@@ -43,6 +43,17 @@ def test_process_pool_commits_the_rows_of_its_input(tmp_path):
     assert (table.num_rows, set(table["day"].to_pylist())) == (4000, set(range(4000)))
 
 
+def test_sized_appends_leave_few_files(tmp_path):
+    printed = run("sized_appends.py", tmp_path)
+    assert "hour 0: 2 files written, 0 small ones filled" in printed
+    assert "hour 1: 2 files written, 2 small ones filled" in printed
+    files = [str(path) for path in tmp_path.glob("station=*/*.parquet")]
+    assert f"20000 rows in {len(files)} files after 20 appends" in printed
+    assert len(files) <= 6
+    table = ds.dataset(files).to_table()
+    assert (table.num_rows, set(table["reading"].to_pylist())) == (20_000, set(range(20_000)))
+
+
 @pytest.mark.spark
 def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
     require_java()
