@@ -25,7 +25,7 @@ UNTRIED = "-"
 COLUMNS: dict[str, tuple[State, ...]] = {
     "at rest": ("at rest",),
     "while a job writes": ("while a job writes",),
-    "while an overwrite is cleaned up": ("before replaced files go", "while replaced files go"),
+    "while replaced files are deleted": ("before replaced files go", "while replaced files go"),
     "a scan that began before the overwrite": (),
 }
 """And the states in which a table is frozen for it."""
