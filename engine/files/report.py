@@ -43,7 +43,8 @@ class TaskReport:
 
     @property
     def rows(self) -> int:
-        return sum(file.rows for file in self.files)
+        """New ones: without those of files that were filled."""
+        return sum(file.rows for file in self.files) - sum(fill.old.rows for fill in self.fills)
 
     def encode(self) -> bytes:
         packed: bytes = msgpack.packb(

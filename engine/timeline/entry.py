@@ -88,6 +88,12 @@ class LogEntry:
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """What a newer release has put there."""
 
+    @property
+    def new_rows(self) -> int:
+        """Rows that the write has brought: an append's files also hold those of the small files that it has filled."""
+        old = sum(file.rows for file in self.removed) if self.operation == "append" else 0
+        return sum(file.rows for file in self.added) - old
+
 
 def encode_entry(entry: LogEntry) -> bytes:
     scope = entry.scope

@@ -34,7 +34,7 @@ def outcome_of(entry: LogEntry) -> Outcome:
     return {
         "instant": entry.instant,
         "txn": entry.txn,
-        "rows": sum(file.rows for file in entry.added),
+        "rows": entry.new_rows,
         "bytes": sum(file.bytes for file in entry.added),
         "files": len(entry.added),
         "partitions": len({file.partition for file in entry.added}),

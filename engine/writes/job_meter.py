@@ -53,7 +53,7 @@ class JobMeter:
     def proposed(self, entry: LogEntry, winners: Sequence[TaskReport]) -> None:
         """The log is asked to take this entry; it counts once it is ``committed``."""
         self._proposed = {
-            ("committed_rows",): sum(file.rows for file in entry.added),
+            ("committed_rows",): entry.new_rows,
             ("committed_bytes",): sum(file.bytes for file in entry.added),
             ("committed_files",): len(entry.added),
             ("replaced_files",): len(entry.removed),

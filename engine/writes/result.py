@@ -26,7 +26,9 @@ class WriteResult:
     is_rerun: bool
     """An earlier write of this txn had been committed, and all else here tells of that one: this one left nothing."""
     rows: int
+    """That the write has brought; its files also hold those of small files that they replace."""
     bytes: int
+    """Of its files."""
     files: int
     partitions: int
     """Partitions that files were added to."""

@@ -161,7 +161,7 @@ class WriteJob:
             instant=self.instant,
             position=position,
             operation=entry.operation,
-            rows=sum(file.rows for file in entry.added),
+            rows=entry.new_rows,
             bytes=sum(file.bytes for file in entry.added),
             files=len(entry.added),
             removed=len(entry.removed),

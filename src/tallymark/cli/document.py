@@ -341,7 +341,7 @@ def _entry(position: int, entry: "LogEntry") -> EntryFields:
         else {"all": scope.is_all, "partitions": sorted(scope.partitions), "prefixes": sorted(scope.prefixes)},
         "files_added": len(entry.added),
         "files_removed": len(entry.removed),
-        "rows": sum(file.rows for file in entry.added),
+        "rows": entry.new_rows,
         "bytes": sum(file.bytes for file in entry.added),
         "txn": entry.txn,
         "result": None if entry.summary is None else {**outcome_of(entry)},
