@@ -28,7 +28,7 @@ class SizingPlan:
     @property
     def rewritten_bytes(self) -> int:
         """Of the files that are filled."""
-        return sum(file.fill.bytes for file in self.files if file.fill is not None)
+        return sum(file.bytes for file in self.fills)
 
     @property
     def bytes(self) -> int:
@@ -39,3 +39,13 @@ class SizingPlan:
     def inserted_bytes(self) -> int:
         """That the incoming rows are expected to take."""
         return self.bytes - self.rewritten_bytes
+
+    @property
+    def fills(self) -> tuple[DataFile, ...]:
+        """The small files that are filled."""
+        return tuple(file.fill for file in self.files if file.fill is not None)
+
+    @property
+    def rewritten_per_byte(self) -> float:
+        """Bytes rewritten for each one inserted; 0 where nothing is inserted."""
+        return self.rewritten_bytes / self.inserted_bytes if self.inserted_bytes > 0 else 0.0

@@ -26,8 +26,8 @@ async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
         await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
 
 
-async def claimed_by_others(backend: Backend, instant: str, *, concurrency: int) -> frozenset[str]:
-    """The files that other open instants are filling."""
+async def claimed_by_others(backend: Backend, instant: str | None, *, concurrency: int) -> frozenset[str]:
+    """The files that open instants are filling, but for this one, if it is one."""
     open_instants = [entry.path.rpartition("/")[2] async for entry in backend.list(OPEN_FOLDER)]
     found: set[str] = set()
 

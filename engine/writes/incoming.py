@@ -8,6 +8,7 @@ import pyarrow as pa
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.partition_keys import partition_paths
 from tallymark.engine.files.partition_prefix import partition_prefix
+from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.target import WriteTarget
 
@@ -20,19 +21,24 @@ class CountedRows:
     """The partition columns as the input has them; a row for each task and combination that it has rows for."""
     rows: Sequence[int]
     """Their count, for each row of ``keys``."""
+    plain_bytes: Sequence[int] | None = None
+    """Their size as ``sizing.plain_bytes`` measures it, for each row of ``keys``; None where nobody has measured."""
 
 
-Incoming = CountedRows | Sequence[str]
-"""What is known of the input: its rows, counted, or the paths of the partitions that it has rows for."""
+Incoming = CountedRows | WorkloadProfile | Sequence[str | IncomingRows]
+"""What is known of the input: its rows, counted by task or by partition, or the paths of the partitions that it has
+rows for."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingGroup:
-    """What one task has for one partition."""
+    """What one task has for one partition, or all of them."""
 
     partition: str
     rows: int | None
     """None of a partition that was merely named."""
+    plain_bytes: int | None = None
+    """None where nobody has measured."""
 
 
 def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
@@ -45,10 +51,12 @@ def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TablePr
         return _counted(incoming, target, properties)
     if isinstance(incoming, str):
         raise InvalidRequest(f"incoming={incoming!r} is one string; give a list of partition paths: [{incoming!r}]")
-    paths = dict.fromkeys(_leaf(path, properties.partition_by) for path in incoming)
-    for path in paths:
-        _check_place(path, target)
-    return [IncomingGroup(path, None) for path in paths]
+    known = incoming.incoming if isinstance(incoming, WorkloadProfile) else incoming
+    groups = [_group(each, properties.partition_by) for each in known]
+    for group in groups:
+        _check_place(group.partition, target)
+    named = dict.fromkeys(group for group in groups if group.rows is None)
+    return [*named, *(group for group in groups if group.rows is not None)]
 
 
 def _counted(incoming: CountedRows, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
@@ -60,7 +68,14 @@ def _counted(incoming: CountedRows, target: WriteTarget, properties: TableProper
         partition=target.partition,
         guard=target.guard,
     )
-    return [IncomingGroup(path, rows) for path, rows in zip(paths, incoming.rows, strict=True)]
+    sizes = incoming.plain_bytes if incoming.plain_bytes is not None else [None] * len(paths)
+    return [IncomingGroup(*group) for group in zip(paths, incoming.rows, sizes, strict=True)]
+
+
+def _group(named: str | IncomingRows, partition_by: Sequence[str]) -> IncomingGroup:
+    if isinstance(named, str):
+        return IncomingGroup(_leaf(named, partition_by), None)
+    return IncomingGroup(_leaf(named.partition, partition_by), named.rows, named.plain_bytes)
 
 
 def _leaf(path: str, partition_by: Sequence[str]) -> str:

@@ -13,8 +13,8 @@ from tallymark.engine.timeline.log import BODY_BYTES
 NAMES_A_DELETE = 1_000
 """On S3. GCS takes objects one by one."""
 
-FILE_ENTRY_BYTES = 90
-"""Of a file in a log entry, its partition path aside: a name of some 75 bytes, two numbers and their frames."""
+FILE_ENTRY_BYTES = 100
+"""Of a file in a log entry, its partition path aside: a name of some 75 bytes, four numbers and their frames."""
 
 PAGE_COUNT = 1_000
 """Entries in a page of a listing."""
@@ -58,6 +58,12 @@ class JobShape:
     """That never held a file before."""
     deleted_files: int
     """That are deleted right after the commit."""
+    filled_files: int = 0
+    """Small ones that tasks read and write once more."""
+    is_sized: bool = False
+    """Its files are planned."""
+    may_fill: bool = False
+    """Then it looks for what others are filling."""
     entry_bytes: int = 0
     """Of the job's own entry in the log."""
     names_a_delete: int = NAMES_A_DELETE
@@ -75,7 +81,7 @@ def entry_bytes(files: int, partition: str) -> int:
 
 def job_requests(shape: JobShape) -> RequestCounts:
     """From the call that begins the job to its end."""
-    return begin_requests(shape) + task_requests(shape) + commit_requests(shape)
+    return begin_requests(shape) + sizing_requests(shape) + task_requests(shape) + commit_requests(shape)
 
 
 def begin_requests(shape: JobShape) -> RequestCounts:
@@ -92,9 +98,19 @@ def begin_requests(shape: JobShape) -> RequestCounts:
     return found
 
 
+def sizing_requests(shape: JobShape) -> RequestCounts:
+    """The log is read to its end; open instants are looked for, which may be filling files; and others are told."""
+    if not shape.is_sized:
+        return RequestCounts()
+    return RequestCounts(get=1, list=int(shape.may_fill), put=int(shape.filled_files > 0))
+
+
 def task_requests(shape: JobShape) -> RequestCounts:
-    """A put a data file, and what the first marker costs the service: a claim, a segment, two looks for others."""
-    return RequestCounts(put=shape.files + 2, list=2) if shape.files else RequestCounts()
+    """A put a data file, and what the first marker costs the service: a claim, a segment, two looks for others.
+
+    A file that is filled is read, by one get.
+    """
+    return RequestCounts(put=shape.files + 2, list=2, get=shape.filled_files) if shape.files else RequestCounts()
 
 
 def commit_requests(shape: JobShape) -> RequestCounts:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from tallymark.backends.meter import PriceList
+from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.writes.job_requests import RequestCounts
@@ -14,6 +15,9 @@ from tallymark.engine.writes.result import shown_bytes
 
 PARTITIONS_SHOWN = 20
 """Partitions that a page or a notebook names; ``partitions`` and the JSON name all."""
+
+FILES_SHOWN = 4
+"""Planned files of one partition whose sizes are shown there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +34,27 @@ class PlannedPartition:
     removed_files: int
     removed_rows: int
     removed_bytes: int
+    planned: tuple[PlannedFile, ...] | None = None
+    """The files to come, each with the small file that it fills; None where no sizes are planned."""
 
     @property
     def change(self) -> str:
         if self.removed_files:
             return "replaced" if self.files or self.files is None else "emptied"
         return "new" if self.is_new else "added to"
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """Of the files that are filled."""
+        return sum(file.fill.bytes for file in self.planned or () if file.fill is not None)
+
+    def fields(self) -> dict[str, object]:
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "change": self.change,
+            "planned": None if self.planned is None else [_planned_fields(file) for file in self.planned],
+            "rewritten_bytes": self.rewritten_bytes,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +78,7 @@ class WritePlan:
     partitions: tuple[PlannedPartition, ...]
     """All that would change, sorted by path."""
     removed: tuple[DataFile, ...]
-    """The files that would go."""
+    """The files that would go with their rows. Small files that are filled are not among them: their rows stay."""
     retain_hours: float | None
     """How long these stay for readers of older positions; None where they are deleted right after the commit."""
     rows: int | None
@@ -67,7 +86,10 @@ class WritePlan:
     files: int | None
     """To come."""
     bytes: int | None
-    """To come, from the rows and the bytes that a row of this table takes; None where either is not known."""
+    """Of the rows to come: as they are planned, else by what a row of this table takes; None where that is not known.
+    What is written once more comes on top (``rewritten_bytes``)."""
+    sizing: SizingPlan | None = None
+    """The files to come, as the write would plan them; None where sizing is off, or the rows were not counted."""
     estimate: str
     """How good these are."""
     requests: RequestCounts | None
@@ -75,10 +97,15 @@ class WritePlan:
     not among them: a beat every ten seconds, further segments of markers, repeats."""
 
     def cost(self, prices: PriceList) -> float | None:
-        """What these requests and sending ``bytes`` cost, in ``prices.currency``; None where they are not known."""
+        """What these requests and the bytes sent cost, in ``prices.currency``; None where they are not known."""
         if self.requests is None:
             return None
-        return self.requests.cost(prices) + prices.sent_gb * (self.bytes or 0) / 1e9
+        return self.requests.cost(prices) + prices.sent_gb * ((self.bytes or 0) + self.rewritten_bytes) / 1e9
+
+    @property
+    def rewritten_bytes(self) -> int:
+        """Of the small files that would be filled: read, and sent once more."""
+        return 0 if self.sizing is None else self.sizing.rewritten_bytes
 
     @property
     def removed_bytes(self) -> int:
@@ -97,11 +124,12 @@ class WritePlan:
         return {
             **{name: getattr(self, name) for name in self.__slots__},
             "scope": None if self.scope is None else self.scope.fields(),
-            "partitions": [{**asdict(each), "change": each.change} for each in self.partitions],
+            "partitions": [each.fields() for each in self.partitions],
             "removed": [file.path for file in self.removed],
             "removed_files": len(self.removed),
             "removed_rows": self.removed_rows,
             "removed_bytes": self.removed_bytes,
+            "sizing": None if self.sizing is None else _sizing_fields(self.sizing),
             "requests": None if self.requests is None else asdict(self.requests),
         }
 
@@ -133,6 +161,8 @@ class WritePlan:
             went += f"; kept for {self.retain_hours:g} hours"
         yield "would go", went if self.removed else "nothing"
         yield "would come", _shown_coming(self)
+        if self.sizing is not None and self.mode == "append":
+            yield "would fill", _shown_fills(self.sizing)
         yield "estimate", self.estimate
         yield "partitions", f"{len(self.partitions):,} would change, {len(self.new_partitions):,} of them new"
         if self.requests is not None:
@@ -144,7 +174,48 @@ def shown_change(found: PlannedPartition) -> str:
     went = f", {found.removed_files:,} files of {shown_bytes(found.removed_bytes)} go" if found.removed_files else ""
     came = f", {found.files:,} files come" if found.files else ""
     rows = f" with {found.rows:,} rows" if found.rows else ""
-    return f"{found.change}{went}{came}{rows}"
+    sizes = f": {shown_sizes(found)}" if found.planned else ""
+    return f"{found.change}{went}{came}{rows}{sizes}"
+
+
+def shown_sizes(found: PlannedPartition) -> str:
+    """Of the files that are planned, a small one with what it is to come to."""
+    planned = found.planned or ()
+    more = [f"{len(planned) - FILES_SHOWN:,} more"] if len(planned) > FILES_SHOWN else []
+    return ", ".join([*map(_shown_size, planned[:FILES_SHOWN]), *more])
+
+
+def _shown_size(file: PlannedFile) -> str:
+    return (
+        shown_bytes(file.bytes) if file.fill is None else f"{shown_bytes(file.fill.bytes)} to {shown_bytes(file.bytes)}"
+    )
+
+
+def _shown_fills(plan: SizingPlan) -> str:
+    if not plan.fills:
+        return "no small file"
+    cost = f"{plan.rewritten_per_byte:,.2f} bytes rewritten for each one inserted"
+    return f"{len(plan.fills):,} small files of {shown_bytes(plan.rewritten_bytes)}: {cost}"
+
+
+def _planned_fields(file: PlannedFile) -> dict[str, object]:
+    fill = file.fill
+    return {
+        "rows": file.rows,
+        "bytes": file.bytes,
+        "fill": None if fill is None else {"path": fill.path, "rows": fill.rows, "bytes": fill.bytes},
+    }
+
+
+def _sizing_fields(plan: SizingPlan) -> dict[str, object]:
+    return {
+        "files": len(plan.files),
+        "filled_files": len(plan.fills),
+        "bytes": plan.bytes,
+        "inserted_bytes": plan.inserted_bytes,
+        "rewritten_bytes": plan.rewritten_bytes,
+        "rewritten_per_byte": plan.rewritten_per_byte,
+    }
 
 
 def _shown_scope(scope: Scope) -> str:

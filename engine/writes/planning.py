@@ -4,20 +4,23 @@ What goes is decided by the code that jobs use (``target``, ``write_base``). Not
 another write may come first.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.settings import NO_SIZING, SizingSettings
+from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.writes.coming import Coming
+from tallymark.engine.writes.coming import Coming, ComingFiles
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.incoming import Incoming, incoming_groups
+from tallymark.engine.writes.incoming import CountedRows, Incoming, incoming_groups
 from tallymark.engine.writes.job_requests import JobShape, RequestCounts, entry_bytes, job_requests, names_a_delete
 from tallymark.engine.writes.plan import PlannedPartition, WritePlan
 from tallymark.engine.writes.prepare import find_table
+from tallymark.engine.writes.sizing import sized
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.txn import committed_write, declared
 from tallymark.engine.writes.wanted import WantedTable
@@ -30,10 +33,10 @@ class Foresight:
 
     incoming: Incoming | None
     """None: of the input's rows nothing is known."""
-    max_file_bytes: int
+    sizing: SizingSettings
 
 
-_NOTHING = Coming(groups=(), bytes_a_row=None, max_file_bytes=0)
+_NOTHING = Coming(groups=(), bytes_a_row=None, sizing=NO_SIZING)
 
 
 async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresight) -> WritePlan:
@@ -51,10 +54,15 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     base = WriteBase.of(history, wanted.request.base)
     committed = committed_write(history, wanted.request.txn, declared(target))
     coming = _coming(target, properties, base, foresight) if committed is None else _NOTHING
+    if (profile := coming.profile) is not None:
+        planned = await sized(handle, history, profile, foresight.sizing, is_overwrite=target.is_overwrite)
+        coming = replace(coming, plan=planned)
     scope = target.scope(coming.stand_ins) if committed is None else None
     removed = base.replaced(scope)
     _check_unreplaced(wanted, history, base, scope, removed)
-    requests = _requests(handle, history, properties, coming, removed, is_created=found is None)
+    requests = _requests(
+        handle, history, properties, coming, removed, is_created=found is None, is_overwrite=target.is_overwrite
+    )
     return WritePlan(
         url=handle.backend.url,
         mode=wanted.request.mode,
@@ -69,6 +77,7 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
         rows=coming.rows,
         files=coming.files,
         bytes=coming.bytes,
+        sizing=coming.plan,
         estimate=coming.estimate,
         requests=requests,
     )
@@ -83,7 +92,13 @@ def _coming(target: WriteTarget, properties: TableProperties, base: WriteBase, f
             "what a dynamic overwrite replaces, its rows decide; name the partitions that the input has rows for, or "
             "plan with the DataFrame: tallymark.write(df, ..., dry_run=True)"
         )
-    return Coming.of(groups, base.files, max_file_bytes=foresight.max_file_bytes)
+    return Coming.of(
+        groups,
+        base.files,
+        sizing=foresight.sizing,
+        are_tasks_counted=isinstance(foresight.incoming, CountedRows),
+        sample=foresight.incoming.sample if isinstance(foresight.incoming, WorkloadProfile) else None,
+    )
 
 
 def _check_unreplaced(
@@ -111,13 +126,16 @@ def _partitions(
     for file in removed:
         gone.setdefault(file.partition, []).append(file)
     came = coming.by_partition()
-    nothing = (None, None) if coming.groups is None else (0, 0)
+    nothing = ComingFiles(None, None)
+    if coming.groups is not None:
+        nothing = ComingFiles(0, 0, None if coming.plan is None else ())
     return tuple(
         PlannedPartition(
             partition=partition,
             is_new=partition not in held,
-            files=came.get(partition, nothing)[0],
-            rows=came.get(partition, nothing)[1],
+            files=came.get(partition, nothing).files,
+            rows=came.get(partition, nothing).rows,
+            planned=came.get(partition, nothing).planned,
             removed_files=len(gone.get(partition, ())),
             removed_rows=sum(file.rows for file in gone.get(partition, ())),
             removed_bytes=sum(file.bytes for file in gone.get(partition, ())),
@@ -134,9 +152,11 @@ def _requests(
     removed: tuple[DataFile, ...],
     *,
     is_created: bool,
+    is_overwrite: bool,
 ) -> RequestCounts | None:
     if coming is _NOTHING or coming.files is None or handle.backend.has_staging:
         return None
+    filled = coming.plan.fills if coming.plan is not None else ()
     return job_requests(
         JobShape(
             log_entries=history.head,
@@ -144,8 +164,11 @@ def _requests(
             is_created=is_created,
             files=coming.files,
             new_partitions=sum(not history.has_held(partition) for partition in coming.partitions),
-            deleted_files=len(removed) if properties.readers == "directory" else 0,
-            entry_bytes=_entry_bytes(coming, removed),
+            filled_files=len(filled),
+            is_sized=coming.plan is not None,
+            may_fill=coming.plan is not None and not is_overwrite,
+            deleted_files=len(removed) + len(filled) if properties.readers == "directory" else 0,
+            entry_bytes=_entry_bytes(coming, (*removed, *filled)),
             names_a_delete=names_a_delete(handle.backend.url),
         )
     )
@@ -153,5 +176,5 @@ def _requests(
 
 def _entry_bytes(coming: Coming, removed: tuple[DataFile, ...]) -> int:
     """Of the entry that names the files that come and go."""
-    came = sum(entry_bytes(files or 0, partition) for partition, (files, _) in coming.by_partition().items())
+    came = sum(entry_bytes(of.files or 0, partition) for partition, of in coming.by_partition().items())
     return came + sum(entry_bytes(1, file.partition) for file in removed)

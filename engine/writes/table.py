@@ -171,8 +171,10 @@ class Table:
     ) -> WritePlan:
         """What ``write`` of the same words would do now: what would go and come, and what requests that takes.
 
-        Nothing is put. ``incoming`` is what is known of the input: its rows, counted, or the paths of the partitions
-        that it has rows for. Without ``schema`` that of the table is meant.
+        Nothing is put. ``incoming`` is what is known of the input: its rows, counted by task (``CountedRows``) or by
+        partition (``IncomingRows``, or the ``WorkloadProfile`` that ``WriteJob.size`` takes), or the paths of the
+        partitions that it has rows for. Where they are counted and ``sizing`` is on, files are planned by the code by
+        which ``WriteJob.size`` plans them. Without ``schema`` that of the table is meant.
 
         Raises:
             InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
@@ -192,8 +194,7 @@ class Table:
         if schema is None:
             schema = (await self._properties()).schema
         wanted = self._wanted(schema, request, Retention(readers, retain_hours))
-        max_file_bytes = (sizing or NO_SIZING).max_file_bytes
-        foresight = Foresight(incoming=incoming, max_file_bytes=max_file_bytes)
+        foresight = Foresight(incoming=incoming, sizing=sizing or NO_SIZING)
         return await plan_write(self._handle(), wanted, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:

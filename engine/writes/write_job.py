@@ -1,7 +1,6 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -15,7 +14,6 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
-from tallymark.engine.sizing.planning import plan
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -25,9 +23,9 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import WriteSummary
-from tallymark.engine.writes.claims import claim, claimed_by_others
+from tallymark.engine.writes.claims import claim
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.fills import checked_fills, commit_sizes, lost_fills
+from tallymark.engine.writes.fills import checked_fills, lost_fills
 from tallymark.engine.writes.finish import finish
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.job_meter import JobMeter
@@ -38,6 +36,7 @@ from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
+from tallymark.engine.writes.sizing import sized
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.txn import check_not_committed, committed_write, declared
 from tallymark.engine.writes.winners import checked_winners
@@ -119,12 +118,12 @@ class WriteJob:
         if not self._sizing.is_on:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()
-        backend, limit = self._handle.backend, self._handle.commit_settings.concurrency
-        taken = await claimed_by_others(backend, self.instant, concurrency=limit)
-        known = replace(profile, commits=commit_sizes(history), taken=profile.taken | taken)
-        planned = plan(known, () if self._target.is_overwrite else history.files, self._sizing)
+        is_overwrite = self._target.is_overwrite
+        planned = await sized(
+            self._handle, history, profile, self._sizing, is_overwrite=is_overwrite, instant=self.instant
+        )
         self._to_fill = {file.fill.path: file.fill for file in planned.files if file.fill is not None}
-        await claim(backend, self.instant, self._to_fill)
+        await claim(self._handle.backend, self.instant, self._to_fill)
         return planned
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:

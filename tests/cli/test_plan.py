@@ -60,3 +60,45 @@ def test_a_txn_that_was_committed_says_so(tmp_path):
 )
 def test_a_plan_that_was_asked_wrongly_ends_with_exit_code_2(tmp_path, wrong):
     assert run("plan", tmp_path, *wrong).exit_code == 2
+
+
+def test_with_rows_and_sizing_the_page_shows_what_is_filled_and_rewritten(tmp_path):
+    written = write(tmp_path / "flights", 1)
+    (small,) = data_files(tmp_path / "flights")
+    (tmp_path / "rows").write_text("month=1\t500\nmonth=2\t40\t480\n\n")
+    words = ("plan", tmp_path / "flights", "--mode=append", f"--partitions-file={tmp_path / 'rows'}")
+    document = run_json(*words, "--sizing=rewrite_budget=100", "--sizing=policy=balanced")
+    filled, new = document["partitions"]
+    assert (document["rows"], document["sizing"]["filled_files"]) == (540, 1)
+    assert document["sizing"]["rewritten_bytes"] == filled["rewritten_bytes"] == written.bytes
+    assert filled["planned"][0]["fill"] == {"path": small, "rows": 3, "bytes": written.bytes}
+    assert (new["change"], new["planned"][0]["rows"], new["planned"][0]["fill"]) == ("new", 40, None)
+    page = run(*words, "--sizing=default", "--sizing=rewrite_budget=100").stdout
+    for fact in ("would fill", "rewritten for each one inserted", f"{written.bytes:,} B to", "month=2"):
+        assert fact in page
+    off = run_json(*words)
+    assert (off["sizing"], off["rows"], [each["planned"] for each in off["partitions"]]) == (None, 540, [None, None])
+
+
+@pytest.mark.parametrize("lines", ["month=1\tmany", "month=1\t1\t2\t3", "month=1\t-1"])
+def test_a_line_that_is_no_partition_with_its_rows_is_refused(tmp_path, lines):
+    write(tmp_path / "flights", 1)
+    (tmp_path / "rows").write_text(lines)
+    result = run("plan", tmp_path / "flights", "--mode=append", f"--partitions-file={tmp_path / 'rows'}")
+    assert result.exit_code == 2
+    assert "a tab and its rows" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("on", "say default, or max_file_bytes|"),
+        ("small_file_bytes=-1", "small_file_bytes is a whole number, 0 or more"),
+        ("policy=best", "policy is 'balanced' or 'hudi'"),
+        ("max_file_bytes=many", "max_file_bytes is a whole number, 1 or more"),
+    ],
+)
+def test_settings_of_sizing_that_there_are_not_are_refused(tmp_path, wrong, why):
+    result = run("plan", tmp_path, "--mode=append", f"--sizing={wrong}")
+    assert result.exit_code == 2
+    assert why in " ".join(result.stderr.split())

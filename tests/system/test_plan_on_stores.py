@@ -1,5 +1,7 @@
 """Plans, sizes and fates of files on each real store, beside what its administrator sees."""
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -10,8 +12,10 @@ from tallymark.backends import Backend
 from tallymark.backends.meter import PriceList
 from tallymark.engine.writes import CountedRows, Table, WritePlan, WriteResult, open_table
 from tests.cli.scene import run, run_json
+from tests.engine.writes.filling import SIZING, appended, profile_of
 from tests.engine.writes.scene import begin, flights, mark, name_of, parquet, publish, write_in_thread
 from tests.support.place import Place, place_on
+from tests.system.wire import ONE_FLUSH, SELDOM, between, requests
 from tests.table_invariants import committed_files
 
 stores = pytest.mark.parametrize("store", ["s3", "gcs", "hdfs"])
@@ -43,6 +47,39 @@ async def _foretold(place: Place) -> None:
     live, gone = [await table.explain(f"{place.native_url}/{path}") for path in (min(now), *(first - now))]
     assert (live.fate, live.is_there) == ("live", True)
     assert (gone.fate, gone.is_there, gone.position) == ("replaced", False, 2)
+
+
+@stores
+def test_a_write_fills_what_its_plan_said_at_the_cost_that_it_said(store, request):
+    trio.run(_filled, place_on(store, request))
+
+
+async def _filled(place: Place) -> None:
+    backend = place.backend()
+    table = open_table(place.url, backend=backend, lease=SELDOM)
+    await appended(table, {1: [1, 2], 2: [3]})
+    small = committed_files(place.objects())
+    months = {1: [4], 2: [5, 6], 3: [7]}
+    before = place.objects()
+    plan = await table.plan(mode="append", sizing=SIZING, incoming=profile_of(months))
+    assert place.objects() == before
+    asked = requests(backend) if place.url.startswith("s3:") else {}
+    result = await appended(table, months, markers=ONE_FLUSH)
+    assert plan.sizing is not None
+    assert {file.path for file in plan.sizing.fills} == small == small - committed_files(place.objects())
+    assert (plan.files, len(plan.sizing.fills)) == (result.files, result.removed_files)
+    assert plan.rewritten_bytes == sum(len(before[path]) for path in small)
+    if asked:
+        _assert_foretold(plan, between(asked, requests(backend)))
+
+
+def _assert_foretold(plan: WritePlan, made: Mapping[str, int]) -> None:
+    """Exactly, but for further segments of markers: a task asks ahead of need, and by themselves for those of fills."""
+    assert plan.requests is not None
+    foretold = asdict(plan.requests)
+    further = made["put"] - foretold.pop("put")
+    assert {name: made[name] for name in foretold} == foretold
+    assert 0 <= further <= 4
 
 
 @stores

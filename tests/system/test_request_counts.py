@@ -7,28 +7,23 @@ the wire to an S3 server, with every page of a listing and every bulk delete.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import get_args
 from uuid import uuid4
 
 import pytest
 import trio
 
 from tallymark.backends import Backend, open_backend
-from tallymark.backends.meter import RequestClass, RequestStatistics
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import LeaseSettings, MarkerSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob, open_table
 from tallymark.engine.writes.job_requests import JobShape, begin_requests, commit_requests
 from tallymark.engine.writes.request import Mode
 from tests.engine.writes.scene import FLIGHTS
+from tests.system.wire import ONE_FLUSH, SELDOM, between, requests
 
 PARTITIONS = 12
 NAMES_A_REQUEST = 500
 """As tasks of some partitions ask that run side by side."""
-
-SELDOM = LeaseSettings(beat_interval_s=300, expiry_s=1200)
-"""No beat in the time of the test: one more put and get every ten seconds."""
 
 BULK = 1000
 """Names in one delete of S3."""
@@ -70,19 +65,14 @@ async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int]
 
 
 async def _job(backend: Backend, mode: Mode, count: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    before = _requests(backend)
+    before = requests(backend)
     table = open_table(backend.url, backend=backend, lease=SELDOM)
-    markers = MarkerSettings(worker_count=1, hedge_after=None, merge_bytes_ratio_max=1)  # no put beside the commit's
-    async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=markers) as job:
-        begun = _requests(backend)
+    async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=ONE_FLUSH) as job:
+        begun = requests(backend)
         report = await _report(job, count)
-        reported = _requests(backend)
+        reported = requests(backend)
         await job.commit([report])
-    return _between(before, begun), _between(reported, _requests(backend))
-
-
-def _between(before: Mapping[str, int], after: Mapping[str, int]) -> Mapping[str, int]:
-    return {name: after[name] - before[name] for name in after}
+    return between(before, begun), between(reported, requests(backend))
 
 
 _MODES: Sequence[Mode] = ("append", "append", "overwrite")
@@ -101,13 +91,3 @@ async def _report(job: WriteJob, count: int) -> TaskReport:
 
 def _pieces(files: Sequence[DataFile]) -> list[Sequence[DataFile]]:
     return [files[start : start + NAMES_A_REQUEST] for start in range(0, len(files), NAMES_A_REQUEST)]
-
-
-def _requests(backend: Backend) -> Mapping[str, int]:
-    """So far, by class. A bulk delete of S3 is a POST, and stands for a delete here."""
-    statistics: RequestStatistics = backend.statistics()  # type: ignore[attr-defined]
-    count = {name: statistics.of(name).count for name in get_args(RequestClass)}
-    return {
-        **{name: count[name] for name in ("put", "get", "head", "list")},
-        "delete": count["delete"] + count["post"],
-    }

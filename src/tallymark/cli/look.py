@@ -13,6 +13,7 @@ from tallymark.cli import plan as plan_of
 from tallymark.cli.asking import Place, answer, ask, at_a_url, json_keys, show
 
 if TYPE_CHECKING:
+    from tallymark.engine.settings import SizingSettings
     from tallymark.engine.writes.request import Mode, PartitionOverwrite
 
 
@@ -52,7 +53,14 @@ def explain(at: Place, file: str) -> None:
     "--partitions-file",
     type=click.File(encoding="utf-8"),
     metavar="FILE",
-    help="Partition paths that the input has rows for, one a line; - is stdin.",
+    help="Partition paths that the input has rows for, one a line, their rows after a tab; - is stdin.",
+)
+@click.option(
+    "--sizing",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=plan_of.parse_sizing,
+    help="SizingSettings of the write; 'default' for all of them. Else sizing is off.",
 )
 @click.option(
     "--price",
@@ -72,13 +80,15 @@ def plan(
     base: int | None,
     txn: str | None,
     partitions_file: TextIO | None,
+    sizing: "SizingSettings | None",
     prices: dict[str, float],
     currency: str,
 ) -> None:
     """Show what a write would do, and change nothing.
 
     Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
-    that would come anew. A DataFrame tells more: tallymark.write(df, ..., dry_run=True).
+    that would come anew; with rows and --sizing, the small files that would be filled, and what that rewrites. A
+    DataFrame tells more: tallymark.write(df, ..., dry_run=True).
     """
     from tallymark.cli.plan_page import show_plan
 
@@ -89,7 +99,8 @@ def plan(
         only_partitions=only_partitions,
         base=base,
         txn=txn,
-        incoming=None if partitions_file is None else plan_of.paths_in(partitions_file),
+        sizing=sizing,
+        incoming=None if partitions_file is None else plan_of.partitions_in(partitions_file),
     )
     found = ask(at, functools.partial(plan_of.plan, words=asked))
     price_list = PriceList(currency=currency, **prices) if prices else None

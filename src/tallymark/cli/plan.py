@@ -1,6 +1,7 @@
 """``tallymark plan --json``: what a write would do."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
@@ -9,6 +10,8 @@ import click
 from tallymark.backends.meter import PriceList
 
 if TYPE_CHECKING:
+    from tallymark.engine.settings import SizingSettings
+    from tallymark.engine.sizing.profile import IncomingRows
     from tallymark.engine.writes import Table, WritePlan
     from tallymark.engine.writes.request import Mode, PartitionOverwrite
 
@@ -31,6 +34,34 @@ class PlannedFields(TypedDict):
     removed_files: int
     removed_rows: int
     removed_bytes: int
+    planned: "list[PlannedFileFields] | None"
+    """The files to come; null where no sizes are planned."""
+    rewritten_bytes: int
+
+
+class SmallFileFields(TypedDict):
+    path: str
+    rows: int
+    bytes: int
+
+
+class PlannedFileFields(TypedDict):
+    rows: int
+    """That come to it."""
+    bytes: int
+    """That it is expected to have."""
+    fill: SmallFileFields | None
+    """The small file whose rows it takes over, as that is now."""
+
+
+class SizingFields(TypedDict):
+    files: int
+    filled_files: int
+    bytes: int
+    inserted_bytes: int
+    rewritten_bytes: int
+    rewritten_per_byte: float
+    """For each one inserted."""
 
 
 class RequestFields(TypedDict):
@@ -60,6 +91,8 @@ class PlanDocument(TypedDict):
     rows: int | None
     files: int | None
     bytes: int | None
+    sizing: SizingFields | None
+    """Null where sizing is off, or the rows were not counted."""
     estimate: str
     requests: RequestFields | None
     cost: float | None
@@ -77,7 +110,8 @@ class PlanWords:
     only_partitions: Sequence[str]
     base: int | None
     txn: str | None
-    incoming: Sequence[str] | None
+    sizing: "SizingSettings | None"
+    incoming: "Sequence[str | IncomingRows] | None"
 
 
 async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
@@ -95,6 +129,7 @@ async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
         only_partitions=[values(path) for path in words.only_partitions] or None,
         base=words.base,
         txn=words.txn,
+        sizing=words.sizing,
         incoming=words.incoming,
     )
 
@@ -105,9 +140,54 @@ def document(found: "WritePlan", prices: PriceList | None) -> PlanDocument:
     return cast("PlanDocument", {**found.fields(), "cost": cost, "currency": currency})
 
 
-def paths_in(lines: Iterable[str]) -> list[str]:
-    """Of a file with a partition path in each line; empty lines do not count."""
-    return [line.strip() for line in lines if line.strip()]
+def partitions_in(lines: Iterable[str]) -> "list[str | IncomingRows]":
+    """Of a file with a partition path in each line, after tabs its rows and their plain bytes where they are known.
+
+    Empty lines do not count. Raises BadParameter, quoting a line that is none.
+    """
+    return [_partition_in(line.strip(" \r\n")) for line in lines if line.strip()]
+
+
+def _partition_in(line: str) -> "str | IncomingRows":
+    from tallymark.engine.sizing.profile import IncomingRows
+
+    path, *counts = line.split("\t")
+    if not counts:
+        return path
+    if len(counts) > 2 or not all(count.isdecimal() for count in counts):
+        raise click.BadParameter(f"{line!r}: say PATH, or PATH, a tab and its rows, or these, a tab and their bytes")
+    return IncomingRows(path, *map(int, counts))
+
+
+def parse_sizing(_context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> "SizingSettings | None":
+    """``--sizing default``, or ``--sizing KEY=VALUE``; none at all is off. Raises BadParameter, naming the rule."""
+    from dataclasses import fields
+
+    from tallymark.engine.errors import InvalidRequest
+    from tallymark.engine.settings import SizingSettings
+
+    if not words:
+        return None
+    names = [field.name for field in fields(SizingSettings)]
+    given = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name in names:
+            given[name] = _number(value)
+        elif word != "default":
+            raise click.BadParameter(f"{word!r}: say default, or {'|'.join(names)}=VALUE", param=parameter)
+    try:
+        return SizingSettings(**given)
+    except InvalidRequest as error:
+        raise click.BadParameter(str(error), param=parameter) from None
+
+
+def _number(value: str) -> Any:
+    """What is no number stays as it is: the settings know which words they take."""
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(value)
+    return value
 
 
 def parse_prices(_context: click.Context, parameter: click.Parameter, pairs: Iterable[str]) -> dict[str, float]:

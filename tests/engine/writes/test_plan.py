@@ -252,6 +252,8 @@ async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json():
         "removed_files": 0,
         "removed_rows": 0,
         "removed_bytes": 0,
+        "planned": None,
+        "rewritten_bytes": 0,
         "change": "new",
     }
 
