@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.division import Vessel
 from tallymark.engine.timeline.entry import DataFile
 
-LEEWAY = 1.03
+LEEWAY = 1.05
 """Of the budget. Appends are whole: whether a file takes its last one would else hang on its footer, and files of 5
 appends would become files of 4."""
+
+_NO_FILE_HAS = 2.0**60
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ def least_bytes(file: DataFile, budget: float) -> int | None:
     which a few drops would use up to no effect.
     """
     if not budget:
-        return None if file.bytes else 1
+        return None
     within = budget * LEEWAY
     over_its_life = _ceil((file.rewritten_bytes + file.bytes) / within) - file.bytes
     at_once = 0 if file.rewritten_bytes else _ceil(file.bytes / (2 * within))
@@ -51,7 +54,7 @@ def least_bytes(file: DataFile, budget: float) -> int | None:
 
 
 def _ceil(number: float) -> int:
-    return -int(-number // 1)
+    return ceil(min(number, _NO_FILE_HAS))  # a budget next to nothing asks for more than a number can tell
 
 
 def _smallest_first(file: DataFile) -> tuple[int, int, str]:

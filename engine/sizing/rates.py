@@ -16,8 +16,9 @@ from tallymark.engine.timeline.entry import DataFile
 PARTITIONS_COMPARED = 32
 """Of the table, at least, where it has as many; those that the write adds to are all looked at, then the newest."""
 
-_DOUBT_MIN, _DOUBT, _DOUBT_MAX = 1 / 8, 1 / 4, 8.0
-"""Of k: its bounds, and what it is taken for where no partition has two files."""
+_DOUBT_MIN, _DOUBT, _DOUBT_MAX = 1 / 64, 1 / 16, 8.0
+"""Of k: its bounds, and what it is taken for where no partition has two files: one of 1 MB is believed nearly alone,
+one of 10 KB next to not at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,150 @@
-"""A plan counts every row once, whatever is known of the rows and the files."""
+"""A plan counts every row once, and keeps to the settings, whatever is known of the rows and the files."""
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallymark import SizingSettings
-from tallymark.engine.sizing import IncomingRows, WorkloadProfile, plan
+from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, plan, tasks_of
+from tallymark.engine.sizing.fills import LEEWAY
 from tallymark.engine.timeline.entry import DataFile
 
 MB = 1_000_000
 SETTINGS = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=100 * MB)
 
-
-def test_with_packing_off_nothing_is_planned() -> None:
-    profile = WorkloadProfile(incoming=(IncomingRows("p", 100),))
-    assert plan(profile, [DataFile("p", "f", 10, 10)], SizingSettings(small_file_bytes=0)).files == ()
+paths = st.sampled_from(["", "day=1", "day=2", "day=3/hour=1"])
+sizes = st.one_of(st.integers(0, 5), st.integers(0, 10 * MB))
 
 
-def test_one_write_makes_files_of_the_maximum_at_most() -> None:
-    history = [DataFile("q", "f", 120_000, 120 * MB)]
-    made = plan(WorkloadProfile(incoming=(IncomingRows("p", 1_000_000),)), history, SETTINGS).files
-    assert len(made) == 9
-    assert sum(file.rows for file in made) == 1_000_000
-    assert all(100 * MB <= file.bytes <= 120 * MB for file in made)
+def numbered(files: list[DataFile]) -> tuple[DataFile, ...]:
+    return tuple(
+        DataFile(file.partition, f"f{number}{file.name}", file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes)
+        for number, file in enumerate(files)
+    )
+
+
+tables = st.lists(
+    st.builds(
+        DataFile,
+        partition=paths,
+        name=st.integers(0, 3).map(lambda commit: f"_0-0-0_{commit:017}.parquet"),
+        rows=st.integers(0, 100_000),
+        bytes=sizes,
+        plain_bytes=st.one_of(st.just(0), sizes),
+        rewritten_bytes=st.one_of(st.just(0), sizes),
+    ),
+    max_size=8,
+).map(numbered)
+profiles = st.builds(
+    WorkloadProfile,
+    incoming=st.lists(
+        st.builds(
+            IncomingRows,
+            partition=paths,
+            rows=st.one_of(st.integers(0, 3), st.integers(0, 10_000)),
+            plain_bytes=st.one_of(st.none(), sizes),
+        ),
+        unique_by=lambda rows: rows.partition,
+    ).map(tuple),
+    sample=st.one_of(st.none(), st.builds(Sample, st.integers(0, 1000), sizes, sizes)),
+    commits=st.lists(st.builds(CommitSize, st.integers(0, 1000), sizes), max_size=7).map(tuple),
+    taken=st.frozensets(st.sampled_from(["f0_0-0-0_00000000000000000.parquet", "day=1/f1_0-0-0_00000000000000001"])),
+)
+settings_ = st.builds(
+    SizingSettings,
+    max_file_bytes=st.integers(MB, 3 * MB),
+    small_file_bytes=st.integers(0, MB),
+    insert_split_rows=st.one_of(st.just("auto"), st.integers(500, 2000)),
+    rewrite_budget=st.sampled_from([0, 5e-324, 0.1, 1, 8.0, math.inf]),
+    policy=st.sampled_from(["balanced", "hudi"]),
+)
+
+
+def every_row_is_planned_once(made: SizingPlan, profile: WorkloadProfile) -> bool:
+    planned: Counter[str] = Counter()
+    for file in made.files:
+        assert file.rows > 0
+        planned[file.partition] += file.rows
+    return planned == Counter({rows.partition: rows.rows for rows in profile.incoming if rows.rows})
+
+
+def every_fill_is_of_a_small_file_that_nobody_else_fills(
+    made: SizingPlan, files: Sequence[DataFile], profile: WorkloadProfile, settings: SizingSettings
+) -> bool:
+    fills = [(file.partition, file.fill) for file in made.files if file.fill is not None]
+    assert all(fill in files and fill.partition == partition for partition, fill in fills)
+    assert all(fill.bytes < settings.small_file_bytes and fill.path not in profile.taken for _, fill in fills)
+    return len({fill.path for _, fill in fills}) == len(fills)
+
+
+def every_file_is_sized_within_the_maximum(made: SizingPlan, settings: SizingSettings) -> bool:
+    return all(file.bytes <= settings.max_file_bytes or file.rows == 1 for file in made.files)
+
+
+def every_fill_is_within_the_budget(made: SizingPlan, settings: SizingSettings) -> bool:
+    budget = settings.rewrite_budget * LEEWAY
+    return all(
+        file.fill.rewritten_bytes + file.fill.bytes <= budget * (file.bytes + 1)
+        for file in made.files
+        if file.fill is not None
+    )
+
+
+@given(profiles, tables, settings_)
+def test_every_plan_keeps_to_its_settings(profile: WorkloadProfile, files: tuple, settings: SizingSettings) -> None:
+    made = plan(profile, files, settings)
+    if not settings.is_on:
+        assert made.files == ()
+        return
+    assert every_row_is_planned_once(made, profile)
+    assert every_fill_is_of_a_small_file_that_nobody_else_fills(made, files, profile, settings)
+    order = [(file.partition, file.fill is None) for file in made.files]
+    assert order == sorted(order)
+    if settings.policy == "balanced":
+        assert every_file_is_sized_within_the_maximum(made, settings)
+        assert every_fill_is_within_the_budget(made, settings)
+
+
+@given(profiles, tables, settings_, st.randoms(use_true_random=False))
+def test_in_which_order_files_and_partitions_come_does_not_matter(
+    profile: WorkloadProfile, files: tuple, settings: SizingSettings, shuffled: random.Random
+) -> None:
+    incoming = shuffled.sample(profile.incoming, len(profile.incoming))
+    other = WorkloadProfile(
+        incoming=tuple(incoming), sample=profile.sample, commits=profile.commits, taken=profile.taken
+    )
+    if settings.policy == "balanced":
+        files, reordered = tuple(shuffled.sample(files, len(files))), files
+    else:
+        reordered = files
+    made = plan(profile, files, settings)
+    assert plan(other, reordered, settings) == made
+    assert tasks_of(made, task_bytes=MB) == tasks_of(SizingPlan(files=made.files), task_bytes=MB)
+
+
+def test_a_file_that_another_instant_fills_is_left_alone() -> None:
+    files = [DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "b", 20_000, 20 * MB)]
+    profile = WorkloadProfile(incoming=(IncomingRows("p", 5_000),), taken=frozenset({"p/a"}))
+    assert [file.fill for file in plan(profile, files, SETTINGS).files] == [files[1]]
+
+
+@pytest.mark.parametrize("total_mb", [1, 100, 119, 121, 350, 599, 601, 12_345])
+def test_one_write_makes_as_few_files_as_can_be(total_mb: int) -> None:
+    history = [DataFile("q", "f", 120_000, 120 * MB + 4096)]
+    made = plan(WorkloadProfile(incoming=(IncomingRows("p", 1000 * total_mb),)), history, SETTINGS).files
+    fewest = -(-total_mb // 120)
+    assert fewest <= len(made) <= 1.05 * fewest + 1
+    assert sum(file.bytes < SETTINGS.small_file_bytes for file in made) <= 1
+
+
+def test_ten_thousand_partitions_are_planned_and_dealt_to_tasks() -> None:
+    incoming = tuple(IncomingRows(f"p={number}", 10 + number % 7, 1000) for number in range(10_000))
+    made = plan(WorkloadProfile(incoming=incoming), (), SETTINGS)
+    tasks = tasks_of(made, task_bytes=SETTINGS.max_file_bytes)
+    assert sum(len(task) for task in tasks) == len(made.files) == 10_000
+    assert max(len(task) for task in tasks) <= 500

@@ -1,0 +1,138 @@
+"""The default policy does what cannot be done better: with the fewest files, then the fewest bytes rewritten."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark import SizingSettings
+from tallymark.engine.sizing import IncomingRows, PlannedFile
+from tallymark.engine.sizing.balanced_policy import balanced_files
+from tallymark.engine.sizing.evidence import FOOTER_BYTES
+from tallymark.engine.timeline.entry import DataFile
+from tests.engine.sizing.exact import fewest_files
+
+MB = 1_000_000
+SETTINGS = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=100 * MB)
+
+
+def held(name: str, bytes_: int, rewritten: int = 0) -> DataFile:
+    return DataFile("p", name, 1000, bytes_, rewritten_bytes=rewritten)
+
+
+def planned(
+    bytes_: int, small: Sequence[DataFile] = (), settings: SizingSettings = SETTINGS, rows: int | None = None
+) -> list[PlannedFile]:
+    """For rows of 1,000 bytes, or so many."""
+    return list(balanced_files(IncomingRows("p", rows or bytes_ // 1000), bytes_, small, settings))
+
+
+def sizes_mb(files: Sequence[PlannedFile]) -> list[int]:
+    return [round(file.bytes / MB) for file in files]
+
+
+def filled(files: Sequence[PlannedFile]) -> list[str]:
+    return [file.fill.name for file in files if file.fill is not None]
+
+
+def test_the_documentation_s_example_of_hudi_leaves_a_file_less_to_rewrite_and_none_small() -> None:
+    files = planned(450 * MB, [held("F1", 40 * MB), held("F2", 80 * MB), held("F3", 90 * MB)])
+    assert filled(files) == ["F1", "F2"]
+    assert sizes_mb(files) == [114] * 5
+
+
+def test_the_remainder_is_spread_where_every_file_stays_large_enough() -> None:
+    assert sizes_mb(planned(320 * MB)) == [107, 107, 107]
+
+
+def test_else_it_is_one_file_that_costs_little_to_fill() -> None:
+    assert sizes_mb(planned(250 * MB)) == [120, 120, 10]
+
+
+def test_fills_are_balanced_with_new_files() -> None:
+    files = planned(130 * MB, [held("f", 95 * MB)])
+    assert filled(files) == ["f"]
+    assert sizes_mb(files) == [113, 113]  # not 120, and 105 beside it
+
+
+def test_nothing_is_rewritten_that_saves_no_file() -> None:
+    assert filled(planned(100 * MB, [held("f", 40 * MB)])) == []
+
+
+def test_the_smallest_file_is_filled_first() -> None:
+    assert filled(planned(20 * MB, [held("large", 80 * MB), held("little", 10 * MB)])) == ["little"]
+
+
+@pytest.mark.parametrize(("rewritten", "is_filled"), [(800 * MB, True), (990 * MB, False)])
+def test_a_file_that_has_used_up_its_budget_rests(rewritten: int, is_filled: bool) -> None:
+    """8 times what it will have are 880 MB: 80 of its own, once more, and 800 before."""
+    files = planned(30 * MB, [held("f", 80 * MB, rewritten)])
+    assert bool(filled(files)) is is_filled
+
+
+def test_drops_do_not_use_up_the_budget_of_a_large_file() -> None:
+    assert filled(planned(MB, [held("f", 90 * MB)])) == []
+    assert filled(planned(10 * MB, [held("f", 90 * MB)])) == ["f"]
+
+
+def test_without_a_budget_no_file_is_filled() -> None:
+    settings = SizingSettings(rewrite_budget=0)
+    assert sizes_mb(planned(30 * MB, [held("f", 40 * MB)], settings)) == [30]
+
+
+def test_new_files_have_the_rows_of_a_split_at_most() -> None:
+    settings = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=100 * MB, insert_split_rows=50_000)
+    files = planned(230 * MB, [held("f", 20 * MB)], settings)
+    assert filled(files) == ["f"]
+    assert [file.rows for file in files if file.fill is None] == [50_000] * 3
+    assert sum(file.rows for file in files) == 230_000
+
+
+def test_a_row_beyond_the_maximum_has_a_file_of_its_own() -> None:
+    files = planned(1000 * MB, rows=5)
+    assert [file.rows for file in files] == [1] * 5
+
+
+one_write = st.fixed_dictionaries(
+    {
+        "bytes_": st.integers(1, 150 * MB),
+        "small": st.lists(st.integers(1, 49 * MB), max_size=6).map(
+            lambda sizes: [held(f"f{number}", size) for number, size in enumerate(sizes)]
+        ),
+        "settings": st.builds(
+            SizingSettings,
+            max_file_bytes=st.just(60 * MB),
+            small_file_bytes=st.integers(49 * MB, 60 * MB),
+            rewrite_budget=st.sampled_from([0, 0.5, 1, 2, 8, 100]),
+        ),
+    }
+)
+
+
+@given(one_write)
+def test_of_files_never_rewritten_the_best_are_filled(write: dict) -> None:
+    files = planned(**write, rows=write["bytes_"])
+    new = sum(file.fill is None for file in files)
+    rewritten = sum(file.fill.bytes for file in files if file.fill is not None)
+    best = fewest_files(write["small"], write["bytes_"], 60 * MB - FOOTER_BYTES, write["settings"])
+    assert (new, rewritten) == best
+
+
+@given(one_write, st.lists(st.floats(0, 9), min_size=6, max_size=6))
+def test_whatever_was_rewritten_before_one_file_more_than_the_best_is_the_worst(write: dict, history: list) -> None:
+    small = [
+        held(file.name, file.bytes, int(times * file.bytes))
+        for file, times in zip(write["small"], history, strict=False)
+    ]
+    files = planned(write["bytes_"], small, write["settings"], rows=write["bytes_"])
+    best, _ = fewest_files(small, write["bytes_"], 60 * MB - FOOTER_BYTES, write["settings"])
+    assert best <= sum(file.fill is None for file in files) <= best + 1
+
+
+@given(one_write)
+def test_one_planned_file_at_most_is_small(write: dict) -> None:
+    """Where the budget asks for so little that it makes no file small by itself."""
+    settings = SizingSettings(max_file_bytes=60 * MB, small_file_bytes=50 * MB, rewrite_budget=8)
+    files = planned(write["bytes_"], write["small"], settings, rows=write["bytes_"])
+    assert sum(file.bytes < settings.small_file_bytes for file in files) <= 1

@@ -1,0 +1,130 @@
+"""What rows will take is told by what rows have taken: real Parquet files, and files of made-up sizes."""
+
+import io
+import random
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallymark.engine.sizing import IncomingRows, Sample
+from tallymark.engine.sizing.estimate import GUESSED_RATIO, GUESSED_ROW_BYTES, Estimates
+from tallymark.engine.sizing.evidence import FOOTER_BYTES
+from tallymark.engine.sizing.live_files import by_partition
+from tallymark.engine.sizing.plain_bytes import plain_bytes
+from tallymark.engine.timeline.entry import DataFile
+
+MB = 1_000_000
+
+
+def file(partition: str, commit: int, *, rows: int, bytes_: int, plain: int = 0) -> DataFile:
+    return DataFile(partition, f"f{commit}_0-0-0_{commit:017}.parquet", rows, FOOTER_BYTES + bytes_, plain)
+
+
+def expected(rows: IncomingRows, files: Iterable[DataFile] = (), sample: Sample | None = None) -> int:
+    return Estimates.of([rows], by_partition(files), sample).bytes_of(rows)
+
+
+def test_the_rows_are_told_by_the_files_of_their_partition() -> None:
+    files = [file(path, 1, rows=100_000, bytes_=size * MB) for path, size in (("a", 2), ("b", 20), ("c", 20))]
+    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(2 * MB, rel=0.5)
+    files += [file("a", commit, rows=100_000, bytes_=2 * MB) for commit in range(2, 12)]
+    files += [file("b", commit, rows=100_000, bytes_=20 * MB) for commit in range(2, 12)]
+    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(2 * MB, rel=0.1)
+    assert expected(IncomingRows("b", 100_000), files) == pytest.approx(20 * MB, rel=0.1)
+
+
+def test_a_partition_of_a_few_rows_is_taken_for_one_like_the_others() -> None:
+    files = [file(path, commit, rows=100_000, bytes_=10 * MB) for path in "bcd" for commit in (1, 2)]
+    files.append(file("a", 3, rows=10, bytes_=10_000))
+    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(10 * MB, rel=0.35)
+
+
+def test_a_new_partition_is_taken_for_one_like_the_newest() -> None:
+    files = [file(f"day={day}", day, rows=100_000, bytes_=(10 + day) * MB) for day in range(100)]
+    assert expected(IncomingRows("day=100", 100_000), files) == pytest.approx(108 * MB, rel=0.02)
+
+
+def test_rows_that_were_measured_count_by_their_plain_bytes() -> None:
+    files = [file("a", 1, rows=100_000, bytes_=MB, plain=4 * MB)]
+    assert expected(IncomingRows("a", 100_000, 20 * MB), files) == pytest.approx(5 * MB, rel=0.01)
+
+
+def test_files_of_which_that_was_not_told_are_left_out() -> None:
+    files = [file("a", 2, rows=100_000, bytes_=MB, plain=4 * MB), file("a", 1, rows=100_000, bytes_=50 * MB)]
+    assert expected(IncomingRows("a", 100_000, 20 * MB), files) == pytest.approx(5 * MB, rel=0.01)
+
+
+def test_where_no_file_tells_plain_bytes_rows_count() -> None:
+    files = [file("a", 1, rows=100_000, bytes_=MB)]
+    assert expected(IncomingRows("a", 200_000, 20 * MB), files) == pytest.approx(2 * MB, rel=0.01)
+
+
+def test_a_sample_tells_where_the_table_does_not() -> None:
+    sample = Sample(rows=10_000, plain_bytes=400_000, encoded_bytes=100_000)
+    assert expected(IncomingRows("a", 100_000, 8 * MB), sample=sample) == 2 * MB
+    assert expected(IncomingRows("a", 100_000), sample=sample) == MB
+
+
+def test_where_nothing_is_known_the_guess_is_low() -> None:
+    assert expected(IncomingRows("a", 100_000, 8 * MB)) == 8 * MB * GUESSED_RATIO
+    assert expected(IncomingRows("a", 100_000)) == 100_000 * GUESSED_ROW_BYTES
+    assert expected(IncomingRows("a", 5), [DataFile("a", "f", 0, 0)], Sample(0, 0, 0)) == 5 * GUESSED_ROW_BYTES
+
+
+def test_one_odd_commit_is_not_believed_alone() -> None:
+    files = [file("a", commit, rows=100_000, bytes_=10 * MB) for commit in range(8)]
+    odd = file("a", 8, rows=100_000, bytes_=100 * MB)
+    assert expected(IncomingRows("a", 100_000), [*files, odd]) < 50 * MB
+
+
+def test_in_which_order_the_files_come_does_not_matter() -> None:
+    drawn = random.Random(7)
+    files = [
+        DataFile(
+            f"p={number % 40}",
+            f"f{number}_0_{number % 9:017}.parquet",
+            drawn.randint(1, 9999),
+            drawn.randint(1, MB),
+            drawn.randint(0, MB),
+        )
+        for number in range(400)
+    ]
+    incoming = [IncomingRows(f"p={number}", 100, 10_000 * (number % 3)) for number in range(3)]
+    told = [[expected(rows, order) for rows in incoming] for order in (files, files[::-1], sorted(files, key=str))]
+    assert told[0] == told[1] == told[2]
+
+
+def encoded(rows: pa.Table) -> int:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink, compression="zstd")
+    return sink.tell()
+
+
+def events(count: int, text_bytes: int, seed: int) -> pa.Table:
+    """Rows whose text has about so many bytes, of words that recur."""
+    drawn = random.Random(seed)
+    words = [f"{number:06x}" for number in range(0, 200_000, 7)]
+    texts = [" ".join(drawn.choices(words, k=max(1, text_bytes // 7))) for _ in range(count)]
+    return pa.table({"at": range(count), "kind": drawn.choices(["view", "click", "buy"], k=count), "text": texts})
+
+
+def test_rows_that_become_five_times_longer_are_seen_before_they_are_written() -> None:
+    files: list[DataFile] = []
+    errors = []
+    for commit, text_bytes in enumerate((40, 40, 70, 100, 140, 200)):
+        rows = events(2000, text_bytes, seed=commit)
+        incoming = IncomingRows("a", rows.num_rows, plain_bytes(rows))
+        actual = encoded(rows)
+        errors.append(abs(FOOTER_BYTES + expected(incoming, files) - actual) / actual)
+        files.append(DataFile("a", f"f_0_{commit:017}.parquet", rows.num_rows, actual, plain_bytes(rows)))
+    assert max(errors[2:]) < 0.1
+
+
+def test_small_files_tell_what_larger_ones_take_but_for_a_few_percent() -> None:
+    """Of 60 KB the footer's part is taken off; the dictionaries' is not."""
+    few, many = events(1500, 60, seed=1), events(12_000, 60, seed=2)
+    files = [DataFile("a", "f_0_20130101000000000.parquet", few.num_rows, encoded(few), plain_bytes(few))]
+    estimate = FOOTER_BYTES + expected(IncomingRows("a", many.num_rows, plain_bytes(many)), files)
+    assert estimate == pytest.approx(encoded(many), rel=0.1)
