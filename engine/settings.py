@@ -172,7 +172,7 @@ class SizingSettings:
     rewrite_budget: float = 8.0
     """Bytes rewritten at most for each byte inserted, over the life of a file, give or take a twentieth; 0 fills none.
     Equal appends come to files of 2 x budget + 1 of them. 200 appends to 12 files at 8: from there on a further byte
-    rewritten for each one inserted saves little more than a file of the 200, and twice the budget five."""
+    rewritten for each one inserted saves little more than a file of the 200, and twice the budget six."""
     policy: Literal["balanced", "hudi"] = "balanced"
     """``balanced`` plans in bytes, within the budget; ``hudi`` is the partitioner of Apache Hudi, which has none."""
 
