@@ -1,21 +1,25 @@
 """The CPU seconds and the memory of a process and of all that it has started: driver, JVM, Python workers, forks.
 
 Method: user and system time out of ``/proc/PID/stat`` of every process below the root, with the time of children that
-ended and were waited for. What ends between two readings is so in its parent's time and not lost. Steps are those of
-the kernel's clock tick, 10 ms. What has been handed to another parent (a daemon) would be missed: Spark has none.
+ended and were waited for. What ends between two readings is so in its parent's time, if that waited for it. PySpark's
+daemon does not: what its workers took since the reading before they ended is missed. Spark ends those that were idle
+for a minute. Steps are those of the kernel's clock tick, 10 ms. What has been handed to another parent would be missed.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
 
+ROUNDING_S = 0.005
+"""Half a tick: sums of fractions differ by less."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """CPU seconds since each process began, by what it is."""
+    """CPU seconds, by what process took them."""
 
     driver_s: float
     """The root: the user's Python."""
@@ -30,14 +34,6 @@ class Spent:
     def total_s(self) -> float:
         return self.driver_s + self.jvm_s + self.python_s + self.forks_s
 
-    def since(self, earlier: "Spent") -> "Spent":
-        return Spent(
-            driver_s=self.driver_s - earlier.driver_s,
-            jvm_s=self.jvm_s - earlier.jvm_s,
-            python_s=self.python_s - earlier.python_s,
-            forks_s=self.forks_s - earlier.forks_s,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _Process:
@@ -48,18 +44,59 @@ class _Process:
     waited_s: float
     """Of children that ended and were waited for."""
 
+    @property
+    def total_s(self) -> float:
+        return self.own_s + self.waited_s
 
-def spent(root: int, proc: Path = PROC) -> Spent:
-    """Of the processes at or below this one, as they stand now."""
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Of a process and of all below it, at one moment."""
+
+    root: int
+    processes: Mapping[int, _Process]
+
+    @property
+    def spent(self) -> Spent:
+        """Since each process began."""
+        return _sum(self.processes.values(), self.root)
+
+    def since(self, earlier: "Reading") -> Spent:
+        """In between."""
+        then = _sum(
+            (process for process in earlier.processes.values() if not self._has_forgotten(process, earlier)), self.root
+        )
+        now = self.spent
+        return Spent(
+            driver_s=now.driver_s - then.driver_s,
+            jvm_s=now.jvm_s - then.jvm_s,
+            python_s=now.python_s - then.python_s,
+            forks_s=now.forks_s - then.forks_s,
+        )
+
+    def _has_forgotten(self, process: _Process, earlier: "Reading") -> bool:
+        """Whether it has ended since, and its parent has not taken over what it had spent."""
+        if process.pid in self.processes:
+            return False
+        before, after = earlier.processes.get(process.parent), self.processes.get(process.parent)
+        return before is None or after is None or after.waited_s - before.waited_s < process.total_s - ROUNDING_S
+
+
+def read(root: int, proc: Path = PROC) -> Reading:
+    """As they stand now."""
+    return Reading(root, {process.pid: process for process in _below(root, proc)})
+
+
+def _sum(processes: Iterable[_Process], root: int) -> Spent:
     driver_s = jvm_s = python_s = forks_s = 0.0
-    for process in _below(root, proc):
+    for process in processes:
         if process.pid == root:
-            driver_s += process.own_s + process.waited_s
+            driver_s += process.total_s
         elif process.command == "java":
             jvm_s += process.own_s
             forks_s += process.waited_s
         else:
-            python_s += process.own_s + process.waited_s
+            python_s += process.total_s
     return Spent(driver_s=driver_s, jvm_s=jvm_s, python_s=python_s, forks_s=forks_s)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from tallymark.bench.peers.writers import Writer, writer
 from tallymark.bench.writes.killer import doomed
 from tallymark.bench.writes.order import Done, Order
-from tallymark.bench.writes.process_tree import peaks, spent
+from tallymark.bench.writes.process_tree import peaks, read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,10 +54,10 @@ def _done(session: "SparkSession", side: Writer, order: Order) -> Done:
     df = session.read.parquet(order.source)
     if order.kill is not None:
         df = doomed(df, order.kill)
-    before, began = spent(os.getpid()), time.perf_counter()
+    before, began = read(os.getpid()), time.perf_counter()
     figures = side.write(df, order)
     wall_s = time.perf_counter() - began
-    taken, held = spent(os.getpid()).since(before), peaks(os.getpid())
+    taken, held = read(os.getpid()).since(before), peaks(os.getpid())
     memory = {"peak_jvm_bytes": held.jvm_bytes, "peak_python_bytes": held.python_bytes}
     return Done(wall_s=wall_s, spent=taken, figures={**figures, **memory})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tallymark.bench.writes.process_tree import Peaks, Spent, peaks, spent
+from tallymark.bench.writes.process_tree import Peaks, Spent, peaks, read
 
 TICK = os.sysconf("SC_CLK_TCK")
 
@@ -30,7 +30,7 @@ def proc(tmp_path):
 
 
 def test_every_process_below_the_root_is_counted_by_what_it_is_and_no_other(proc):
-    found = spent(10, proc)
+    found = read(10, proc).spent
     assert found == Spent(driver_s=1.5, jvm_s=22.0, python_s=4.25, forks_s=0.75)
     assert found.total_s == 28.5
 
@@ -46,14 +46,22 @@ def test_a_process_that_ends_while_its_memory_is_read_holds_none(proc):
 
 
 def test_a_worker_that_ends_between_two_readings_is_not_lost(proc):
-    before = spent(10, proc)
+    before = read(10, proc)
     (proc / "13" / "stat").unlink()
     put(proc, 12, 11, "python", own_s=(0.25, 0.0), waited_s=(1.0 + 3.5, 0.0))  # it ran half a second more
-    assert spent(10, proc).since(before) == Spent(driver_s=0, jvm_s=0, python_s=0.5, forks_s=0)
+    assert read(10, proc).since(before) == Spent(driver_s=0, jvm_s=0, python_s=0.5, forks_s=0)
+
+
+def test_a_worker_that_nobody_waited_for_takes_nothing_back_of_what_others_did(proc):
+    """PySpark's daemon ignores SIGCHLD: the kernel then forgets what a worker took, and Spark ends idle ones."""
+    before = read(10, proc)
+    (proc / "13" / "stat").unlink()
+    put(proc, 11, 10, "java", own_s=(20.5, 2.0), waited_s=(0.25, 0.5))
+    assert read(10, proc).since(before) == Spent(driver_s=0, jvm_s=0.5, python_s=0, forks_s=0)
 
 
 def test_work_of_this_process_and_of_a_child_that_ended_is_seen():
-    before = spent(os.getpid())
+    before = read(os.getpid())
     work = "import time\nwhile time.process_time() < 0.2: pass"
     subprocess.run([sys.executable, "-c", work], check=True)
-    assert spent(os.getpid()).since(before).driver_s > 0.15  # ticks of 10 ms
+    assert read(os.getpid()).since(before).driver_s > 0.15  # ticks of 10 ms
