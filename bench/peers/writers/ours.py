@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from tallymark.bench.writes.case import WriteCase
-from tallymark.bench.writes.order import Figures, Order
+from tallymark.bench.writes.order import Figures, FileSizes, Order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from tallymark.engine.settings import SizingSettings
     from tallymark.engine.writes.result import WriteResult
 
 FIGURES = ("files", "partitions", "removed_files", "markers", "marker_objects", "puts")
@@ -46,6 +47,7 @@ class Ours:
                 partition_overwrite=order.partition_overwrite if order.mode == "overwrite" else None,
                 markers=self._markers,
                 tasks=TaskSettings(compression=order.codec),  # type: ignore[arg-type]
+                sizing=_sizing(order.sizes),
                 progress=False,
             )
         return {**_figures(result), **log.figures()}
@@ -54,6 +56,18 @@ class Ours:
         from tallymark.spark_glue.read import read
 
         return read(session, target)
+
+
+def _sizing(sizes: FileSizes | None) -> "SizingSettings | None":
+    from tallymark.engine.settings import SizingSettings
+
+    if sizes is None:
+        return None
+    if sizes.policy == "off":
+        return SizingSettings(max_file_bytes=sizes.max_file_bytes, small_file_bytes=0)
+    return SizingSettings(
+        max_file_bytes=sizes.max_file_bytes, small_file_bytes=sizes.small_file_bytes, policy=sizes.policy
+    )
 
 
 def _figures(result: "WriteResult") -> Figures:

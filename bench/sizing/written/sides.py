@@ -22,6 +22,8 @@ class WrittenSide:
 
 
 SIDES = (
+    WrittenSide(name="balanced", hands="ours", policy="balanced"),
+    WrittenSide(name="hudi-policy", hands="ours", policy="hudi"),
     WrittenSide(name="off", hands="ours"),
     WrittenSide(name="plain", hands="v1"),
     WrittenSide(name="hudi", hands="hudi"),
