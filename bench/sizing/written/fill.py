@@ -3,7 +3,7 @@
 import multiprocessing
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ FILE_BYTES = 120 * MIB
 
 BAR_BYTES = 600 * MIB
 
-GROWN = 5 / 4
+GROWN = 2
 """What a file may have that is filled, over that."""
 
 BUDGET = 1000.0
@@ -95,13 +95,13 @@ class FillMemory:
 
 
 def measure_fills(
-    parent: Path, *, share: float = 1.0, tell: Callable[[str], None] = lambda text: None
+    parent: Path, *, kinds: Sequence[Rows] = KINDS, share: float = 1.0, tell: Callable[[str], None] = lambda text: None
 ) -> tuple[FillMemory, ...]:
     """In a new folder below this one. ``share``: of the file that is to be filled."""
     folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
     try:
         found = []
-        for number, rows in enumerate(KINDS):
+        for number, rows in enumerate(kinds):
             tell(f"sizing: memory of a fill, {rows.kind}")
             found.append(anyio.run(_filled, folder / str(number), rows, share, backend="trio"))
         return tuple(found)

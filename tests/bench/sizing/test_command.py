@@ -1,10 +1,17 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
+from tallymark.bench.sizing.written.case import case
+from tallymark.bench.sizing.written.fill import KINDS, measure_fills
+from tallymark.bench.sizing.written.run import Asked
+from tallymark.bench.sizing.written.run import run as write
+from tallymark.bench.sizing.written.sides import SIDES
+from tests.support.spark import require_java
 
 
 def run(*arguments):
@@ -35,3 +42,51 @@ def test_plans_alone_need_no_spark_and_give_tables_figures_and_a_plot(tmp_path):
     assert [example["is_as_published"] for example in document["examples"]] == [False, True]
     assert (document["written"], document["fills"]) == ([], [])
     assert ET.parse(tmp_path / "answer.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Two sides on a disk, as small as it can be, without the memory of a fill."""
+    require_java()
+    folder = tmp_path_factory.mktemp("sizing")
+    (folder / "store").mkdir()
+    (folder / "store" / "mine").write_text("not the harness's")
+    sides = tuple(side for side in SIDES if side.name in ("balanced", "plain"))
+    drift = case("drift", 0.01)
+    asked = Asked(
+        cases=(replace(drift, loads=drift.loads[:3]),), sides=sides, cores=2, pythons={}, parent=folder / "store"
+    )
+    return write(asked), folder / "store"
+
+
+@pytest.mark.spark
+def test_every_side_leaves_every_row_and_sized_files_are_fewer(written):
+    ([section], _) = written
+    ours, plain = section.rows
+    assert (ours.side, plain.side, dict(section.absent)) == ("balanced", "plain", {})
+    assert ours.rows == plain.rows
+    assert len(ours.files) < len(plain.files) == 3 * 4 * 2
+    assert (plain.written_over_left, len(plain.done)) == (1.0, 3)
+    assert section.largest(ours) <= 1.25
+
+
+@pytest.mark.spark
+def test_memory_of_tasks_is_told_of_ours_and_that_of_the_jvm_of_all(written):
+    ([section], _) = written
+    ours, plain = section.rows
+    assert ours.figure("peak_python_bytes") > 0
+    assert plain.figure("peak_python_bytes") == 0
+    assert min(row.figure("peak_jvm_bytes") for row in section.rows) > 0
+
+
+@pytest.mark.spark
+def test_nothing_is_left_where_was_written_and_nothing_else_is_touched(written):
+    _, folder = written
+    assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+def test_a_fill_is_measured_in_a_process_of_its_own_and_leaves_nothing(tmp_path):
+    [found] = measure_fills(tmp_path, kinds=KINDS[:1], share=0.005)
+    assert (found.rows, found.new_bytes > found.old_bytes) == (KINDS[0].kind, True)
+    assert found.peak_bytes >= found.before_bytes > 0
+    assert list(tmp_path.iterdir()) == []
