@@ -50,13 +50,18 @@ class JobMeter:
         """Tasks may ask this directory for markers from now on."""
         self._directory = directory
 
-    def proposed(self, entry: LogEntry, winners: Sequence[TaskReport]) -> None:
-        """The log is asked to take this entry; it counts once it is ``committed``."""
-        self._proposed = {
+    def proposed(self, entry: LogEntry) -> None:
+        """The log is asked to take this entry; the last one counts, once it is ``committed``."""
+        self._proposed |= {
             ("committed_rows",): entry.new_rows,
             ("committed_bytes",): sum(file.bytes for file in entry.added),
             ("committed_files",): len(entry.added),
             ("replaced_files",): len(entry.removed),
+        }
+
+    def reported(self, winners: Sequence[TaskReport]) -> None:
+        """By the tasks of the job; they count with its entry."""
+        self._proposed |= {
             ("tasks",): len(winners),
             ("task_seconds",): sum(report.seconds for report in winners),
             ("task_marker_wait_seconds",): sum(report.marker_wait_s for report in winners),

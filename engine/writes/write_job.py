@@ -149,7 +149,8 @@ class WriteJob:
         winners = checked_winners(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
-        self._meter.proposed(await self._prepared(winners, added), winners)
+        self._meter.reported(winners)
+        self._meter.proposed(await self._prepared(winners, added))
         position, entry = await self._win()
         if entry is not self._entry:
             return await self._give_way(position, entry)
@@ -277,6 +278,7 @@ class WriteJob:
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
             raise error
         self._entry = await self._recut.entry_without(entry, lost, self._excluder())
+        self._meter.proposed(self._entry)
         self._fills = tuple(fill for fill in self._fills if fill not in lost)
 
     async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:

@@ -25,6 +25,7 @@ from tests.engine.writes.scene import (
     write_in_thread,
     write_rows,
 )
+from tests.engine.writes.test_fills import rivals
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.support.scrape import Scrape, scraping
@@ -72,6 +73,20 @@ async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_cou
     seen = grown().since(before)
     assert seen.value("replaced_files_total") == result.removed_files == 2
     assert seen.value("markers_total", kind="direct") == result.direct_markers > 0
+
+
+@on_virtual_time
+async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(grown: Grown) -> None:
+    store = Store(has_staging=False)
+    async with rivals(store) as (job, report, _):
+        before = grown()
+        result = await job.commit([report])
+    seen = grown().since(before)
+    assert seen.value("committed_files_total") == result.files == 1
+    assert seen.value("committed_rows_total") == result.rows == 1
+    assert seen.value("committed_bytes_total") == result.bytes
+    assert seen.value("replaced_files_total") == result.removed_files == 0
+    assert seen.value("tasks_total") == 1
 
 
 @on_virtual_time
