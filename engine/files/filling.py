@@ -33,6 +33,9 @@ class Filling:
                     f"partition {file.partition!r} has two planned files in one task; give each to a task of its own, "
                     "as tasks_of does"
                 )
+        self._expected = {file.partition: file.bytes for file in planned}
+        """Of the planned files that are not published yet; without the rows of small files that are gone."""
+        self._sizes: list[tuple[str, int]] = []
         self._underway: dict[str, _Underway] = {}
         self._done: list[Fill] = []
 
@@ -46,15 +49,20 @@ class Filling:
             planned = self._planned.get(partition)
             if planned is not None and planned.fill is not None:
                 self._planned[partition] = replace(planned, fill=None)
+                self._expected[partition] -= planned.fill.bytes
                 found.append(planned.fill)
         return found
 
     def took(self, old: DataFile) -> None:
         """All rows of this file are on their way, before any other of its partition."""
         self._underway[old.partition] = _Underway(old, old.rows)
+        self._expected[old.partition] += old.bytes
 
     def published(self, file: DataFile) -> DataFile:
         """The file of rows in their order, with what it cost to come to it."""
+        expected = self._expected.pop(file.partition, None)
+        if expected is not None:
+            self._sizes.append((file.path, expected))
         underway = self._underway.get(file.partition)
         if underway is None:
             return file
@@ -65,6 +73,11 @@ class Filling:
             self._done.append(Fill(underway.old, underway.paths))
             del self._underway[file.partition]
         return replace(file, rewritten_bytes=cost)
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Paths of the planned files, of each the first that was published, with the bytes that were expected."""
+        return tuple(self._sizes)
 
     @property
     def done(self) -> tuple[Fill, ...]:

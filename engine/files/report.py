@@ -8,7 +8,7 @@ import msgpack
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,8 @@ class TaskReport:
     """Paths that were marked ahead of need and never written: nothing will appear there."""
     fills: tuple[Fill, ...] = ()
     """Files that the commit is to remove with the same entry that adds ``files``."""
+    planned: tuple[tuple[str, int], ...] = ()
+    """Paths of files that were planned, with the bytes that each was expected to have."""
     direct_markers: int = 0
     """Markers that the task has put itself: all of a job without a service; otherwise those of an outage."""
     marker_wait_s: float = 0.0
@@ -55,6 +57,7 @@ class TaskReport:
                 "attempt": self.attempt,
                 "files": [file.fields() for file in self.files],
                 "fills": [[fill.old.fields(), list(fill.paths)] for fill in self.fills],
+                "planned": [list(size) for size in self.planned],
                 "unused": list(self.unused),
                 "direct_markers": self.direct_markers,
                 "marker_wait_s": self.marker_wait_s,
@@ -72,7 +75,8 @@ class TaskReport:
                 raise ValueError("another format")
             files = tuple(map(DataFile.of_fields, fields.pop("files")))
             fills = tuple(Fill(DataFile.of_fields(old), tuple(paths)) for old, paths in fields.pop("fills"))
-            return cls(files=files, fills=fills, unused=tuple(fields.pop("unused")), **fields)
+            planned = tuple((path, size) for path, size in fields.pop("planned"))
+            return cls(files=files, fills=fills, planned=planned, unused=tuple(fields.pop("unused")), **fields)
         except (ValueError, KeyError, TypeError, AttributeError, msgpack.UnpackException) as error:
             raise InvalidRequest(
                 f"no task report of this release: {error!r}; install one release everywhere"

@@ -216,6 +216,7 @@ class TaskWriter:
             attempt=self._attempt,
             files=tuple(self._files),
             fills=self._filling.done,
+            planned=self._filling.sizes,
             unused=self._markers.unused,
             marker_wait_s=self._markers.waited_s,
             seconds=self._monotonic() - self._began,

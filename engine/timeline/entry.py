@@ -89,10 +89,14 @@ class LogEntry:
     """What a newer release has put there."""
 
     @property
+    def filled(self) -> tuple[DataFile, ...]:
+        """The small files whose rows an append has written once more: nothing else would let it replace a file."""
+        return self.removed if self.operation == "append" else ()
+
+    @property
     def new_rows(self) -> int:
         """Rows that the write has brought: an append's files also hold those of the small files that it has filled."""
-        old = sum(file.rows for file in self.removed) if self.operation == "append" else 0
-        return sum(file.rows for file in self.added) - old
+        return sum(file.rows for file in self.added) - sum(file.rows for file in self.filled)
 
 
 def encode_entry(entry: LogEntry) -> bytes:

@@ -1,10 +1,11 @@
 """What a commit has come to, in numbers: the same for everybody who reads its entry."""
 
-from typing import TypedDict
+from dataclasses import asdict
+from typing import Any, TypedDict
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.timeline.summary import MarkerMode
+from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
 
 
 class Outcome(TypedDict):
@@ -24,6 +25,7 @@ class Outcome(TypedDict):
     marker_objects: int
     puts: int
     seconds: float
+    sizing: SizingSummary | None
 
 
 def outcome_of(entry: LogEntry) -> Outcome:
@@ -46,4 +48,12 @@ def outcome_of(entry: LogEntry) -> Outcome:
         "marker_objects": summary.marker_objects,
         "puts": summary.puts,
         "seconds": summary.seconds,
+        "sizing": summary.sizing,
     }
+
+
+def outcome_fields(entry: LogEntry) -> dict[str, Any]:
+    """The same as values of JSON."""
+    outcome = outcome_of(entry)
+    sizing = outcome["sizing"]
+    return {**outcome, "sizing": None if sizing is None else asdict(sizing)}

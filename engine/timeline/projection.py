@@ -13,7 +13,7 @@ from typing import Literal
 
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import FLOOR, parse_instant
-from tallymark.engine.timeline.outcome import outcome_of
+from tallymark.engine.timeline.outcome import outcome_fields
 from tallymark.engine.timeline.properties import TableProperties
 
 Action = Literal["commit", "replacecommit"]
@@ -108,7 +108,7 @@ def _told(entry: LogEntry) -> dict[str, str]:
     if entry.txn is not None:
         told["tallymark.txn"] = entry.txn
     if entry.summary is not None:
-        told["tallymark.result"] = _json({**outcome_of(entry)}).decode("ascii")
+        told["tallymark.result"] = _json(outcome_fields(entry)).decode("ascii")
     return told
 
 

@@ -2,9 +2,42 @@
 
 import math
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, Literal, get_args
 
 MarkerMode = Literal["batched", "direct", "mixed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SizingSummary:
+    """What the plan of a write's files said, and what came of it. All sizes are bytes of files."""
+
+    planned_files: int
+    planned_bytes: int
+    """That they were expected to have, with the rows of those that were to be filled."""
+    planned_fills: int
+    filled_files: int
+    """Small files that the commit replaces: those whose rows stand at the beginning of its own."""
+    rewritten_bytes: int
+    """Of these."""
+    lost_fills: int
+    """Files that were filled in vain: another write had replaced them, and the new rows have files of their own."""
+    size_error_p95: float | None
+    """Of the files that were planned and committed: by how much their sizes differ from the plan's, over the plan's.
+    The least value that 95 of 100 do not exceed; None where there are none. A file too large for one, and split,
+    counts with its first part."""
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, Any]) -> "SizingSummary":
+        """As ``WriteSummary.of_fields``."""
+        error = fields["size_error_p95"]
+        return cls(
+            size_error_p95=None if error is None else _number(error, float),
+            **{name: _number(fields[name], int) for name in _SIZING_COUNTS},
+        )
+
+
+_SIZING_COUNTS = tuple(field.name for field in dataclass_fields(SizingSummary) if field.name != "size_error_p95")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +56,8 @@ class WriteSummary:
     """Puts that the markers cost, the service's repeats included."""
     seconds: float
     """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    sizing: SizingSummary | None = None
+    """None where no sizes were planned, and in entries of releases that did not tell it."""
 
     def fields(self) -> dict[str, object]:
         return asdict(self)
@@ -33,7 +68,13 @@ class WriteSummary:
         if fields["marker_mode"] not in get_args(MarkerMode):
             raise ValueError(f"{fields['marker_mode']!r} is no marker mode")
         counts = {name: _number(fields[name], int) for name in ("markers", "direct_markers", "marker_objects", "puts")}
-        return cls(marker_mode=fields["marker_mode"], seconds=_number(fields["seconds"], float), **counts)
+        sizing = fields.get("sizing")
+        return cls(
+            marker_mode=fields["marker_mode"],
+            seconds=_number(fields["seconds"], float),
+            sizing=None if sizing is None else SizingSummary.of_fields(sizing),
+            **counts,
+        )
 
 
 def _number(value: Any, kind: type[int] | type[float]) -> Any:

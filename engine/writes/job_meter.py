@@ -57,6 +57,9 @@ class JobMeter:
             ("committed_bytes",): sum(file.bytes for file in entry.added),
             ("committed_files",): len(entry.added),
             ("replaced_files",): len(entry.removed),
+            ("filled_files",): len(entry.filled),
+            ("rewritten_bytes",): sum(file.bytes for file in entry.filled),
+            ("lost_fills",): entry.summary.sizing.lost_fills if entry.summary and entry.summary.sizing else 0,
         }
 
     def reported(self, winners: Sequence[TaskReport]) -> None:

@@ -97,6 +97,7 @@ async def _begin(
         operation=reservation.operation,
         base=base.position,
         markers=options.markers.kind,
+        sizing=options.sizing.policy if options.sizing.is_on else None,
     )
     meter.begun(directory)
     return WriteJob(

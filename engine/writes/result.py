@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.outcome import outcome_of
-from tallymark.engine.timeline.summary import MarkerMode
+from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ class WriteResult:
     """From the moment that tasks could begin to the moment when the log was asked to decide."""
     pending: str | None
     """What could not be finished after the commit, which stands; the next write or ``clean`` does it."""
+    sizing: SizingSummary | None = None
+    """What was planned of its files' sizes, and what came of it; None where nothing was planned."""
     catalog: str | None = None
     """What a table of Spark's catalog was told of its partitions; None where none was named, or it could not be."""
 
@@ -86,6 +88,8 @@ class WriteResult:
         yield "data", shown_bytes(self.bytes)
         for label in ("files", "partitions", "removed_files", "fences"):
             yield label.replace("_", " "), f"{getattr(self, label):,}"
+        if self.sizing is not None:
+            yield from _sizing_lines(self.sizing)
         yield "marker mode", self.marker_mode
         for label in ("markers", "direct_markers", "marker_objects", "puts"):
             yield label.replace("_", " "), f"{getattr(self, label):,}"
@@ -94,6 +98,18 @@ class WriteResult:
             yield "catalog", self.catalog
         if self.pending is not None:
             yield "pending", self.pending
+
+
+def _sizing_lines(found: SizingSummary) -> Iterator[tuple[str, str]]:
+    planned = f"{found.planned_files:,} files, {shown_bytes(found.planned_bytes)}"
+    error = found.size_error_p95
+    off = "" if error is None else f"; sizes within {100 * error:,.1f} % of it (p95)"
+    yield "planned", f"{planned}{off}"
+    if found.planned_fills:
+        filled = f"{found.filled_files:,} of {found.planned_fills:,} small files"
+        yield "filled", f"{filled}, {shown_bytes(found.rewritten_bytes)} written once more"
+    if found.lost_fills:
+        yield "lost fills", f"{found.lost_fills:,}, cut anew: another write had replaced the small files"
 
 
 def shown_bytes(count: int) -> str:

@@ -1,6 +1,7 @@
 """One write on a table, from its instant to its commit."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -9,7 +10,7 @@ from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
-from tallymark.engine.files.report import Fill, TaskReport
+from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.settings import SizingSettings
@@ -23,12 +24,11 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import WriteSummary
-from tallymark.engine.writes.claims import claim
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.fills import checked_fills, lost_fills
 from tallymark.engine.writes.finish import finish
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.job_meter import JobMeter
+from tallymark.engine.writes.job_sizing import JobSizing
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.project import project
@@ -36,7 +36,6 @@ from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
-from tallymark.engine.writes.sizing import sized
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.txn import check_not_committed, committed_write, declared
 from tallymark.engine.writes.winners import checked_winners
@@ -72,11 +71,8 @@ class WriteJob:
         self._lease = lease
         self._meter = meter
         self._ticket = ticket
-        self._sizing = sizing
+        self._sizing = JobSizing(handle, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
         self._recut = Recut(handle, lease, ticket)
-        self._to_fill: dict[str, DataFile] = {}
-        """The small files of the plan, by path."""
-        self._fills: tuple[Fill, ...] = ()
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
         self._added: tuple[DataFile, ...] | None = None
@@ -115,16 +111,7 @@ class WriteJob:
         the planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. Called again, the last plan
         counts.
         """
-        if not self._sizing.is_on:
-            return SizingPlan(files=())
-        history = await self._handle.log.refresh()
-        is_overwrite = self._target.is_overwrite
-        planned = await sized(
-            self._handle, history, profile, self._sizing, is_overwrite=is_overwrite, instant=self.instant
-        )
-        self._to_fill = {file.fill.path: file.fill for file in planned.files if file.fill is not None}
-        await claim(self._handle.backend, self.instant, self._to_fill)
-        return planned
+        return await self._sizing.plan(profile)
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
         """Make exactly the reported files part of the table; on return every reader of the table format sees them.
@@ -165,6 +152,8 @@ class WriteJob:
             bytes=sum(file.bytes for file in entry.added),
             files=len(entry.added),
             removed=len(entry.removed),
+            filled=len(entry.filled),
+            rewritten_bytes=sum(file.bytes for file in entry.filled),
             fences=len(entry.fenced),
             marker_wait_s=sum(report.marker_wait_s for report in winners),
             seconds=anyio.current_time() - began,
@@ -243,12 +232,13 @@ class WriteJob:
                 "been removed since; call commit with the same reports again, or begin a new job"
             )
         if self._entry is None:
-            fills = checked_fills(winners, self._to_fill)
+            fills = self._sizing.checked(winners)
             marked = await self._seal()
             _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
             self._tell_of_fallback(marked, winners)
             await self._check_marked(added, marked.paths)
-            self._added, self._fills = added, fills
+            self._added = added
+            self._sizing.reported(fills, winners)
             unused = {path for report in winners for path in report.unused}
             fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
             self._entry = self._new_entry(added, fenced, marked)
@@ -272,14 +262,16 @@ class WriteJob:
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
         """An append never fails for want of a small file. Raises the conflict where it is about anything else."""
-        lost = lost_fills(self._fills, self._handle.log.history)
+        lost = self._sizing.lost(self._handle.log.history)
         if not lost:
             self._meter.conflicted()
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
             raise error
-        self._entry = await self._recut.entry_without(entry, lost, self._excluder())
+        cut = await self._recut.entry_without(entry, lost, self._excluder())
+        self._sizing.give_up(lost)
+        assert cut.summary is not None, "it is this job's own"
+        self._entry = replace(cut, summary=replace(cut.summary, sizing=self._sizing.summary(cut.added)))
         self._meter.proposed(self._entry)
-        self._fills = tuple(fill for fill in self._fills if fill not in lost)
 
     async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:
         """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
@@ -314,14 +306,14 @@ class WriteJob:
             operation=self._request.mode,
             scope=scope,
             added=added,
-            removed=(*self._base.replaced(scope), *(fill.old for fill in self._fills)),
+            removed=(*self._base.replaced(scope), *self._sizing.filled),
             fenced=fenced,
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
-            summary=self._summary(marked),
+            summary=self._summary(marked, added),
         )
 
-    def _summary(self, marked: Marked) -> WriteSummary:
+    def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:
         return WriteSummary(
             marker_mode=marked.mode(self._reservation.marker_kind),
             markers=len(marked.paths),
@@ -329,6 +321,7 @@ class WriteJob:
             marker_objects=self._directory.segment_count + len(marked.direct),
             puts=self._directory.counts.puts + len(marked.direct),
             seconds=round(anyio.current_time() - self._begun, 3),
+            sizing=self._sizing.summary(added),
         )
 
 

@@ -4,7 +4,7 @@ Sizes are bytes, ages seconds, instants 17 digits of UTC time, paths relative to
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, get_args, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast, get_args, get_type_hints, is_typeddict
 
 from tallymark.backends.errors import TallymarkError
 
@@ -62,6 +62,19 @@ class ScopeFields(TypedDict):
     """Each stands for that partition and all below it."""
 
 
+class SizingResultFields(TypedDict):
+    planned_files: int
+    planned_bytes: int
+    planned_fills: int
+    filled_files: int
+    rewritten_bytes: int
+    """Of the files that were filled."""
+    lost_fills: int
+    """Files that were filled in vain."""
+    size_error_p95: float | None
+    """Of planned files: by how much their sizes differ from the plan's, over the plan's."""
+
+
 class ResultFields(TypedDict):
     """A commit's ``WriteResult`` as anybody reads it from the log; in the Hudi timeline it is ``tallymark.result``."""
 
@@ -83,6 +96,8 @@ class ResultFields(TypedDict):
     """Puts that the markers cost."""
     seconds: float
     """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    sizing: SizingResultFields | None
+    """Null where no sizes were planned."""
 
 
 class EntryFields(TypedDict):
@@ -328,7 +343,7 @@ def _open_instant(found: "OpenInstant") -> OpenInstantFields:
 
 
 def _entry(position: int, entry: "LogEntry") -> EntryFields:
-    from tallymark.engine.timeline.outcome import outcome_of
+    from tallymark.engine.timeline.outcome import outcome_fields
 
     scope = entry.scope
     return {
@@ -344,7 +359,7 @@ def _entry(position: int, entry: "LogEntry") -> EntryFields:
         "rows": entry.new_rows,
         "bytes": sum(file.bytes for file in entry.added),
         "txn": entry.txn,
-        "result": None if entry.summary is None else {**outcome_of(entry)},
+        "result": None if entry.summary is None else cast("ResultFields", outcome_fields(entry)),
         "horizon": entry.horizon if entry.kind == "clean" else None,
     }
 

@@ -107,6 +107,7 @@ def test_a_small_file_that_is_gone_costs_its_new_rows_nothing():
     assert numbers(storage, report) == {"month=1": [100]}
     assert report.fills == ()
     assert report.files[0].rewritten_bytes == 0
+    assert report.planned == ((report.files[0].path, 10_000 - old.bytes),)
 
 
 def test_storage_that_does_not_answer_fails_the_attempt():
@@ -152,6 +153,7 @@ def test_old_rows_that_do_not_fit_into_one_file_are_told_in_order():
     rows = {file.path: file.rows for file in report.files}
     assert sum(rows[path] for path in fill.paths[:-1]) < old.rows <= sum(rows[path] for path in fill.paths)
     assert sum(file.rewritten_bytes for file in report.files) == old.rewritten_bytes + old.bytes
+    assert report.planned == ((fill.paths[0], 10_000),), "the first part stands for the file that was planned"
 
 
 def test_a_report_with_fills_survives_its_encoding():
@@ -159,6 +161,7 @@ def test_a_report_with_fills_survives_its_encoding():
     old = small_file(storage, "small.parquet", flights(range(10)))
     report = filled(storage, [flights([100])], old)
     assert report.fills
+    assert report.planned == ((report.files[0].path, 10_000),)
     assert TaskReport.decode(report.encode()) == report
 
 

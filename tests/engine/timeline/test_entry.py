@@ -1,6 +1,7 @@
 """What an entry of the commit log says survives its encoding, and garbage is a corrupt object."""
 
 from datetime import UTC, datetime
+from typing import cast
 
 import msgpack
 import pytest
@@ -19,13 +20,23 @@ from tallymark.engine.timeline.entry import (
 )
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**63)
 files = st.builds(DataFile, texts, texts, counts, counts, counts, counts)
 instants = st.datetimes(datetime(1970, 1, 2), timezones=st.just(UTC)).map(instant_time)  # noqa: DTZ001
 seconds = st.floats(0, allow_nan=False, allow_infinity=False)
+sizings = st.builds(
+    SizingSummary,
+    planned_files=counts,
+    planned_bytes=counts,
+    planned_fills=counts,
+    filled_files=counts,
+    rewritten_bytes=counts,
+    lost_fills=counts,
+    size_error_p95=st.none() | seconds,
+)
 summaries = st.builds(
     WriteSummary,
     marker_mode=st.sampled_from(["batched", "direct", "mixed"]),
@@ -34,6 +45,7 @@ summaries = st.builds(
     marker_objects=counts,
     puts=counts,
     seconds=seconds,
+    sizing=st.none() | sizings,
 )
 paths = st.frozensets(texts, max_size=4)
 entries = st.builds(
@@ -66,9 +78,26 @@ ENTRY = LogEntry(
     removed=(DataFile("p=1", "f0_0_20230101000000000.parquet", 9, 900),),
     txn="etl:7",
     request="{}",
-    summary=WriteSummary(marker_mode="mixed", markers=9, direct_markers=2, marker_objects=3, puts=4, seconds=1.5),
+    summary=WriteSummary(
+        marker_mode="mixed",
+        markers=9,
+        direct_markers=2,
+        marker_objects=3,
+        puts=4,
+        seconds=1.5,
+        sizing=SizingSummary(
+            planned_files=3,
+            planned_bytes=30,
+            planned_fills=2,
+            filled_files=1,
+            rewritten_bytes=9,
+            lost_fills=1,
+            size_error_p95=0.25,
+        ),
+    ),
 )
 SUMMARY = ENTRY.summary.fields() if ENTRY.summary else {}
+SIZING = cast("dict[str, object]", SUMMARY["sizing"])
 LATER = ("txn", "request", "summary", "horizon")
 """Fields that earlier releases did not write."""
 
@@ -169,6 +198,9 @@ def test_another_format_is_refused_and_blamed_on_another_release(version):
         {"summary": {}},
         {"summary": {**SUMMARY, "marker_mode": "none"}},
         {"summary": {**SUMMARY, "puts": -1}},
+        {"summary": {**SUMMARY, "sizing": []}},
+        {"summary": {**SUMMARY, "sizing": {**SIZING, "lost_fills": 0.5}}},
+        {"summary": {**SUMMARY, "sizing": {**SIZING, "size_error_p95": -0.1}}},
         {"summary": {**SUMMARY, "seconds": float("nan")}},
     ],
     ids=repr,
@@ -181,7 +213,10 @@ def test_what_no_release_wrote_is_a_corrupt_object(changes):
 def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_differ():
     added = [[*file, {"min": 1}] for file in msgpack.unpackb(encode_entry(ENTRY))["added"]]
     entry = decode_entry(
-        msgpack.packb(fields(weather="fair", added=added, summary={**SUMMARY, "mood": 1})), source="log/7"
+        msgpack.packb(
+            fields(weather="fair", added=added, summary={**SUMMARY, "mood": 1, "sizing": {**SIZING, "taste": 2}})
+        ),
+        source="log/7",
     )
     assert entry == ENTRY
     assert entry.unknown == {"weather": "fair"}

@@ -10,7 +10,7 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry, decode_entry, en
 from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
 
 T = "20261102030405678"
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
@@ -104,7 +104,18 @@ def test_a_commit_carries_the_schema_and_the_nonce() -> None:
 
 
 def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
-    summary = WriteSummary(marker_mode="batched", markers=3, direct_markers=0, marker_objects=1, puts=1, seconds=1.25)
+    sizing = SizingSummary(
+        planned_files=2,
+        planned_bytes=1000,
+        planned_fills=1,
+        filled_files=0,
+        rewritten_bytes=0,
+        lost_fills=1,
+        size_error_p95=0.1,
+    )
+    summary = WriteSummary(
+        marker_mode="batched", markers=3, direct_markers=0, marker_objects=1, puts=1, seconds=1.25, sizing=sizing
+    )
     told = replace(overwrite(PART, OLD), txn="étl:7", summary=summary)
     extra = metadata(project(told))["extraMetadata"]
     assert extra["tallymark.txn"] == "étl:7"
@@ -123,6 +134,15 @@ def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
         "marker_objects": 1,
         "puts": 1,
         "seconds": 1.25,
+        "sizing": {
+            "planned_files": 2,
+            "planned_bytes": 1000,
+            "planned_fills": 1,
+            "filled_files": 0,
+            "rewritten_bytes": 0,
+            "lost_fills": 1,
+            "size_error_p95": 0.1,
+        },
     }
     assert all(isinstance(value, str) for value in extra.values()), "Hudi's extra metadata are texts"
 

@@ -14,6 +14,7 @@ from tallymark.backends.meter import RequestMeter
 from tallymark.engine.errors import CommitUnknown
 from tallymark.engine.writes.prometheus import METRICS
 from tests.docs.markdown import names_in, table_after
+from tests.engine.writes.filling import appended
 from tests.engine.writes.scene import (
     Store,
     abandon,
@@ -76,6 +77,18 @@ async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_cou
 
 
 @on_virtual_time
+async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(grown: Grown) -> None:
+    store = Store(has_staging=False)
+    first = await appended(store.backend, {1: [1, 2]})
+    before = grown()
+    await appended(store.backend, {1: [3]})
+    seen = grown().since(before)
+    assert seen.value("filled_files_total") == seen.value("replaced_files_total") == 1
+    assert seen.value("rewritten_bytes_total") == first.bytes
+    assert seen.value("lost_fills_total") == 0
+
+
+@on_virtual_time
 async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(grown: Grown) -> None:
     store = Store(has_staging=False)
     async with rivals(store) as (job, report, _):
@@ -86,6 +99,8 @@ async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_los
     assert seen.value("committed_rows_total") == result.rows == 1
     assert seen.value("committed_bytes_total") == result.bytes
     assert seen.value("replaced_files_total") == result.removed_files == 0
+    assert seen.value("filled_files_total") == seen.value("rewritten_bytes_total") == 0
+    assert seen.value("lost_fills_total") == 1
     assert seen.value("tasks_total") == 1
 
 
