@@ -50,9 +50,9 @@ class Rates:
     def rate(self, partition: str) -> float:
         own = self.partitions.get(partition)
         if own is None:
-            return self.table.mean
+            return self.table.rate
         credibility = own.weight / (own.weight + self.doubt)
-        return credibility * own.mean + (1 - credibility) * self.table.mean
+        return credibility * own.rate + (1 - credibility) * self.table.rate
 
 
 def _newest(held: Mapping[str, Sequence[DataFile]], count: int) -> set[str]:
@@ -72,7 +72,7 @@ def _doubt(partitions: Iterable[Evidence]) -> float:
     several = [seen for seen in partitions if seen.count > 1]
     if not several:
         return _DOUBT
-    mean = sum(seen.mean for seen in several) / len(several)
-    between = sum((seen.mean - mean) ** 2 for seen in several) / len(several)
+    mean = sum(seen.rate for seen in several) / len(several)
+    between = sum((seen.rate - mean) ** 2 for seen in several) / len(several)
     within = sum(seen.variance for seen in several) / len(several)
     return min(max(within / between, _DOUBT_MIN), _DOUBT_MAX) if between else _DOUBT_MAX

@@ -79,6 +79,28 @@ def test_one_odd_commit_is_not_believed_alone() -> None:
     assert expected(IncomingRows("a", 100_000), [*files, odd]) < 50 * MB
 
 
+def test_rows_that_compress_less_and_less_are_followed() -> None:
+    """Nothing of that shows in plain bytes: only in what files have come to."""
+    size = [MB * 1.088**commit for commit in range(20)]
+    errors = []
+    for commit in range(4, 20):
+        files = [file("a", old, rows=1000, bytes_=round(size[old]), plain=4 * MB) for old in range(commit)]
+        errors.append(expected(IncomingRows("a", 1000, 4 * MB), files) / size[commit] - 1)
+    assert max(map(abs, errors)) < 0.1
+
+
+def test_files_that_only_vary_are_not_taken_for_a_drift() -> None:
+    drawn = random.Random(3)
+    errors = []
+    for _ in range(200):
+        files = [
+            file("a", commit, rows=1000, bytes_=round(MB * drawn.lognormvariate(0, 0.1)), plain=4 * MB)
+            for commit in range(8)
+        ]
+        errors.append(abs(expected(IncomingRows("a", 1000, 4 * MB), files) / MB - 1))
+    assert sum(errors) / len(errors) < 0.06
+
+
 def test_in_which_order_the_files_come_does_not_matter() -> None:
     drawn = random.Random(7)
     files = [
