@@ -126,7 +126,7 @@ class _Table:
             yield (
                 DataFile(
                     planned.partition,
-                    f"{self._names:08d}_0_{self._commit}.parquet",
+                    f"{self._names:08d}_0_{self._commit:017d}.parquet",
                     round(rows * piece / size),
                     round(piece),
                     round(plain * piece / size),
