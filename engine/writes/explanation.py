@@ -49,6 +49,12 @@ class Explanation:
     rows: int | None = None
     """As its log entry says; None where none does. So are its bytes."""
     bytes: int | None = None
+    rewritten_bytes: int | None = None
+    """Of the files that were written once more to come to it, all in all; likewise."""
+    made_of: tuple[str, ...] = ()
+    """The small file that it was made of by filling that; several where the log does not tell which of them."""
+    filled_into: tuple[str, ...] = ()
+    """The file that its own rows went into, since it was small and was filled; likewise."""
 
     def __str__(self) -> str:
         there = "" if self.is_there else ", not there"

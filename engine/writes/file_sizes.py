@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 
-SMALL_BYTES = 100 * 1024 * 1024
-"""A file below this is small: five sixths of what a task fills a file to by default, so that only those count that
-ended early. [hoodie.parquet.small.file.limit, same default and as strictly below]"""
+SMALL_BYTES = SizingSettings().small_file_bytes
+"""A file below this is small: an append that says nothing else may fill it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +51,8 @@ class FileSizes:
     largest: int
     fewest: int
     """Files that the same bytes would fill, partition by partition, at the default ``max_file_bytes``."""
+    rewritten_bytes: int
+    """Of the files that were written once more to come to these, all in all."""
     buckets: tuple[SizeBucket, ...]
     """From the smallest file's to the largest's, empty ones in between."""
     partitions: tuple[PartitionSizes, ...]
@@ -72,6 +73,7 @@ class FileSizes:
             p95=_nearest_rank(sizes, 0.95),
             largest=sizes[-1] if sizes else 0,
             fewest=sum(math.ceil(found.bytes / SizingSettings().max_file_bytes) or 1 for found in partitions),
+            rewritten_bytes=sum(file.rewritten_bytes for file in files),
             buckets=_buckets(sizes),
             partitions=partitions,
         )
@@ -84,6 +86,11 @@ class FileSizes:
     def small_bytes(self) -> int:
         """Bytes that lie in small files."""
         return sum(found.small_bytes for found in self.partitions)
+
+    @property
+    def rewritten_per_byte(self) -> float:
+        """Bytes written once more for each one that is there: what it has cost to keep files from being small."""
+        return self.rewritten_bytes / self.bytes if self.bytes else 0.0
 
     @property
     def small_file_share(self) -> float:

@@ -7,6 +7,7 @@ from shlex import quote
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.writes.bookkeeping import Bookkeeping
 from tallymark.engine.writes.explanation import Explanation
+from tallymark.engine.writes.lineage import filled_into, made_of, shown_end, shown_origin
 from tallymark.engine.writes.status import OpenInstant
 
 NOBODY = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
@@ -48,10 +49,7 @@ def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
     if isinstance(facts, BookkeepingFacts):
         return _bookkeeping(facts)
     if facts.file is not None and facts.decision is not None:
-        added_at = facts.decision[0]
-        return (
-            _live(facts, facts.file, added_at) if facts.replaced_by is None else _replaced(facts, facts.file, added_at)
-        )
+        return _committed(facts, facts.file, facts.decision)
     if facts.decision is not None and facts.fenced_until is not None and facts.is_there:
         return _fence(facts, facts.decision, facts.fenced_until)
     if facts.decision is not None and facts.decision[1].kind != "clean":
@@ -59,6 +57,19 @@ def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
     if facts.writer is not None and (facts.is_marked or facts.is_there):
         return _open(facts, facts.writer)
     return _unknown(facts)
+
+
+def _committed(facts: FileFacts, file: DataFile, decision: tuple[int, LogEntry]) -> Explanation:
+    added_at, entry = decision
+    found = _live(facts, file, added_at) if facts.replaced_by is None else _replaced(facts, file, added_at)
+    into = () if facts.replaced_by is None else filled_into(file, facts.replaced_by[1])
+    return replace(
+        found,
+        why=f"{found.why}{shown_origin(file, entry)}",
+        made_of=tuple(old.path for old in made_of(file, entry)),
+        filled_into=tuple(new.path for new in into),
+        rewritten_bytes=file.rewritten_bytes,
+    )
 
 
 def _live(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
@@ -92,8 +103,8 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
         is_there=facts.is_there,
         instant=facts.instant,
         position=position,
-        why=f"It was committed at position {added_at}, and replaced by instant {entry.instant} at position {position}: "
-        "no reader of the table as it is sees it, only whoever reads the plain directory.",
+        why=f"It was committed at position {added_at}, and {shown_end(file, position, entry)}. No reader of the table "
+        "as it is sees it, only whoever reads the plain directory.",
         next="It has been deleted since.",
         rows=file.rows,
         bytes=file.bytes,
@@ -134,7 +145,7 @@ def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explan
     is_commit = entry.kind == "commit"
     what = (
         f"Instant {entry.instant} was committed at position {position} without it: it is of a task attempt that lost, "
-        "or a name that was marked ahead and not used."
+        "a file that was filled in vain, or a name that was marked ahead and not used."
         if is_commit
         else f"Its instant {entry.instant} was rolled back at position {position}: none of its files count."
     )

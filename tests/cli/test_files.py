@@ -1,6 +1,9 @@
 import pytest
+import trio
 
+from tallymark import open_table
 from tests.cli.scene import run, run_json, write
+from tests.engine.writes.filling import appended
 
 
 def test_files_counts_sizes_and_names_the_partitions_with_small_ones(tmp_path):
@@ -23,6 +26,18 @@ def test_what_is_small_and_which_part_is_looked_at_can_be_said(tmp_path):
     document = run_json("files", tmp_path, "--partition", "month=2", "--small-bytes", "1")
     assert (document["partition"], document["files"], document["small_below"]) == ("month=2", 1, 1)
     assert (document["small_files"], document["most_small"]) == (0, [])
+
+
+def test_files_say_what_was_rewritten_to_come_to_them_where_anything_was(tmp_path):
+    trio.run(appended, open_table(str(tmp_path)), {1: [1, 2]})
+    assert "rewritten" not in run("files", tmp_path).stdout
+    (first,) = run_json("files", tmp_path)["buckets"]
+    trio.run(appended, open_table(str(tmp_path)), {1: [3]})
+    document = run_json("files", tmp_path)
+    assert document["rewritten_bytes"] == first["bytes"]
+    assert document["rewritten_per_byte"] == first["bytes"] / document["bytes"]
+    per_byte = f"{first['bytes']:,} bytes to come to these files, {document['rewritten_per_byte']:.2f} for each byte"
+    assert per_byte in run("files", tmp_path).stdout
 
 
 def test_files_page_shows_a_bar_for_each_size(tmp_path):

@@ -32,6 +32,12 @@ class ExplainDocument(TypedDict):
     rows: int | None
     bytes: int | None
     """As the log has them; null for a file that it does not name."""
+    rewritten_bytes: int | None
+    """Written once more to come to it; likewise."""
+    made_of: list[str]
+    """The small file that it was made of; several where the log does not tell which of them."""
+    filled_into: list[str]
+    """The file that its rows went into, since it was small; likewise."""
     why: str
     next: str
     command: str | None
@@ -51,6 +57,9 @@ async def explain(table: "Table", *, file: str) -> ExplainDocument:
         "position": found.position,
         "rows": found.rows,
         "bytes": found.bytes,
+        "rewritten_bytes": found.rewritten_bytes,
+        "made_of": list(found.made_of),
+        "filled_into": list(found.filled_into),
         "why": found.why,
         "next": found.next,
         "command": found.command,

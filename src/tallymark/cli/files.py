@@ -43,6 +43,9 @@ class FilesDocument(TypedDict):
     small_byte_share: float
     fewest: int
     """Files that the same bytes would fill."""
+    rewritten_bytes: int
+    """Of the files that were written once more to come to these."""
+    rewritten_per_byte: float
     buckets: list[BucketFields]
     """By size; each holds sizes twice as large as the one before."""
     partitions: int
@@ -75,6 +78,8 @@ def _document(url: str, partition: str, found: "FileSizes") -> FilesDocument:
         "small_file_share": found.small_file_share,
         "small_byte_share": found.small_byte_share,
         "fewest": found.fewest,
+        "rewritten_bytes": found.rewritten_bytes,
+        "rewritten_per_byte": found.rewritten_per_byte,
         "buckets": [
             {"least": each.least, "below": each.below, "files": each.files, "bytes": each.bytes}
             for each in found.buckets

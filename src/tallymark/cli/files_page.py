@@ -21,6 +21,9 @@ def show_files(page: Console, document: FilesDocument) -> None:
         f"the bytes, are below {size(document['small_below'])}",
         "fewest": f"{document['fewest']:,} files would hold the same bytes",
     }
+    if document["rewritten_bytes"]:
+        per_byte = f"{document['rewritten_per_byte']:,.2f} for each byte"
+        facts["rewritten"] = f"{size(document['rewritten_bytes'])} to come to these files, {per_byte}"
     print_table(page, ["", ""], facts.items(), folding=(1,), has_header=False)
     most = max(each["files"] for each in document["buckets"])
     rows = [

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.file_sizes import SMALL_BYTES, FileSizes, SizeBucket
 from tests.engine.writes.scene import Store, committed, table
@@ -64,6 +66,18 @@ def test_partitions_with_the_most_small_files_come_first():
 
 def test_the_fewest_files_are_counted_partition_by_partition():
     assert sizes_of(*files("p=1", *[60 * MIB] * 4), *files("p=2", 1, 1)).fewest == 2 + 1
+
+
+def test_what_was_rewritten_is_told_over_what_is_there():
+    filled, new = files("p=1", 300, 100)
+    found = sizes_of(replace(filled, rewritten_bytes=500), new)
+    assert (found.rewritten_bytes, found.rewritten_per_byte) == (500, 1.25)
+    assert sizes_of().rewritten_per_byte == 0.0
+
+
+def test_small_is_what_an_append_fills_unless_it_says_otherwise():
+    limit = SizingSettings().small_file_bytes
+    assert sizes_of(*files("p=1", limit, limit - 1)).small_files == 1
 
 
 def test_nothing_has_sizes_too():
