@@ -31,6 +31,8 @@ class Coming:
     are_tasks_counted: bool = False
     """Whether the groups are of one task each."""
     sample: Sample | None = None
+    is_guess: bool = False
+    """Nothing that was written tells a plan of sizes what rows take."""
     plan: SizingPlan | None = None
     """None where no sizes are planned, or the rows are not known."""
 
@@ -113,8 +115,7 @@ class Coming:
         if not self.groups:
             return "there are no rows to come"
         if self.plan is not None:
-            measured = "rows and bytes" if all(group.plain_bytes is not None for group in self.groups) else "rows"
-            return f"by the {measured} of each partition, planned as the write would ({self.sizing.policy})"
+            return self._of_plan
         size = shown_bytes(self.sizing.max_file_bytes)
         if self.rows is None:
             unknown = ", so that no sizes are planned" if self.sizing.is_on else ""
@@ -125,6 +126,12 @@ class Coming:
         counted = "each task has for each partition" if self.are_tasks_counted else "each partition gets"
         row = f"{self.bytes_a_row:,.1f} bytes a row, as in this table"
         return f"by the rows that {counted}, {row}, and {size} a file"
+
+    @property
+    def _of_plan(self) -> str:
+        measured = "rows and bytes" if all(group.plain_bytes is not None for group in self.groups or ()) else "rows"
+        guess = "; what they take is guessed, since no file and no sample tells" if self.is_guess else ""
+        return f"by the {measured} of each partition, planned as the write would ({self.sizing.policy}){guess}"
 
     def _groups(self) -> dict[str, list[IncomingGroup]]:
         """By partition."""

@@ -100,6 +100,8 @@ async def test_a_sample_tells_of_a_table_that_is_not_there_yet():
     guessed = await sized_plan(store, {}, incoming=profile.incoming, **named)
     assert guessed.bytes is not None
     assert guessed.bytes < 1_000_000
+    assert guessed.estimate.endswith("guessed, since no file and no sample tells")
+    assert "guessed" not in plan.estimate
 
 
 @on_both_loops
