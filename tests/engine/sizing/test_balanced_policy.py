@@ -71,6 +71,15 @@ def test_a_file_that_has_used_up_its_budget_rests(rewritten: int, is_filled: boo
     assert bool(filled(files)) is is_filled
 
 
+def test_rows_that_pay_for_one_fill_do_not_begin_another() -> None:
+    """Each of the two asks for 20 MB and has room for 25: one alone leaves a new file, too, and so saves none."""
+    worn = [held("f", 95 * MB, 871 * MB), held("g", 96 * MB, 878 * MB)]
+    files = planned(30 * MB, worn)
+    assert filled(files) == []
+    assert sizes_mb(files) == [30]
+    assert filled(planned(40 * MB, worn)) == ["f", "g"]
+
+
 def test_drops_do_not_use_up_the_budget_of_a_large_file() -> None:
     assert filled(planned(MB, [held("f", 90 * MB)])) == []
     assert filled(planned(10 * MB, [held("f", 90 * MB)])) == ["f"]
@@ -92,6 +101,7 @@ def test_new_files_have_the_rows_of_a_split_at_most() -> None:
 def test_a_row_beyond_the_maximum_has_a_file_of_its_own() -> None:
     files = planned(1000 * MB, rows=5)
     assert [file.rows for file in files] == [1] * 5
+    assert sizes_mb(files) == [200] * 5
 
 
 one_write = st.fixed_dictionaries(

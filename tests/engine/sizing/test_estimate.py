@@ -118,6 +118,11 @@ def test_in_which_order_the_files_come_does_not_matter() -> None:
     assert told[0] == told[1] == told[2]
 
 
+def test_a_small_file_s_footer_is_not_taken_for_its_rows() -> None:
+    files = [file("a", 1, rows=100, bytes_=10_000)]
+    assert expected(IncomingRows("a", 1000), files) == pytest.approx(100_000, rel=0.01)
+
+
 def encoded(rows: pa.Table) -> int:
     sink = io.BytesIO()
     pq.write_table(rows, sink, compression="zstd")

@@ -59,6 +59,12 @@ def test_s4_auto_makes_new_files_of_the_maximum() -> None:
     assert [rows / 2400 for _, rows in made] == pytest.approx([0.08, 0.42, 0.42, 0.08], abs=0.01)
 
 
+def test_a_split_of_the_maximum_is_rounded_up() -> None:
+    """1,024,000 / 1,023 is 1,000.98."""
+    made = planned(2500, commits=(CommitSize(rows=2000, bytes=2_046_000),))
+    assert made == [(None, 1001), (None, 1001), (None, 498)]
+
+
 def test_s6_a_file_that_another_instant_is_filling_is_left_alone() -> None:
     files = (held("file1", 800 * KIB), held("file2", 800 * KIB))
     assert planned(200, files, taken=frozenset({"p/file1"})) == [("file2", 200)]

@@ -23,6 +23,16 @@ def test_a_skewed_partition_is_spread_over_tasks() -> None:
     assert max(sum(file.bytes for file in task) for task in tasks) <= 120 * MIB
 
 
+def test_no_task_has_more_files_than_it_may_keep_open() -> None:
+    """By bytes alone all but the large one were one task's."""
+    files = [PlannedFile("large", 10, 100 * MIB), *(PlannedFile(f"p{number:03}", 1, 1) for number in range(600))]
+    tasks = tasks_of(SizingPlan(files=tuple(files)), task_bytes=100 * MIB)
+    assert sorted(map(len, tasks)) == [101, 500]
+    few = tasks_of(SizingPlan(files=tuple(files)), task_bytes=100 * MIB, task_files=10)
+    assert max(map(len, few)) == 10
+    assert sum(map(len, few)) == 601
+
+
 @pytest.mark.parametrize(("least", "tasks"), [(1, 1), (4, 4), (100, 5)])
 def test_small_work_is_spread_where_more_tasks_are_wanted(least: int, tasks: int) -> None:
     plan = SizingPlan(files=tuple(PlannedFile(f"p{number}", 1, 1000) for number in range(5)))
