@@ -42,15 +42,23 @@ class IncomingGroup:
 
 
 def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
-    """Where the rows would go, by the code by which tasks place them.
+    """Where the rows would go, by the code by which tasks place them; where none were counted, none go.
 
     Raises:
         InvalidRequest: a row does not lie where this write may put it, or the paths are none of this table's.
     """
-    if isinstance(incoming, CountedRows):
-        return _counted(incoming, target, properties)
     if isinstance(incoming, str):
         raise InvalidRequest(f"incoming={incoming!r} is one string; give a list of partition paths: [{incoming!r}]")
+    if isinstance(incoming, CountedRows):
+        groups = _counted(incoming, target, properties)
+    else:
+        groups = _by_partition(incoming, target, properties)
+    return [group for group in groups if group.rows != 0]
+
+
+def _by_partition(
+    incoming: WorkloadProfile | Sequence[str | IncomingRows], target: WriteTarget, properties: TableProperties
+) -> list[IncomingGroup]:
     known = incoming.incoming if isinstance(incoming, WorkloadProfile) else incoming
     groups = [_group(each, properties.partition_by) for each in known]
     for group in groups:

@@ -25,7 +25,7 @@ def shown_origin(file: DataFile, entry: LogEntry) -> str:
         return ""
     small = " or ".join(f"{old.path} ({old.rows:,} rows, {shown_bytes(old.bytes)})" for old in sources)
     cost = f"{shown_bytes(file.rewritten_bytes)} were written once more to come to it"
-    per_byte = f"{file.rewritten_bytes / file.bytes:,.2f} for each byte of it"
+    per_byte = f"{file.rewritten_bytes / max(1, file.bytes):,.2f} for each byte of it"
     return f" It was made by filling {small}; all in all {cost}, {per_byte}."
 
 

@@ -128,6 +128,27 @@ async def test_of_rows_that_were_not_counted_no_sizes_are_planned():
 
 
 @on_both_loops
+@pytest.mark.parametrize("sizing", [None, SIZING])
+async def test_a_partition_without_rows_is_none_that_changes(sizing):
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1], 2: [2]})
+    words = {"mode": "overwrite", "partition_overwrite": "dynamic", "sizing": sizing}
+    plan = await sized_plan(store, {}, incoming=[IncomingRows("month=1", 0), IncomingRows("month=2", 3)], **words)
+    assert [each.partition for each in plan.partitions] == ["month=2"]
+    assert [file.partition for file in plan.removed] == ["month=2"]
+
+
+@on_both_loops
+async def test_rows_of_one_partition_that_are_told_twice_add_up():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]})
+    for sizing in (None, SIZING):
+        twice = [IncomingRows("month=1", 3, 36), IncomingRows("month=1", 3, 36)]
+        plan = await sized_plan(store, {}, incoming=twice, sizing=sizing)
+        assert (plan.rows, [each.rows for each in plan.partitions]) == (6, [6])
+
+
+@on_both_loops
 async def test_an_overwrite_plans_new_files_only():
     store = Store(has_staging=False)
     await appended(store.backend, {1: [1], 2: [2]})
