@@ -9,6 +9,7 @@ from anyio.from_thread import BlockingPortal
 from pyspark.sql import DataFrame
 
 from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.writes.request import Mode
@@ -31,7 +32,7 @@ def sized(
 ) -> tuple[DataFrame, Tasks]:
     """The same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
-    It computes the DataFrame once, by a Spark job that counts, and where the table has no history to tell what rows
+    It computes the DataFrame once, by a Spark job that counts, and where the table's files do not tell what rows
     come to, once more to sample it; the write itself does so again. With sizing off it does nothing.
 
     Raises:
@@ -42,13 +43,20 @@ def sized(
         return df, ()
     profile = profiled(df, job.ticket)
     sample = None
-    if profile.incoming and sizing.policy != "hudi" and not portal.call(_has_history, table, mode):
+    if profile.incoming and sizing.policy != "hudi" and not portal.call(is_told, profile.plain_bytes, table, mode):
         sample = sampled(df, job.ticket, profile)
     plan = portal.call(job.size, WorkloadProfile(incoming=profile.incoming, sample=sample))
     tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
     return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
 
 
-async def _has_history(table: Table, mode: Mode) -> bool:
-    """Whether a plan can learn from files of the table. That of an overwrite looks at none."""
-    return mode != "overwrite" and any(file.plain_bytes for file in (await table.snapshot()).files)
+async def is_told(plain_bytes: int, table: Table, mode: Mode) -> bool:
+    """Whether files of the table tell what so many bytes of rows come to; a plan of an overwrite looks at none.
+
+    Small files tell little, but enough where no more comes than they hold.
+    """
+    if mode == "overwrite":
+        return False
+    telling = [file for file in (await table.snapshot()).files if file.plain_bytes]
+    enough = sum(file.bytes for file in telling) >= TELLING_BYTES
+    return enough or sum(file.plain_bytes for file in telling) >= plain_bytes

@@ -17,7 +17,7 @@ from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark import InvalidRequest, JobFailed
+from tallymark import InvalidRequest, JobFailed, SizingSettings
 from tests.support.spark import WARNINGS, require_java
 from tests.support.storage import exactly_the_committed_files
 
@@ -61,6 +61,23 @@ def test_an_overwrite_replaces_the_partitions_that_it_has_rows_for(spark: SparkS
     assert (result.rows, result.removed_files) == (20, 2)
     exactly_the_committed_files(tmp_path / "t")
     assert found(spark, tmp_path / "t") == [(number, int(number % 3 == 1)) for number in range(60)]
+
+
+def test_files_are_sized_and_filled(spark: SparkSession, tmp_path: Path) -> None:
+    write = partial(tallymark.write, url=tmp_path / "t", mode="append", partition_by=["part"], sizing=SizingSettings())
+    assert write(rows(spark)).files == 3
+    result = write(spark.range(60, 90, 1, 2).selectExpr("id", "0 AS version", "id % 3 AS part"))
+    assert (result.rows, result.files, result.removed_files) == (30, 3, 3)
+    assert len(exactly_the_committed_files(tmp_path / "t")) == 3
+    assert found(spark, tmp_path / "t") == [(number, 0) for number in range(90)]
+
+
+def test_rows_of_one_partition_are_spread_over_files(spark: SparkSession, tmp_path: Path) -> None:
+    df = spark.range(0, 20_000, 1, 2).selectExpr("id", "CAST(xxhash64(id) % 1000000000 AS INT) AS version", "0 AS part")
+    sizing = SizingSettings(max_file_bytes=50_000, small_file_bytes=40_000)
+    result = tallymark.write(df, tmp_path / "t", mode="append", partition_by=["part"], sizing=sizing)
+    assert 3 <= result.files <= 5
+    assert len(found(spark, tmp_path / "t")) == 20_000
 
 
 def test_a_dry_run_foretells_the_write(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,11 +6,13 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from anyio.from_thread import start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import tallymark
 from tallymark import InvalidRequest, JobFailed, SizingSettings, TaskSettings, WriteResult
+from tallymark.spark_glue.sizing import is_told
 from tests.support.storage import data_files, exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
@@ -86,6 +88,17 @@ def test_an_overwrite_sizes_its_files_and_fills_none(spark: SparkSession, tmp_pa
     assert all(0.75 * MOST < size < 1.25 * MOST for size in files["part=1"])
     assert result.removed_files == len(before - data_files(tmp_path / "t")) == {"static": 2, "dynamic": 1}[kind]
     same_rows(spark, tmp_path / "t", new, *([old.where("part = 0")] if kind == "dynamic" else []))
+
+
+def test_a_small_table_tells_only_of_as_much_as_it_holds(spark: SparkSession, tmp_path: Path) -> None:
+    write(rows(spark, 0, 20), tmp_path / "t")
+    table = tallymark.open_table(tmp_path / "t")
+    with start_blocking_portal("trio") as portal:
+        held = sum(file.plain_bytes for file in portal.call(table.snapshot).files)
+        told = [
+            portal.call(is_told, size, table, mode) for mode in ("append", "overwrite") for size in (held, held + 1)
+        ]
+    assert told == [True, False, False, False]
 
 
 def test_a_static_partition_is_filled_in(spark: SparkSession, tmp_path: Path) -> None:
