@@ -1,6 +1,6 @@
 """What a write brings, by one Spark job: rows and bytes of each partition."""
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -40,7 +40,8 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
         JobFailed: Spark gave up.
     """
     keys = KeyColumns(df, ticket.partition_by)
-    counts = f.count(f.lit(1)).alias("rows"), f.sum(text_bytes(df, ticket.schema)).alias("text_bytes")
+    size = plain_bytes_column(df, ticket.schema, _given(ticket.partition))
+    counts = f.count(f.lit(1)).alias("rows"), f.sum(size).alias("plain_bytes")
     grouped = numbered(df).groupBy(*keys.columns).agg(*counts)
     with own_errors(df.sparkSession):
         found = grouped.select("*", _or_one(keys.hash()).alias("hash")).where("rows > 0").collect()
@@ -52,22 +53,24 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
         partition=ticket.partition,
         guard=ticket.guard,
     )
-    row_bytes = fixed_bytes(ticket.schema) + _static_text_bytes(df, ticket)
-    sums: dict[str, tuple[int, int]] = {}
+    sums: dict[str, IncomingRows] = {}
     for path, row in zip(paths, found, strict=True):
-        rows, size = sums.get(path, (0, 0))
-        sums[path] = rows + row.rows, size + row.rows * row_bytes + row.text_bytes
-    incoming = tuple(IncomingRows(path, *sums[path]) for path in sorted(sums))
+        sums[path] = sums.get(path, IncomingRows(path, 0, 0)) + IncomingRows(path, row.rows, row.plain_bytes)
+    incoming = tuple(sums[path] for path in sorted(sums))
     return Profile(incoming, {row.hash: path for path, row in zip(paths, found, strict=True)})
 
 
-def text_bytes(df: DataFrame, schema: pa.Schema) -> Column:
-    """Of a row of the numbered DataFrame: bytes of the values that count by their own bytes in the table's schema."""
-    total = f.lit(0).cast("long")
+def plain_bytes_column(df: DataFrame, schema: pa.Schema, static: Mapping[str, object]) -> Column:
+    """Of a row of the numbered DataFrame: what ``plain_bytes`` counts for it in the table's schema.
+
+    ``static`` are the values of the static columns; the DataFrame may lack these.
+    """
+    lacking = [value for name, value in static.items() if name not in df.columns]
+    total = f.lit(fixed_bytes(schema) + sum(len(value.encode()) for value in lacking if isinstance(value, str)))
     for place, name in enumerate(df.columns):
         if name in schema.names and is_text(schema.field(name).type):
             total += f.coalesce(f.octet_length(column_name(place)), f.lit(0)).cast("long")
-    return total
+    return total.cast("long")
 
 
 def _or_one(hash_: Column | None) -> Column:
@@ -75,13 +78,5 @@ def _or_one(hash_: Column | None) -> Column:
     return f.lit(0).cast("long") if hash_ is None else hash_
 
 
-def _static_text_bytes(df: DataFrame, ticket: WriteTicket) -> int:
-    """Of a row: what the values of static columns that the DataFrame lacks add."""
-    return sum(len(value.encode()) for value in _static_texts(df, ticket.partition))
-
-
-def _static_texts(df: DataFrame, partition: StaticPartition | None) -> Iterator[str]:
-    if partition is not None:
-        for name, value in zip(partition.columns, partition.values, strict=True):
-            if name not in df.columns and isinstance(value, str):
-                yield value
+def _given(partition: StaticPartition | None) -> Mapping[str, object]:
+    return {} if partition is None else dict(zip(partition.columns, partition.values, strict=True))

@@ -209,6 +209,7 @@ def write(
             txn=txn,
             readers=readers,
             retain_hours=retain_hours,
+            sizing=sizing,
             incoming=incoming,
         )
 
@@ -222,7 +223,8 @@ def write(
             refuse_catalog(catalog_table, found.readers if found else readers)
             target = find_catalog_table(session, catalog_table, table.url, whole, columns)
         if dry_run:
-            return planned(portal, df, plan)
+            is_sized = sizing is not None and sizing.is_on
+            return planned(portal, df, table, plan, static=partition, is_sized=is_sized)
         with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
             result = job.committed
             if result is None:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import tallymark
-from tallymark import ConflictError, InvalidRequest, WritePlan, WriteResult
+from tallymark import ConflictError, InvalidRequest, SizingSettings, WritePlan, WriteResult
 from tests.support.storage import data_files, tree
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
@@ -124,6 +124,31 @@ def test_a_table_without_partitions_has_a_file_for_each_task_with_rows(spark: Sp
     result = tallymark.write(df, str(tmp_path / "flat"), mode="append")
     assert (plan.files, plan.rows) == (result.files, result.rows) == (3, 3)
     assert [each.partition for each in plan.partitions] == [""]
+
+
+SIZED = SizingSettings(max_file_bytes=100_000, small_file_bytes=80_000)
+
+
+def test_with_sizing_files_are_planned_as_the_write_then_plans_them(spark: SparkSession, tmp_path: Path) -> None:
+    words: dict[str, Any] = {"partition_by": ["year", "month"], "partition": {"year": 2013}, "sizing": SIZED}
+    table = tmp_path / "table"
+    tallymark.write(rows(spark).drop("year"), str(table), mode="append", **words)
+    before = data_files(table)
+    for count in (60, 30):
+        df = rows(spark, count=count, months=2).drop("year")
+        plan = planned(df, table, "append", **words)
+        result = tallymark.write(df, str(table), mode="append", **words)
+        assert plan.sizing is not None
+        assert (plan.rows, plan.files) == (result.rows, result.files)
+        assert {file.path for file in plan.sizing.fills} == before - data_files(table)
+        before = data_files(table)
+
+
+def test_sizing_of_a_table_that_is_not_there_is_planned_too(spark: SparkSession, tmp_path: Path) -> None:
+    df = rows(spark).drop("year")
+    words: dict[str, Any] = {"partition_by": ["year", "month"], "partition": {"year": 2013}, "sizing": SIZED}
+    plan = planned(df, tmp_path / "new", "append", **words)
+    assert (plan.rows, plan.files, plan.is_created) == (60, 3, True)
 
 
 def test_a_rerun_is_foretold_without_a_spark_job(spark: SparkSession, table: Path) -> None:
