@@ -103,7 +103,7 @@ def test_a_small_table_tells_only_of_as_much_as_it_holds(spark: SparkSession, tm
 
 def test_a_static_partition_is_filled_in(spark: SparkSession, tmp_path: Path) -> None:
     words: dict[str, Any] = {"partition_by": ["region", "part"], "partition": {"region": "øst"}}
-    df, more = rows(spark, 0, 3000), rows(spark, 3000, 3100)
+    df, more = rows(spark, 0, 3000), rows(spark, 3000, 4000)
     write(df, tmp_path / "t", **words)
     write(more, tmp_path / "t", **words)
     assert {partition: len(files) for partition, files in sizes(tmp_path / "t").items()} == {
