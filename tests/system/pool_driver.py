@@ -1,7 +1,8 @@
 """A driver that is not Spark's: it forks a pool of worker processes, writes with them, and commits on an event loop."""
 
 import os
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -15,7 +16,8 @@ from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import LeaseSettings, TaskSettings
+from tallymark.engine.settings import LeaseSettings, SizingSettings, TaskSettings
+from tallymark.engine.sizing import IncomingRows, PlannedFile, SizingPlan, WorkloadProfile
 from tallymark.engine.writes import WriteJob, open_table
 from tests.system.pool_worker import SCHEMA, TaskPlan, Worker
 from tests.system.rigged import Fault, RiggedBackend
@@ -29,6 +31,10 @@ EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, m
 and without the driver there is none."""
 
 
+SIZING = SizingSettings(rewrite_budget=1000)
+"""Every file of these tests is small, and worth filling."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
     """One write job: what its tasks do, how it ends, and what goes wrong."""
@@ -39,6 +45,8 @@ class WritePlan:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Variables for the driver and its pool, whose common ancestor may be older than the test's own."""
     mode: WriteMode = "append"
+    fills: bool = False
+    """It plans its files, and fills small ones."""
     txn: str | None = None
     tasks: tuple[TaskPlan, ...]
     end: End = "committed"
@@ -114,6 +122,7 @@ async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backe
             partition_by=["part"],
             txn=plan.txn,
             tasks=EAGER,
+            sizing=SIZING if plan.fills else None,
         ) as job:
             line.send(JobBegun(job.instant))
             reports = await _reports(job, workers)
@@ -127,11 +136,31 @@ async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backe
 
 
 async def _reports(job: WriteJob, workers: list[Worker]) -> list[TaskReport]:
-    for worker in workers:
-        worker.begin(job.ticket)
+    plans = [worker.plan for worker in workers]
+    planned = planned_files(await job.size(profile_of(plans)), plans)
+    for worker, files in zip(workers, planned, strict=True):
+        worker.begin(job.ticket, files)
     reports = [await _in_thread(worker.report) for worker in workers if worker.plan.is_awaited]
     winners = {(worker.plan.task, worker.plan.attempt) for worker in workers if worker.plan.is_winner}
     return [report for report in reports if (report.task, report.attempt) in winners]
+
+
+def profile_of(tasks: Iterable[TaskPlan]) -> WorkloadProfile:
+    """Of the attempts that are committed."""
+    rows = Counter(part for task in tasks if task.is_winner for _, part, _ in task.rows)
+    return WorkloadProfile(incoming=tuple(IncomingRows(f"part={part}", count) for part, count in sorted(rows.items())))
+
+
+def planned_files(plan: SizingPlan, tasks: Sequence[TaskPlan]) -> list[list[PlannedFile]]:
+    """Those of each attempt: each planned file goes to the first task with rows for it, all attempts alike."""
+    found: dict[int, dict[str, PlannedFile]] = {task.task: {} for task in tasks}
+    for file in plan.files:
+        for task in tasks:
+            has_rows = file.partition.removeprefix("part=") in task.parts
+            if has_rows and file.partition not in found[task.task]:
+                found[task.task][file.partition] = file
+                break
+    return [list(found[task.task].values()) for task in tasks]
 
 
 async def _wait(line: Connection) -> None:

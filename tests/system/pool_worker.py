@@ -11,10 +11,13 @@ from typing import Literal
 
 import pyarrow as pa
 
+from tallymark.backends import Backend, open_backend
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.sizing import PlannedFile
+from tests.system.rigged import Fault, RiggedBackend
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "part": pa.string(), "payload": pa.string()}
 SCHEMA = pa.schema(COLUMNS)
@@ -36,6 +39,8 @@ class TaskPlan:
     """Letters of a payload. No two are alike, so that a file is about as large."""
     stops: Literal["never", "in mid file", "between files"] = "never"
     """In the middle of the first part's file, or when that is whole and the next has not been asked for."""
+    dies: Literal["never", "with old rows", "with its files in place"] = "never"
+    """By SIGKILL, where it fills a small file: when it has read that, or when all that it writes is there."""
     is_awaited: bool = True
     """The driver waits for its report."""
     is_winner: bool = True
@@ -76,6 +81,15 @@ class Stopped:
 
 
 @dataclass(frozen=True, slots=True)
+class Doomed:
+    """The attempt has begun, and will be killed."""
+
+    task: int
+    attempt: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
 class AttemptEnded:
     task: int
     attempt: int
@@ -95,8 +109,8 @@ class Worker:
             _work(plan, theirs, line)
         theirs.close()
 
-    def begin(self, ticket: WriteTicket) -> None:
-        self._ours.send(ticket)
+    def begin(self, ticket: WriteTicket, planned: Sequence[PlannedFile] = ()) -> None:
+        self._ours.send((ticket, planned))
 
     def report(self) -> TaskReport:
         """Blocking. Raises what the attempt has failed with."""
@@ -109,16 +123,32 @@ class Worker:
 
 def _work(plan: TaskPlan, driver: Connection, line: Connection) -> None:
     with suppress(EOFError, OSError):  # the driver is gone
-        ticket = driver.recv()
+        ticket, planned = driver.recv()
         outcome: TaskReport | TallymarkError
+        if plan.dies != "never":
+            line.send(Doomed(plan.task, plan.attempt, os.getpid()))
         try:
-            outcome = write_task(ticket, plan.batches(line), task=plan.task, attempt=plan.attempt)
+            outcome = write_task(
+                ticket,
+                plan.batches(line),
+                task=plan.task,
+                attempt=plan.attempt,
+                planned=planned,
+                backend=_dying(ticket) if plan.dies == "with old rows" else None,
+            )
+            if plan.dies == "with its files in place":
+                os.kill(os.getpid(), signal.SIGKILL)
         except TallymarkError as error:
             outcome = error
         name = "reported" if isinstance(outcome, TaskReport) else type(outcome).__name__
         line.send(AttemptEnded(plan.task, plan.attempt, name))
         driver.send(outcome)
     os._exit(0)
+
+
+def _dying(ticket: WriteTicket) -> Backend:
+    inner = open_backend(ticket.url, options=ticket.options)
+    return RiggedBackend(inner, Fault(verb="get", path="part=*", when="after"))
 
 
 def _batch(rows: Sequence[Row]) -> pa.RecordBatch:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from tallymark.backends import Backend
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 
-Verb = Literal["put_new", "delete", "close_staging"]
+Verb = Literal["get", "put_new", "delete", "open_staging", "close_staging"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,23 @@ class RiggedBackend:
             self.beats.append(time.monotonic())
         await self._inner.put(path, data)
 
+    async def get(self, path: str) -> bytes:
+        fault = self._due("get", [path])
+        self._strike(fault, "before")
+        data = await self._inner.get(path)
+        self._strike(fault, "after")
+        return data
+
     async def put_new(self, path: str, data: bytes) -> None:
         fault = self._due("put_new", [path])
         self._strike(fault, "before")
         await self._inner.put_new(path, data)
+        self._strike(fault, "after")
+
+    async def open_staging(self, directory: str) -> None:
+        fault = self._due("open_staging", [directory])
+        self._strike(fault, "before")
+        await self._inner.open_staging(directory)
         self._strike(fault, "after")
 
     async def close_staging(self, directory: str) -> None:

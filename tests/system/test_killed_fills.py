@@ -1,0 +1,193 @@
+"""Drivers and tasks that fill small files die by SIGKILL, on a local disk and on S3.
+
+The next write, which fills small files itself, leaves exactly what was committed: no row is lost, or there twice.
+"""
+
+import signal
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallymark.backends.local import SCRATCH
+from tallymark.engine.files.task_writer import write_task
+from tallymark.engine.writes import open_table
+from tests.support import storage
+from tests.support.place import Place, place_on
+from tests.support.process import await_stopped, await_that, members, send
+from tests.support.s3_server import ENVIRONMENT
+from tests.system.forked import Fork, Start
+from tests.system.pool_driver import SIZING, JobEnded, Waiting, WritePlan, drive, planned_files, profile_of
+from tests.system.pool_worker import SCHEMA, AttemptEnded, Doomed, Row, Stopped, TaskPlan
+from tests.system.rigged import Fault
+from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
+from tests.system.test_killed_driver_matrix import AFTER_ITS_ENTRY, BEFORE_ITS_ENTRY
+from tests.table_invariants import commits, data_files, decisions, table_is_at_rest
+
+TASKS = (TaskPlan(task=0, first_id=1000), TaskPlan(task=1, first_id=2000))
+
+OTHER = TaskPlan(first_id=5000)
+"""Of another write, for the same parts."""
+
+CUT_AND_NOT_COMMITTED = {
+    "when it has read what it had written": Fault(verb="get", path="part=*", when="after"),
+    "after the marker of what it cuts": Fault(verb="put_new", path=".hoodie/.temp/*.marker.CREATE", when="after"),
+    "before the lost file goes": Fault(verb="delete", path="part=*", when="before"),
+    "when the lost file has gone": Fault(verb="delete", path="part=*", when="after"),
+    "before its entry": Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="before"),
+}
+CUT_AND_COMMITTED = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="after")
+
+
+@pytest.fixture(params=["local", "s3"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """With two small files in each of three parts."""
+    if request.param == "s3":
+        for name, value in ENVIRONMENT.items():
+            monkeypatch.setenv(name, value)
+        found = place_on("s3", request)
+    else:
+        table = tmp_path / "table"
+        found = Place(url=str(table), objects=lambda: without_scratch(storage.objects(table)))
+    append(found, *BASE, fills=False)
+    return found
+
+
+def without_scratch(objects: dict[str, bytes]) -> dict[str, bytes]:
+    """A process that is killed in the middle of a put leaves some, which nobody reads."""
+    return {path: data for path, data in objects.items() if not path.startswith(SCRATCH)}
+
+
+def append(place: Place, *tasks: TaskPlan, fills: bool = True) -> None:
+    """A write of this very process, from its instant to its end."""
+
+    async def write() -> None:
+        table = open_table(place.url, options=place.options)
+        sizing = SIZING if fills else None
+        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"], sizing=sizing) as job:
+            planned = planned_files(await job.size(profile_of(tasks)), tasks)
+            reports = [
+                await anyio.to_thread.run_sync(
+                    partial(write_task, job.ticket, arrow_table(task.rows), task=task.task, planned=files)
+                )
+                for task, files in zip(tasks, planned, strict=True)
+            ]
+            await job.commit(reports)
+
+    anyio.run(write, backend="trio")
+
+
+def plan(place: Place, fault: Fault | None = None, *, tasks: tuple[TaskPlan, ...] = TASKS, **named) -> WritePlan:
+    return WritePlan(
+        table=place.url, options=place.options, environment=ENVIRONMENT, fills=True, tasks=tasks, fault=fault, **named
+    )
+
+
+def await_killed(driver: Fork) -> None:
+    assert driver.wait() == -signal.SIGKILL
+    driver.await_all()
+
+
+def assert_next_write_restores(place: Place, rows: list[Row], log: list[str]) -> None:
+    with pytest.raises(AssertionError):
+        table_is_at_rest(place.objects())  # else the kill came too late to leave anything
+    append(place, RIVAL)
+    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
+    assert commits(place.objects())[-1]["removed"], "it has filled a small file"
+    assert_at_rest(place, rows + rows_of(RIVAL))
+
+
+def assert_at_rest(place: Place, rows: list[Row]) -> None:
+    """What lies there, around the library, is committed files and logged fences; they hold exactly these rows."""
+    objects = place.objects()
+    table_is_at_rest(objects)
+    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
+    columns = pa.concat_tables(tables).columns
+    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
+
+
+@pytest.mark.parametrize("point", ["after all data", "after seal"])
+def test_small_files_stay_that_a_killed_driver_had_filled_and_not_committed(place: Place, start: Start, point) -> None:
+    await_killed(start(drive, plan(place, BEFORE_ITS_ENTRY[point])))
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+
+
+@pytest.mark.parametrize("point", AFTER_ITS_ENTRY)
+def test_small_files_go_that_a_killed_driver_had_filled_and_committed(place: Place, start: Start, point) -> None:
+    await_killed(start(drive, plan(place, AFTER_ITS_ENTRY[point])))
+    assert len(commits(place.objects())[-1]["removed"]) == 2
+    assert_next_write_restores(place, rows_of(*BASE, *TASKS), ["commit", "commit", "commit"])
+
+
+@pytest.mark.parametrize("dies", ["with old rows", "with its files in place"])
+def test_another_attempt_of_a_killed_task_fills_what_it_was_to_fill(place: Place, start: Start, dies) -> None:
+    killed = TaskPlan(task=0, first_id=1000, dies=dies, is_awaited=False, is_winner=False)
+    again = TaskPlan(task=0, attempt=1, first_id=1000)
+    driver = start(drive, plan(place, tasks=(killed, again, TASKS[1]), waits="to end"))
+    doomed = driver.hear(Doomed)
+    await_that(lambda: doomed.pid not in members(driver.pid), "the first attempt is killed")
+    driver.hear(Waiting)
+    driver.tell("go on")
+    assert driver.hear(JobEnded).outcome == "committed"
+    driver.await_all()
+    assert len(commits(place.objects())[-1]["removed"]) == 2
+    assert_at_rest(place, rows_of(*BASE, *TASKS))
+
+
+def test_a_task_that_outlives_its_killed_driver_brings_no_old_rows_back(place: Place, start: Start) -> None:
+    task = TaskPlan(first_id=1000, stops="in mid file", row_count=64, width=40_000)
+    driver = start(drive, plan(place, tasks=(task,)))
+    stopped = driver.hear(Stopped)
+    await_stopped(stopped.pid)
+    driver.kill()
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+    send(signal.SIGCONT, [stopped.pid])
+    assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
+    driver.await_all()
+    assert_at_rest(place, rows_of(*BASE, RIVAL))
+
+
+def lose_its_small_files(place: Place, driver: Fork) -> None:
+    """Another write fills them, which does not heed that they are being filled; then the driver commits."""
+    driver.hear(Waiting)
+    claims = [path for path in place.objects() if path.endswith("/FILLS")]
+    assert len(claims) == 1
+
+    async def forget() -> None:
+        await place.backend().delete(claims)
+
+    anyio.run(forget, backend="trio")
+    append(place, OTHER)
+    driver.tell("go on")
+
+
+@pytest.mark.parametrize("point", CUT_AND_NOT_COMMITTED)
+def test_a_driver_that_is_killed_while_it_cuts_lost_fills_anew_leaves_nothing(
+    place: Place, start: Start, point
+) -> None:
+    driver = start(drive, plan(place, CUT_AND_NOT_COMMITTED[point], waits="to end"))
+    lose_its_small_files(place, driver)
+    await_killed(driver)
+    assert_next_write_restores(place, rows_of(*BASE, OTHER), ["commit", "commit", "rollback", "commit"])
+
+
+def test_a_driver_that_is_killed_when_it_has_committed_what_it_cut_anew_has_lost_no_row(
+    place: Place, start: Start
+) -> None:
+    driver = start(drive, plan(place, CUT_AND_COMMITTED, waits="to end"))
+    lose_its_small_files(place, driver)
+    await_killed(driver)
+    assert not commits(place.objects())[-1]["removed"]
+    assert_next_write_restores(place, rows_of(*BASE, OTHER, *TASKS), ["commit", "commit", "commit", "commit"])
+
+
+def test_a_driver_that_lost_all_that_it_filled_commits_its_own_rows(place: Place, start: Start) -> None:
+    driver = start(drive, plan(place, waits="to end"))
+    lose_its_small_files(place, driver)
+    assert driver.hear(JobEnded).outcome == "committed"
+    driver.await_all()
+    assert_at_rest(place, rows_of(*BASE, OTHER, *TASKS))
