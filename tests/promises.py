@@ -119,7 +119,8 @@ def durable_first(history: History) -> None:
             _hold(is_over or not missing, f"acked before it was durable: {missing}", event, history)
             acked |= markers
         elif isinstance(event, Began):
-            is_marked = any(name == f"{event.path}.marker.CREATE" for _, name in acked)
+            kinds = (f"{event.path}.marker.CREATE", f"{event.path}.marker.MERGE")
+            is_marked = any(name in kinds for _, name in acked)
             _hold(is_marked, "begun before its marker was acked", event, history)
 
 

@@ -110,10 +110,7 @@ def no_bookkeeping_is_left(storage: Storage) -> None:
 
 def projection_follows_the_log(storage: Storage) -> None:
     """Hudi's timeline is the floor and the log's commits, each whole and saying the same; nothing is in flight."""
-    wanted = {FLOOR: "commit"} | {
-        entry["instant"]: "replacecommit" if entry["operation"] == "overwrite" or entry["removed"] else "commit"
-        for entry in commits(storage)
-    }
+    wanted = {FLOOR: "commit"} | {entry["instant"]: _action(entry) for entry in commits(storage)}
     states: dict[str, set[str]] = {}
     for path in storage:
         if found := _INSTANT_FILE.fullmatch(path):
@@ -155,9 +152,9 @@ def overwrites_replace_what_their_base_held(storage: Storage) -> None:
         if entry["nonce"] in counts:
             removed = {file_path(file) for file in entry["removed"]}
             if (scope := entry["scope"]) is not None:
-                held = {path for path, file in states[entry["base"]].items() if _holds(scope, file)}
+                held = {path for path, file in states[entry["base"]].items() if holds(scope, file[0])}
                 assert removed == held, f"entry {position} removed {sorted(removed)}, its base held {sorted(held)}"
-                met = [path for path, file in live.items() if _holds(scope, file) and path not in held]
+                met = [path for path, file in live.items() if holds(scope, file[0]) and path not in held]
                 rivals = [path for path in met if entries[added_at[path] - 1]["operation"] != "append"]
                 assert not rivals, f"entry {position} overwrote beside another overwrite, whose files stay: {rivals}"
             assert removed <= live.keys(), f"entry {position} removed what was gone: {sorted(removed - live.keys())}"
@@ -165,17 +162,6 @@ def overwrites_replace_what_their_base_held(storage: Storage) -> None:
             live |= {file_path(file): file for file in entry["added"]}
             added_at |= {file_path(file): position for file in entry["added"]}
         states.append(live)
-
-
-def one_attempt_a_task(storage: Storage) -> None:
-    """The committed files of a task are those of one attempt: its rows are there once."""
-    for entry in commits(storage):
-        attempts: dict[str, set[str]] = {}
-        for file in entry["added"]:
-            task, stage, attempt = file[1].split("_")[1].split("-")
-            attempts.setdefault(f"{task} of stage {stage}", set()).add(attempt)
-        for task, found in attempts.items():
-            assert len(found) == 1, f"several attempts of task {task} are committed: {sorted(found)}"
 
 
 def once_and_only_once(storage: Storage) -> None:
@@ -228,13 +214,14 @@ def file_path(file: list[Any]) -> str:
     return f"{file[0]}/{file[1]}" if file[0] else str(file[1])
 
 
-def _holds(scope: dict[str, Any], file: list[Any]) -> bool:
-    below = (prefix for prefix in scope["prefixes"] if f"{file[0]}/".startswith(f"{prefix}/"))
-    return scope["all"] or file[0] in scope["partitions"] or any(below)
+def holds(scope: Mapping[str, Any], partition: str) -> bool:
+    """Whether a commit of this scope replaces what lies in the partition."""
+    below = (prefix for prefix in scope["prefixes"] if f"{partition}/".startswith(f"{prefix}/"))
+    return bool(scope["all"]) or partition in scope["partitions"] or any(below)
 
 
 def _action(entry: dict[str, Any]) -> str:
-    return "replacecommit" if entry["operation"] == "overwrite" else "commit"
+    return "replacecommit" if entry["operation"] == "overwrite" or entry["removed"] else "commit"
 
 
 def _whole(action: str) -> set[str]:

@@ -4,7 +4,8 @@ The code runs in a greenlet. Where it would block its thread it hands an awaitab
 and goes on when that has been awaited.
 """
 
-from collections.abc import Awaitable, Callable
+import math
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -41,7 +42,7 @@ def block_on(awaitable: Awaitable[T]) -> T:
     return value
 
 
-def wait(futures: list[Future[None]], timeout: float) -> None:
+def wait(futures: Sequence["Future[Any]"], timeout: float = math.inf) -> None:
     """In place of ``concurrent.futures.wait``."""
     block_on(until_done(futures[0], timeout))
 

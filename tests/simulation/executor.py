@@ -12,7 +12,7 @@ import pyarrow as pa
 import trio
 from anyio.abc import TaskGroup
 
-from tallymark.backends.errors import TallymarkError
+from tallymark.backends.errors import NotFound, TallymarkError
 from tallymark.engine.background import background_tasks
 from tallymark.engine.files.direct_markers import DirectMarkers
 from tallymark.engine.files.fallback_markers import FallbackMarkers
@@ -22,20 +22,19 @@ from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.service.outage import Outage
+from tallymark.engine.sizing import PlannedFile
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.line import Line
 from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
 from tests.simulation.process import Process
+from tests.simulation.rows import ASTRAY, ROWS, first_flight
 from tests.simulation.scene import Scene
 from tests.simulation.storage import Port
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 YEARLY = FLIGHTS.append(pa.field("year", pa.int32()))
 """Of a table with years."""
-
-ROWS = 2
-"""In each batch."""
 
 REPORT_S = 0.005
 
@@ -47,11 +46,20 @@ class TasksFailed(Exception):
 class Stage:
     """The tasks of one job. Lives in the driver; attempts tell it how they ended."""
 
-    def __init__(self, scene: Scene, driver: Process, ticket: WriteTicket, plans: Sequence[TaskPlan]) -> None:
+    def __init__(
+        self,
+        scene: Scene,
+        driver: Process,
+        ticket: WriteTicket,
+        plans: Sequence[TaskPlan],
+        planned: Sequence[Sequence[PlannedFile]],
+    ) -> None:
+        """``planned`` are the planned files of each task."""
         self._scene = scene
         self._driver = driver
         self._ticket = ticket
         self._plans = plans
+        self._planned = planned
         self._winners: dict[int, TaskReport] = {}
         self._failed = [0] * len(plans)
         self._news = trio.Event()
@@ -83,7 +91,9 @@ class Stage:
             source = _Recorded(self._scene, process, self._ticket, background)
             report = None
             try:
-                report = await write(source, plan.months, attempt, task=task, number=number)
+                report = await write(
+                    source, plan.months, attempt, self._planned[task], task=task, number=number, by=self._driver.name
+                )
             except (TallymarkError, InputFailed) as error:
                 self._scene.note(process, f"fails: {error!r}")
             self._tell(report, task, process)
@@ -113,9 +123,18 @@ class InputFailed(Exception):
     """The rows that a task was to write could not be had."""
 
 
-async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *, task: int, number: int) -> TaskReport:
+async def write(
+    source: "_Recorded",
+    months: Sequence[int],
+    plan: AttemptPlan,
+    planned: Sequence[PlannedFile],
+    *,
+    task: int,
+    number: int,
+    by: str,
+) -> TaskReport:
     """What ``write_task`` does, the writer itself being the library's own."""
-    scene = source.scene
+    scene, first = source.scene, partial(first_flight, by, task, number)
 
     def run() -> TaskReport:
         with TaskWriter(
@@ -124,27 +143,29 @@ async def write(source: "_Recorded", months: Sequence[int], plan: AttemptPlan, *
             source,
             task=task,
             attempt=number,
+            planned=planned,
+            read=source.read,
             monotonic=lambda: scene.kernel.now,
             pause=lambda seconds: block_on(trio.sleep(seconds)),  # noqa: ASYNC105  # awaited there
         ) as writer:
             if plan.astray is not None:
-                writer.write(flights(source.ticket, 99, plan.astray, count=1))
+                writer.write(flights(source.ticket, first(ASTRAY), plan.astray, count=1))
             for place, month in enumerate(months):
                 if plan.raises and place * 2 >= len(months):
                     raise InputFailed
                 if plan.row_s:
                     block_on(trio.sleep(plan.row_s))  # noqa: ASYNC105  # awaited there
-                writer.write(flights(source.ticket, 100 * task + place, month, count=ROWS))
+                writer.write(flights(source.ticket, first(place), month, count=ROWS))
             return writer.finish()
 
     return await run_blocking(run)
 
 
-def flights(ticket: WriteTicket, flight: int, month: int, *, count: int) -> pa.RecordBatch:
-    """The same row so many times, with its year where the table has years."""
+def flights(ticket: WriteTicket, first: int, month: int, *, count: int) -> pa.RecordBatch:
+    """So many flights in a row, with their year where the table has years."""
     schema = YEARLY if "year" in ticket.schema.names else FLIGHTS
-    values = {"flight": flight, "month": month, "year": YEARS[month]}
-    return pa.RecordBatch.from_pydict({name: [values[name]] * count for name in schema.names}, schema=schema)
+    values = {"flight": list(range(first, first + count)), "month": [month] * count, "year": [YEARS[month]] * count}
+    return pa.RecordBatch.from_pydict({name: values[name] for name in schema.names}, schema=schema)
 
 
 def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, background: TaskGroup) -> MarkerSource:
@@ -192,6 +213,7 @@ class _Recorded:
         self.ticket = ticket
         self.port = scene.port(process)
         self._name = process.name
+        self._background = background
         self._source = _source(scene, process, ticket, self.port, background)
         self._asked: list[Future[None]] = []
 
@@ -205,6 +227,19 @@ class _Recorded:
         future.add_done_callback(partial(self._answered, request))
         self._asked.append(future)
         return future
+
+    def read(self, path: str) -> Future[bytes]:
+        """As a task's own loop does it."""
+        future: Future[bytes] = Future()
+        self._background.start_soon(self._read, future, path)
+        return future
+
+    async def _read(self, future: Future[bytes], path: str) -> None:
+        try:
+            future.set_result(await self.port.get(path))
+        except TallymarkError as error:
+            self.scene.mishaps["small file gone"] += isinstance(error, NotFound)
+            future.set_exception(error)
 
     async def settled(self) -> None:
         for future in self._asked:

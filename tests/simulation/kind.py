@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 
+from tests.simulation.fill_plan import with_fills
 from tests.simulation.judge import judge as judge_tables
 from tests.simulation.marker_judge import judge_markers
 from tests.simulation.marker_plan import MarkerPlan, draw_markers
@@ -22,9 +23,9 @@ MARKERS_ONLY = 0.25
 
 
 def draw(seed: int) -> AnyPlan:
-    """The kind has a source of chance of its own: what either kind draws stays what it is."""
+    """The kind has a source of chance of its own, and so have fills: what the others draw stays what it is."""
     is_markers_only = random.Random(f"{seed}/kind").random() < MARKERS_ONLY
-    return draw_markers(seed) if is_markers_only else draw_tables(seed)
+    return draw_markers(seed) if is_markers_only else with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

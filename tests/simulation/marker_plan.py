@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tallymark.engine.settings import MarkerSettings
-from tests.simulation.plan import FIRST_SEGMENT, Mishap, draw_host, draw_mishap, draw_weather
+from tests.simulation.plan import Mishap, draw_host, draw_mishap
 from tests.simulation.weather import Weather
+from tests.simulation.weather_plan import FIRST_SEGMENT, draw_weather
 
 INSTANTS = ("20261121000000000", "20261121000001000")
 

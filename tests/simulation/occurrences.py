@@ -7,6 +7,16 @@ of each, by the same names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from tests.simulation.counts.fills import (
+    befell_while_cutting,
+    died_with_old_rows,
+    ended_while_cutting,
+    fill,
+    lost_to,
+    overwrite_lost_to_a_fill,
+    unclear_while_cutting,
+    zombie_with_old_rows,
+)
 from tests.simulation.counts.jobs import (
     died_amid_deletes,
     ended_by_another,
@@ -170,6 +180,21 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a write is run again after it was committed, and does nothing": run_again_for_nothing,
     "a write is run again after it was not, and commits": run_again_for_good,
     "two runs of one write meet at the commit, and one counts": twins_met,
+    # fills
+    "an append fills a small file": fill,
+    "an append leaves a small file to another that is filling it": counted("small files left to others"),
+    "of two appends that fill one small file the second commits its own rows": lost_to("append"),
+    "an append loses the small file it fills to an overwrite, and commits its own rows": lost_to("overwrite"),
+    "an overwrite is refused, since what it replaces was filled meanwhile": overwrite_lost_to_a_fill,
+    "a small file is gone before its rows are read": counted("small file gone"),
+    "a task dies with a small file's rows": died_with_old_rows,
+    "a zombie comes too late with a small file's rows": zombie_with_old_rows,
+    "the put of a file that is cut anew is unclear": unclear_while_cutting,
+    "a writer dies while it cuts a lost fill anew": befell_while_cutting("is killed"),
+    "a writer is cancelled while it cuts a lost fill anew": befell_while_cutting("is cancelled"),
+    "a writer stands still while it cuts a lost fill anew": befell_while_cutting("is stopped"),
+    "a writer is rolled back by another while it cuts a lost fill anew": ended_while_cutting,
+    # visitors
     "a clean lets kept files go": let_go,
     "a clean runs beside an open job": clean_beside_a_job,
     "a read runs beside an open job": read_beside_a_job,

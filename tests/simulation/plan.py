@@ -8,11 +8,11 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from tallymark.engine.markers.segment import FIRST_INCARNATION, segment_name
 from tallymark.engine.settings import MarkerKind
 from tests.simulation.weather import Weather
+from tests.simulation.weather_plan import FIRST_SEGMENT, draw_weather, with_repeats
 
 STEPS_MAX = 4000
 """Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
@@ -20,8 +20,6 @@ STEPS_MAX = 4000
 
 YEARS = {1: 2013, 2: 2013, 3: 20130}
 """The year of each month, where tables have years: two share one, whose path is the beginning of the other's."""
-
-FIRST_SEGMENT = f"/{segment_name(FIRST_INCARNATION, 0)}"
 
 LANDMARKS = (
     ("put", "/beat/"),
@@ -47,8 +45,6 @@ RESCUE_LANDMARKS = (
 )
 TASK_LANDMARKS = (("put", ".marker."), ("data", ".parquet"))
 
-OUTAGES = (("put", "/log/"), ("put", "/log/"), ("put", FIRST_SEGMENT), ("delete data", ""), ("delete", "/.temp/"))
-
 STEPS_AFTER_MAX = 20
 """Steps from a landmark to what befalls the process there: each stage of a commit takes a few."""
 
@@ -63,6 +59,8 @@ class Mishap:
     """Steps are counted from its first request of this verb whose path holds this; else from its beginning."""
     for_s: float = 0.0
     """How long it is stopped, or how far its clock jumps."""
+    dies_after_steps: int = 0
+    """It is killed so many steps after it went on; 0: not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +114,12 @@ class WriterPlan:
     months of it that it has rows for."""
     thinks_s: float | None = None
     """It goes by what it has read so long before it began to write; None: by what is there when it begins."""
+    fill_bytes: int = 0
+    """Its appends fill small files, and make files of so many bytes; 0: sizing is off."""
+    is_unlucky: bool = False
+    """The first file that it cuts anew itself, since it has lost a small one, is put without an answer."""
+    heeds_claims: bool = True
+    """It leaves alone what others are filling."""
     txn: str | None = None
     """Writers that share it do the same, and only one of them is to commit."""
 
@@ -238,37 +242,6 @@ def _rerun(chance: random.Random, kinds: set[str], first: WriterPlan) -> WriterP
         mishap=draw_mishap(chance, kinds, probability=0.5, steps=STEPS_MAX, landmarks=LANDMARKS),
         raises=False,
     )
-
-
-def draw_weather(chance: random.Random, kinds: set[str]) -> Weather:
-    weather: dict[str, Any] = {}
-    if "storage" in kinds:
-        for name in chance.sample(("lost_request", "lost_answer", "late", "throttled", "tail"), chance.choice((1, 2))):
-            weather[name] = chance.choice((0.01, 0.03, 0.1))
-        weather |= {"tail_s": chance.choice((1, 20, 100, 100)), "late_s": chance.choice((1, 20, 300, 300))}
-        for name in ("late", "tail"):
-            if name in weather:
-                weather[name] *= 2  # these seldom meet what they could harm
-        if chance.random() < 0.6:
-            weather |= {"outage": chance.choice(OUTAGES), "outage_s": chance.choice((1, 30, 200, 200))}
-    if "network" in kinds:
-        weather["reset"] = chance.choice((0.0, 0.02, 0.1))
-        weather |= {"unreachable": chance.choice((0.0, 0.3, 0.7)), "unreachable_s": chance.choice((1, 30, 200))}
-    return Weather(
-        put_s=chance.choice((0.002, 0.02, 0.2)),
-        spread=chance.choice((0.0, 0.5, 1.0)),
-        page_size=chance.choice((2, 2, 7, 1000)),
-        delete_size=chance.choice((1, 1, 2, 1000)),
-        **weather,
-    )
-
-
-def with_repeats(weather: Weather, seed: int) -> Weather:
-    """In every sixth run the store's client sends some requests twice, as it does whose first one was not answered."""
-    chance = random.Random(f"{seed}/repeats")
-    if chance.random() >= 1 / 6:
-        return weather
-    return replace(weather, twice=chance.choice((0.02, 0.1, 0.5)), late_s=chance.choice((1, 20, 300)))
 
 
 def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:

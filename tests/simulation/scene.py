@@ -131,14 +131,16 @@ class Scene:
                 process.kill()
             case "stopped":
                 process.stop()
-                self.kernel.after(mishap.for_s, partial(self._continue, process))
+                self.kernel.after(mishap.for_s, partial(self._continue, process, mishap))
             case "cancelled":
                 process.was_disturbed = True
                 self.kernel.soon(process.scope.cancel)
             case "clock jumps":
                 self._clocks[process].off_s += mishap.for_s
 
-    def _continue(self, process: Process) -> None:
+    def _continue(self, process: Process, mishap: Mishap) -> None:
         if process.is_stopped:
             self.note(process, "goes on")
+            if mishap.dies_after_steps:
+                process.at_step(process.step_count + mishap.dies_after_steps, partial(self.kill, process))
             process.go_on()

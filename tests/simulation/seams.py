@@ -1,17 +1,27 @@
 """Where the library asks the machine it runs on: which process this is, where to listen, how to wait in a thread."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TypeVar
 from unittest import mock
 
-from tallymark.engine.files import markers_ahead
+from tallymark.backends import Backend
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.files import markers_ahead, old_rows
+from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.service import server
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.simulation.blocking import wait
+from tallymark.engine.writes import recut, sizing
+from tallymark.engine.writes.claims import claimed_by_others
+from tests.history import Acked, Asked, Refused
+from tests.simulation.blocking import run_blocking, wait
 from tests.simulation.network import Listener
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -37,10 +47,49 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),
             (markers_ahead, "wait", wait),
+            (old_rows, "wait", wait),
+            (recut, "_in_thread", _in_thread),
+            (recut, "create_direct", partial(_create_direct, scene)),
+            (sizing, "claimed_by_others", partial(_claimed_by_others, scene)),
             (log, "BODY_BYTES", scene.plan.body_bytes),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))
         yield
+
+
+async def _in_thread(code: Callable[..., T], *arguments: object) -> T:
+    return await run_blocking(partial(code, *arguments))
+
+
+async def _claimed_by_others(
+    scene: Scene, backend: Backend, instant: str | None, *, concurrency: int
+) -> frozenset[str]:
+    """Some do not heed them: claims are advice."""
+    if not current().heeds_claims:
+        return frozenset()
+    claimed = await claimed_by_others(backend, instant, concurrency=concurrency)
+    scene.mishaps["small files left to others"] += bool(claimed)
+    return claimed
+
+
+async def _create_direct(
+    scene: Scene,
+    backend: Backend,
+    instant: str,
+    paths: Sequence[str],
+    check_open: Callable[[], Awaitable[None]],
+) -> None:
+    """The marker of a driver's own file, written down as those of tasks are."""
+    request, by, history = scene.next_request(), current().name, scene.history
+    names = tuple(f"{path}.marker.CREATE" for path in paths)
+    history.record(Asked(at=scene.kernel.now, request=request, server=by, instant=instant, names=names))
+    try:
+        await create_direct(backend, instant, paths, check_open)
+    except TallymarkError as error:
+        name = type(error).__name__
+        history.record(Refused(at=scene.kernel.now, request=request, error=name, message=str(error)))
+        raise
+    history.record(Acked(at=scene.kernel.now, request=request, answers=()))
 
 
 def current() -> Process:

@@ -77,19 +77,27 @@ def _smaller_visitor(visitor: VisitorPlan) -> Iterator[VisitorPlan]:
         yield replace(visitor, at_s=without(visitor.at_s, moment))
 
 
+_PLAINEST: dict[str, Any] = {
+    "mishap": None,
+    "clock_s": 0.0,
+    "thinks_s": None,
+    "month": None,
+    "year": None,
+    "fill_bytes": 0,
+    "is_unlucky": False,
+    "heeds_claims": True,
+    "queue_limit": 100_000,
+}
+"""Of a writer."""
+
+
 def _smaller_writer(writer: WriterPlan) -> Iterator[WriterPlan]:
-    if writer.mishap:
-        yield replace(writer, mishap=None)
-    if writer.clock_s:
-        yield replace(writer, clock_s=0.0)
-    if writer.thinks_s is not None:
-        yield replace(writer, thinks_s=None)
-    if writer.month is not None:
-        yield replace(writer, month=None)
-    if writer.year is not None:
-        yield replace(writer, year=None)
-    if writer.queue_limit == 1:
-        yield replace(writer, queue_limit=100_000)
+    if writer.mishap and writer.mishap.dies_after_steps:
+        yield replace(writer, mishap=replace(writer.mishap, dies_after_steps=0))
+    for name, plainest in _PLAINEST.items():
+        if getattr(writer, name) != plainest:
+            changes: dict[str, Any] = {name: plainest}
+            yield replace(writer, **changes)
     for place in range(len(writer.tasks)):
         yield replace(writer, tasks=without(writer.tasks, place))
     for place, task in enumerate(writer.tasks):

@@ -237,6 +237,9 @@ class Port:
 
     def _fate(self, verb: str, path: str) -> Fate:
         weather, objects, now = self.weather, self.objects, self._kernel.now
+        if verb == "data" and self.process.is_unlucky:
+            self.process.is_unlucky = False
+            return fate_in_outage(weather, self._chance)
         if weather.outage is None:
             return fate(weather, self._chance)
         if now < objects.outage_until:

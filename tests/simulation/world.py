@@ -10,14 +10,7 @@ import trio
 from tallymark.backends.errors import TallymarkError, Unavailable
 from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import (
-    CommitSettings,
-    LeaseSettings,
-    MarkerSettings,
-    ServiceSettings,
-    SizingSettings,
-    TaskSettings,
-)
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
 from tests.history import Based, History, Read, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
@@ -25,6 +18,7 @@ from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, VisitorPla
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
+from tests.simulation.sizing import planned_files, sizing_of
 from tests.simulation.storage import Port
 from tests.simulation.weather import Weather
 from tests.table_invariants import log_entries
@@ -32,8 +26,7 @@ from tests.table_invariants import log_entries
 LEASE = LeaseSettings()
 COMMIT = CommitSettings()
 TASKS = TaskSettings(row_group_bytes=1, buffer_bytes=1 << 20)
-SIZING = SizingSettings(max_file_bytes=1000, small_file_bytes=0)
-"""Every batch is encoded at once, and a file is full with its second one."""
+"""Every batch is encoded at once."""
 
 SETTLED_S = 1000.0
 """By then everything that was sent has landed, and every task has ended."""
@@ -49,6 +42,8 @@ class Outcome:
     at_rest: dict[str, bytes] = field(default_factory=dict)
     swept: dict[str, bytes] = field(default_factory=dict)
     """Storage right after the rescuer's write; when all is quiet, cleaned; and a day later, cleaned again."""
+    tasks: dict[str, tuple[TaskPlan, ...]] = field(default_factory=dict)
+    """What each writer was to write, founder and rescuer, too."""
     undisturbed: set[str] = field(default_factory=set)
     """Writers whom nothing has befallen, and whose requests went through."""
     disturbed: set[str] = field(default_factory=set)
@@ -122,12 +117,15 @@ async def _found(scene: Scene, outcome: Outcome, process: Process) -> None:
 
 
 async def _rescue(scene: Scene, outcome: Outcome, process: Process) -> None:
-    await _write_in_peace(scene, outcome, process, months=(1,))
+    fill_bytes = max(writer.fill_bytes for writer in scene.plan.writers)
+    await _write_in_peace(scene, outcome, process, months=(1,), fill_bytes=fill_bytes)
 
 
-async def _write_in_peace(scene: Scene, outcome: Outcome, process: Process, months: tuple[int, ...]) -> None:
+async def _write_in_peace(
+    scene: Scene, outcome: Outcome, process: Process, months: tuple[int, ...], fill_bytes: int = 0
+) -> None:
     plan = WriterPlan(
-        host=process.host, start_s=0, clock_s=0, mode="append", dynamic=False, kind="direct",
+        host=process.host, start_s=0, clock_s=0, mode="append", dynamic=False, kind="direct", fill_bytes=fill_bytes,
         tasks=(TaskPlan(months=months, attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
     )  # fmt: skip
     scene.weather = Weather()
@@ -150,6 +148,8 @@ def _writer(scene: Scene, outcome: Outcome, number: int, plan: WriterPlan) -> Pr
 
 
 async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterPlan) -> None:
+    outcome.tasks[process.name] = plan.tasks
+    process.heeds_claims, process.is_unlucky = plan.heeds_claims, plan.is_unlucky
     await trio.sleep(plan.start_s)
     began = trio.current_time()
     instant = None
@@ -169,7 +169,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             retain_hours=scene.plan.retain_hours,
             markers=MarkerSettings(kind=plan.kind, queue_limit=plan.queue_limit),
             tasks=TASKS,
-            sizing=SIZING,
+            sizing=sizing_of(plan),
             service=ServiceSettings(host=process.host),
         ) as job:
             if job.committed is not None:
@@ -179,7 +179,8 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             scene.note(process, f"has instant {instant}")
             if base is not None:
                 scene.history.record(Based(at=scene.kernel.now, writer=process.name, instant=instant, position=base))
-            reports = await Stage(scene, process, job.ticket, plan.tasks).run(plan.patience_s)
+            planned = await planned_files(job, plan, by_year=by_year)
+            reports = await Stage(scene, process, job.ticket, plan.tasks, planned).run(plan.patience_s)
             if plan.raises:
                 raise TasksFailed
             scene.note(process, "commits")
