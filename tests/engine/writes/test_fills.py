@@ -10,7 +10,7 @@ import msgpack
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.backends.errors import Unavailable
+from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.engine.errors import ConflictError, InvalidRequest, RolledBack
 from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.settings import SizingSettings
@@ -252,4 +252,23 @@ async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while():
     await appended(store.backend, {1: [2]})
     assert small.path in store.objects
     assert [file.path for file in (await table(store.backend).snapshot(first.position)).files] == [small.path]
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed():
+    store = Store(has_staging=True)
+    async with rivals(store) as (job, report, storage):
+        refused = []
+
+        def looked(path: str) -> bool:
+            """A task that was marked in time begins its file only now."""
+            with pytest.raises(NotFound):
+                store.backend.new_file("month=1/late.parquet", staging=job.ticket.staging)
+            refused.append(path)
+            return False
+
+        storage.add(lost_request("publish", looked))
+        await job.commit([report])
+        assert len(refused) == 1
     table_is_at_rest(store.objects)
