@@ -57,8 +57,8 @@ async def _forget_first(handle, properties, reservation):
 async def _with_metadata(handle, properties, reservation):
     ended = await _roll_back(handle, properties, reservation)
     if ended.outcome == "rolled back":
-        months = [f"month={month}/{PARTITION_METADATA}" for month in (1, 2, 3)]
-        await handle.backend.delete(months)
+        found = [entry.path async for entry in handle.backend.list("") if entry.path.endswith(f"/{PARTITION_METADATA}")]
+        await handle.backend.delete(found)
     return ended
 
 

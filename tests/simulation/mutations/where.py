@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from tests.simulation.fill_plan import RECUT_LANDMARKS
 from tests.simulation.marker_plan import MarkerPlan
 from tests.simulation.plan import Mishap, Plan, WriterPlan
 
@@ -71,6 +72,18 @@ def has_halted_service(plan: Plan) -> bool:
 
 def has_operator(plan: Plan) -> bool:
     return any(visitor.what == "roll back one" for visitor in plan.visitors)
+
+
+def has_fill(plan: Plan) -> bool:
+    return any(writer.fill_bytes for writer in plan.writers)
+
+
+def stands_still_while_cutting(plan: Plan) -> bool:
+    """A writer may lose a small file, and stand still before its new rows are in the table."""
+    return any(
+        writer.fill_bytes and _is_halted(writer) and writer.mishap and writer.mishap.after in RECUT_LANDMARKS
+        for writer in plan.writers
+    )
 
 
 def has_death(plan: Plan) -> bool:

@@ -1,0 +1,123 @@
+"""A fill replaces its small file by the entry that adds its rows; one that was lost keeps its new rows, no others."""
+
+from copy import copy
+from dataclasses import replace
+from types import SimpleNamespace
+
+from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.seal import seal_path
+from tallymark.engine.writes.exclude import Excluder
+from tallymark.engine.writes.fills import lost_fills
+from tallymark.engine.writes.finish import staging_folder
+from tallymark.engine.writes.recut import Recut
+from tallymark.engine.writes.write_job import WriteJob
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
+
+_new_entry = WriteJob._new_entry
+_entry_without = Recut.entry_without
+
+
+def _keep_old(job, added, fenced, marked):
+    entry = _new_entry(job, added, fenced, marked)
+    return entry if entry.scope is not None else replace(entry, removed=())
+
+
+def _none_lost(fills, history):
+    return ()
+
+
+async def _commit_all_the_same(job, entry, error):
+    lost = job._sizing.lost(job._handle.log.history)
+    if not lost:
+        raise error
+    stays = {fill.old.path for fill in lost}
+    removed = tuple(file for file in entry.removed if file.path not in stays)
+    job._entry = replace(entry, nonce=new_nonce(), removed=removed)
+
+
+async def _drop_rows(self, fill, files):
+    return None
+
+
+async def _unlooked(self, entry, lost, excluder):
+    blind = copy(self)
+    blind._lease = SimpleNamespace(check_log=nothing)
+    return await _entry_without(blind, entry, lost, excluder)
+
+
+async def _unmarked_name(self, partition):
+    name = new_file_name(instant=self._ticket.instant, task=0, stage=0, attempt=0)
+    self._names.add(DataFile(partition, name, 0, 0).path)
+    return name
+
+
+class _Kind(Excluder):
+    """Lets what is lost stay."""
+
+    async def exclude(self, marked, *, keep):
+        return ()
+
+
+async def _keep_gone(self, entry, lost, excluder):
+    kind = _Kind(backend=excluder.backend, instant=excluder.instant, schema=excluder.schema, settings=excluder.settings)
+    return await _entry_without(self, entry, lost, kind)
+
+
+async def _close_tasks_only(self):
+    await self.backend.put(seal_path(self.instant), b"")
+    await self.backend.close_staging(staging_folder(self.instant))
+
+
+MUTATIONS = (
+    Mutation(
+        name="a fill keeps the old file",
+        where=(where.has_fill,),
+        breaks="its rows stand in the table twice",
+        fault=lambda: method(WriteJob, "_new_entry", _keep_old),
+    ),
+    Mutation(
+        name="a lost fill drops its rows",
+        where=(where.has_fill,),
+        breaks="rows of an append are gone that its writer was told are committed",
+        fault=lambda: method(Recut, "_own_file", _drop_rows),
+    ),
+    Mutation(
+        name="a lost fill is committed all the same",
+        where=(where.has_fill,),
+        breaks="the rows of the small file are there twice, or come back",
+        fault=lambda: method(WriteJob, "_give_up_fills", _commit_all_the_same),
+    ),
+    Mutation(
+        name="a fill that was lost is an error",
+        where=(where.has_fill,),
+        breaks="an append fails over a file of which its caller has never heard",
+        fault=lambda: replaced(lost_fills, _none_lost),
+    ),
+    Mutation(
+        name="the file of a lost fill stays",
+        where=(where.has_fill,),
+        breaks="old rows are in the directory a second time",
+        fault=lambda: method(Recut, "entry_without", _keep_gone),
+    ),
+    Mutation(
+        name="a file that is cut anew is not marked",
+        where=(where.has_fill,),
+        breaks="if its writer dies, nobody can name it",
+        fault=lambda: method(Recut, "_marked_name", _unmarked_name),
+    ),
+    Mutation(
+        name="who cuts a file anew does not look in the log",
+        where=(where.without_staging, where.stands_still_while_cutting),
+        breaks="it writes a file after another has rolled it back, and read its markers",
+        fault=lambda: method(Recut, "entry_without", _unlooked),
+    ),
+    Mutation(
+        name="a rollback does not close the staging directory of what is cut anew",
+        where=(where.with_staging, where.stands_still_while_cutting),
+        breaks="the writer brings its file to the table after the rollback has looked for it",
+        fault=lambda: method(Excluder, "close", _close_tasks_only),
+    ),
+)
