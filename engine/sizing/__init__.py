@@ -1,11 +1,10 @@
 """Which rows go to which file: what is known of them, and the plan that follows. Pure: no storage, no clock.
 
-``plan`` is all that a job asks; what it plans, task writers carry out (``files``), and jobs commit (``writes``).
+``planning.plan`` is all a job asks; what it plans, task writers carry out (``files``) and jobs commit (``writes``).
 """
 
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.planning import plan
 from tallymark.engine.sizing.profile import CommitSize, IncomingRows, Sample, WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
 
-__all__ = ["plan", "tasks_of", "PlannedFile", "SizingPlan", "CommitSize", "IncomingRows", "Sample", "WorkloadProfile"]
+__all__ = ["tasks_of", "PlannedFile", "SizingPlan", "CommitSize", "IncomingRows", "Sample", "WorkloadProfile"]

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tallymark import SizingSettings
-from tallymark.engine.sizing import IncomingRows, Sample, SizingPlan, WorkloadProfile, plan
+from tallymark.engine.sizing import IncomingRows, Sample, SizingPlan, WorkloadProfile
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
+from tallymark.engine.sizing.planning import plan
 from tallymark.engine.timeline.entry import DataFile
 
 ROW_BYTES = 1000

@@ -3,7 +3,8 @@
 import pytest
 
 from tallymark import SizingSettings
-from tallymark.engine.sizing import CommitSize, IncomingRows, WorkloadProfile, plan
+from tallymark.engine.sizing import CommitSize, IncomingRows, WorkloadProfile
+from tallymark.engine.sizing.planning import plan
 from tallymark.engine.timeline.entry import DataFile
 
 KIB = 1024

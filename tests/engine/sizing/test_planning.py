@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark import SizingSettings
-from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, plan, tasks_of
+from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, tasks_of
 from tallymark.engine.sizing.fills import LEEWAY
+from tallymark.engine.sizing.planning import plan
 from tallymark.engine.timeline.entry import DataFile
 
 MB = 1_000_000
