@@ -65,13 +65,12 @@ def _whole() -> Iterable[Shape]:
     yield shapes.example()
     yield shapes.appends()
     yield shapes.iceberg()
-    yield shapes.drift(is_visible=True)
+    yield shapes.drift("longer")
 
 
 def _streams(times: int) -> Iterable[Shape]:
     yield shapes.iceberg(loads=times)
-    yield shapes.drift(is_visible=True)
-    yield shapes.drift(is_visible=False)
+    yield from map(shapes.drift, shapes.DRIFTS)
 
 
 def _example(side: Side, planner: Planner) -> Example:

@@ -2,6 +2,7 @@
 
 import math
 from statistics import NormalDist
+from typing import Literal
 
 from tallymark.bench.case import MB
 from tallymark.bench.sizing.shape import Arrival, Shape
@@ -95,24 +96,31 @@ DRIFT_ROWS, DRIFT_ROW_BYTES = 5_000_000, 200
 DRIFT_PARTITIONS, DRIFT_TASKS = 4, 8
 
 
-def drift(*, is_visible: bool) -> Shape:
-    """Records that take five times as much in the end as in the beginning, growing alike from commit to commit.
+Drift = Literal["longer", "worse", "better"]
 
-    ``is_visible``: they become longer, which shows before they are encoded. Else they are as long as ever and compress
-    less and less, which only shows in files.
+DRIFTS: dict[Drift, str] = {
+    "longer": "records become longer, from 200 to 1,000 bytes",
+    "worse": "records compress less and less, from 200 to 1,000 bytes",
+    "better": "records compress more and more, from 1,000 to 200 bytes",
+}
+
+
+def drift(how: Drift) -> Shape:
+    """Records that take five times as much in the end as in the beginning, or a fifth, changing alike in each commit.
+
+    That they become longer shows before they are encoded. How they compress only shows in files.
     """
     commits = []
     for number in range(DRIFT_COMMITS):
         grown = DRIFT ** (number / (DRIFT_COMMITS - 1))
-        size = round(DRIFT_ROWS * DRIFT_ROW_BYTES * grown)
-        plain = PLAIN_OVER_ENCODED * (size if is_visible else round(DRIFT_ROWS * DRIFT_ROW_BYTES * DRIFT))
+        size = round(DRIFT_ROWS * DRIFT_ROW_BYTES * (DRIFT / grown if how == "better" else grown))
+        plain = PLAIN_OVER_ENCODED * (size if how == "longer" else round(DRIFT_ROWS * DRIFT_ROW_BYTES * DRIFT))
         commits.append(
             tuple(Arrival(f"p={partition}", DRIFT_ROWS, plain, size) for partition in range(DRIFT_PARTITIONS))
         )
-    how = "become longer" if is_visible else "compress less and less"
     return Shape(
-        name="drift-length" if is_visible else "drift-compression",
-        label=f"{DRIFT_COMMITS} appends x {DRIFT_PARTITIONS} partitions; records {how}, from 200 to 1,000 bytes",
+        name=f"drift-{how}",
+        label=f"{DRIFT_COMMITS} appends x {DRIFT_PARTITIONS} partitions; {DRIFTS[how]}",
         commits=tuple(commits),
         max_file_bytes=DEFAULT.max_file_bytes,
         small_file_bytes=DEFAULT.small_file_bytes,

@@ -40,7 +40,7 @@ def test_a_plan_that_is_not_the_published_one_is_said_to_be_another(printed):
 def test_every_part_has_its_table(printed):
     text = "\n".join(printed)
     assert text.count("whole loads: ") == 4
-    assert text.count("as it arrives: ") == 3
+    assert text.count("as it arrives: ") == 4
     assert "CPU time of a plan; bar: 2 s" in text
 
 

@@ -19,11 +19,11 @@ def test_loads_of_the_iceberg_shape_are_as_much_together():
     assert shapes.iceberg(loads=5).inserted_bytes == pytest.approx(shapes.iceberg().inserted_bytes, rel=1e-6)
 
 
-@pytest.mark.parametrize("is_visible", [True, False])
-def test_records_of_a_drift_take_five_times_as_much_in_the_end(is_visible):
-    first, *_, last = shapes.drift(is_visible=is_visible).commits
-    assert last[0].bytes / first[0].bytes == pytest.approx(5)
-    assert (last[0].plain_bytes > first[0].plain_bytes) is is_visible
+@pytest.mark.parametrize(("how", "times", "plain"), [("longer", 5, 5), ("worse", 5, 1), ("better", 1 / 5, 1)])
+def test_records_of_a_drift_change_five_times_and_only_longer_ones_before_they_are_encoded(how, times, plain):
+    first, *_, last = shapes.drift(how).commits
+    assert last[0].bytes / first[0].bytes == pytest.approx(times)
+    assert last[0].plain_bytes / first[0].plain_bytes == pytest.approx(plain)
 
 
 def test_the_example_has_the_files_and_records_of_the_article():
