@@ -117,6 +117,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="all attempts that have finished are committed, not one a task",
+        by=("rows_are_those_of_committed_writers",),
         breaks="rows stand in the table twice",
         fault=lambda: both(
             method(Stage, "_hear", _hear_all),

@@ -1,0 +1,134 @@
+"""A writer that fills small files dies at each of its calls to storage in turn; the next write leaves each committed
+row once, and nothing else."""
+
+import io
+from collections.abc import Mapping, Sequence
+
+import anyio
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tallymark.backends import Backend
+from tallymark.engine.files.report import Fill, TaskReport
+from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.sizing import PlannedFile
+from tallymark.engine.writes import WriteJob, recut
+from tests.engine.writes.deaths import copied, run_to_death, told_where
+from tests.engine.writes.filling import SIZING, Months, appended, profile_of, rows_of
+from tests.engine.writes.scene import FAMILIES, Store, begin, mark, name_of, publish
+from tests.support.dying import DyingBackend
+from tests.table_invariants import commits, committed_files, decisions, table_is_at_rest
+
+BEFORE: Months = {1: [10, 11], 2: [20]}
+MINE: Months = {1: [12], 2: [21], 3: [30]}
+RIVAL: Months = {1: [13], 2: [22]}
+NEXT: Months = {1: [14], 3: [31]}
+
+
+async def fill(backend: Backend, markers: MarkerSettings) -> None:
+    async with begin(backend, markers=markers, sizing=SIZING) as job:
+        await job.commit([await write(job, backend, MINE)])
+
+
+async def lose_what_was_filled(backend: Backend, markers: MarkerSettings) -> None:
+    """Another write fills the same files meanwhile, which has not looked who else does."""
+    assert isinstance(backend, DyingBackend)
+    others = backend.inner
+    async with begin(backend, markers=markers, sizing=SIZING) as job:
+        report = await write(job, backend, MINE)
+        claims = [entry.path async for entry in others.list(".hoodie/.temp") if entry.path.endswith("/FILLS")]
+        await others.delete(claims)
+        async with begin(others, sizing=SIZING) as rival:
+            await rival.commit([await write(rival, others, RIVAL)])
+        await job.commit([report])
+
+
+async def leave_what_was_filled(backend: Backend, markers: MarkerSettings) -> None:
+    async with begin(backend, markers=markers, sizing=SIZING) as job:
+        await write(job, backend, MINE)
+
+
+async def write(job: WriteJob, backend: Backend, months: Months) -> TaskReport:
+    """One task, on this loop, that does what the task writer does with planned files."""
+    planned = (await job.size(profile_of(months))).files
+    paths = {file: f"{file.partition}/{name_of(job)}" for file in planned}
+    await mark(job, backend, paths.values())
+    files, fills = [], []
+    for file, path in paths.items():
+        written = publish(job.ticket, backend, path, await _rows(file, backend, months))
+        files.append(written)
+        if file.fill is not None:
+            fills.append(Fill(file.fill, (written.path,)))
+    return TaskReport(instant=job.instant, task=0, attempt=0, files=tuple(files), fills=tuple(fills))
+
+
+async def _rows(file: PlannedFile, backend: Backend, months: Months) -> pa.Table:
+    month = int(file.partition.removeprefix("month="))
+    new = rows_of({month: months[month]})
+    if file.fill is None:
+        return new
+    return pa.concat_tables([pq.read_table(io.BytesIO(await backend.get(file.fill.path))), new])
+
+
+@pytest.fixture(autouse=True)
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Virtual time does not wait for any."""
+
+    async def at_once(code, *arguments):
+        return code(*arguments)
+
+    monkeypatch.setattr(recut, "_in_thread", at_once)
+
+
+def held(objects: Mapping[str, bytes]) -> list[int]:
+    """Flights, as the committed files themselves say."""
+    tables = [pq.read_table(io.BytesIO(objects[path])) for path in committed_files(objects)]
+    return sorted(row["flight"] for table in tables for row in table.to_pylist())
+
+
+def flights(*writes: Months) -> list[int]:
+    return sorted(flight for months in writes for some in months.values() for flight in some)
+
+
+def check_rescued(store: Store, writes: Sequence[Months]) -> None:
+    """``writes`` are those that may have been committed, in the order of the log."""
+    store.clock.pass_lease()
+    anyio.run(appended, store.backend, NEXT, backend="trio")
+    table_is_at_rest(store.objects)
+    found = set(held(store.objects))
+    committed = [months for months in (BEFORE, *writes, NEXT) if found & set(flights(months))]
+    assert held(store.objects) == flights(*committed), "rows are missing, or there twice"
+    assert len(committed) == len(commits(store.objects)), "a commit without its rows"
+
+
+def fresh_store(*, has_staging: bool) -> Store:
+    store = Store(has_staging=has_staging)
+    anyio.run(appended, store.backend, BEFORE, backend="trio")
+    return store
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+@pytest.mark.parametrize(
+    ("writer", "kind", "writes"),
+    [
+        (fill, "batched", (MINE,)),
+        (leave_what_was_filled, "direct", (MINE,)),
+        (lose_what_was_filled, "batched", (RIVAL, MINE)),
+        (lose_what_was_filled, "direct", (RIVAL, MINE)),
+    ],
+)
+def test_wherever_a_writer_that_fills_dies_the_next_one_leaves_each_committed_row_once(
+    writer, kind, writes, has_staging
+):
+    start = fresh_store(has_staging=has_staging)
+    whole = copied(start)
+    calls = run_to_death(whole, writer, kind, at=None).count
+    assert calls > 30
+    kinds = [entry["kind"] for entry in decisions(whole.objects).values()]
+    assert kinds == ["commit", *("rollback" if writer is leave_what_was_filled else "commit" for _ in writes)]
+    for at in range(1, calls + 1):
+        store = copied(start)
+        run_to_death(store, writer, kind, at=at)
+        with told_where(f"died after call {at} of {calls}"):
+            check_rescued(store, writes)
