@@ -41,8 +41,12 @@ def _part(shared: Scope) -> tuple[str, str | None]:
 
 def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) -> ConflictError:
     part, path = _part(shared)
+    if theirs.scope is not None:
+        done = f"which instant {theirs.instant} has overwritten meanwhile"
+    else:
+        done = f"and instant {theirs.instant} has added rows to a file of that meanwhile"
     return ConflictError(
-        f"instant {mine.instant} wants to overwrite {part}, which instant {theirs.instant} has overwritten meanwhile "
+        f"instant {mine.instant} wants to overwrite {part}, {done} "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "
         "table again and write again",
         partition=path,
