@@ -5,6 +5,8 @@ The way of the rows::
     profile -> (sample) -> WriteJob.size -> tasks_of -> routing -> stage
 """
 
+from collections.abc import Iterable
+
 from anyio.from_thread import BlockingPortal
 from pyspark.sql import DataFrame
 
@@ -12,8 +14,8 @@ from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.request import Mode
-from tallymark.engine.writes.table import Table
 from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.profile import profiled
 from tallymark.spark_glue.routing import Tasks, routed
@@ -28,7 +30,7 @@ task's, too."""
 
 
 def sized(
-    df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None, *, table: Table, mode: Mode
+    df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None, *, mode: Mode
 ) -> tuple[DataFrame, Tasks]:
     """The same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
@@ -43,20 +45,21 @@ def sized(
         return df, ()
     profile = profiled(df, job.ticket)
     sample = None
-    if profile.incoming and sizing.policy != "hudi" and not portal.call(is_told, profile.plain_bytes, table, mode):
-        sample = sampled(df, job.ticket, profile)
+    if profile.incoming and sizing.policy != "hudi":
+        files = portal.call(job.live_files)
+        sample = None if is_told(profile.plain_bytes, files, mode) else sampled(df, job.ticket, profile)
     plan = portal.call(job.size, WorkloadProfile(incoming=profile.incoming, sample=sample))
     tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
     return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
 
 
-async def is_told(plain_bytes: int, table: Table, mode: Mode) -> bool:
+def is_told(plain_bytes: int, files: Iterable[DataFile], mode: Mode) -> bool:
     """Whether files of the table tell what so many bytes of rows come to; a plan of an overwrite looks at none.
 
     Small files tell little, but enough where no more comes than they hold.
     """
     if mode == "overwrite":
         return False
-    telling = [file for file in (await table.snapshot()).files if file.plain_bytes]
+    telling = [file for file in files if file.plain_bytes]
     enough = sum(file.bytes for file in telling) >= TELLING_BYTES
     return enough or sum(file.plain_bytes for file in telling) >= plain_bytes

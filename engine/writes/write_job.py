@@ -161,6 +161,10 @@ class WriteJob:
         self._committed = WriteResult.of(position, entry, pending=await self._project(position))
         return self._committed
 
+    def live_files(self) -> tuple[DataFile, ...]:
+        """The table's files by all that the job has read of the log. Asks nothing; in the job's own loop only."""
+        return self._handle.log.history.files
+
     async def partitions(self) -> Partitions:
         """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
         return Partitions.of(await self._handle.log.refresh())

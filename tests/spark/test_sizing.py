@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow as pa
 import pytest
@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 import tallymark
 from tallymark import InvalidRequest, JobFailed, SizingSettings, TaskSettings, WriteResult
+from tallymark.engine.writes.request import Mode
 from tallymark.spark_glue.sizing import is_told
 from tests.support.storage import data_files, exactly_the_committed_files
 
@@ -94,10 +95,9 @@ def test_a_small_table_tells_only_of_as_much_as_it_holds(spark: SparkSession, tm
     write(rows(spark, 0, 20), tmp_path / "t")
     table = tallymark.open_table(tmp_path / "t")
     with start_blocking_portal("trio") as portal:
-        held = sum(file.plain_bytes for file in portal.call(table.snapshot).files)
-        told = [
-            portal.call(is_told, size, table, mode) for mode in ("append", "overwrite") for size in (held, held + 1)
-        ]
+        files = portal.call(table.snapshot).files
+    held = sum(file.plain_bytes for file in files)
+    told = [is_told(size, files, mode) for mode in get_args(Mode) for size in (held, held + 1)]
     assert told == [True, False, False, False]
 
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from tallymark.backends.measured import MeasuredBackend
+from tallymark.backends.meter import RequestMeter
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.summary import SizingSummary
@@ -61,6 +63,17 @@ async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done():
     assert (found.planned_fills, found.filled_files, found.rewritten_bytes, found.lost_fills) == (1, 0, 0, 1)
     assert found.size_error_p95 is None, "its file is gone, and the one of its new rows was not planned"
     assert "lost fills      1, cut anew" in str(result)
+
+
+@on_both_loops
+async def test_a_job_knows_the_live_files_without_asking():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1], 2: [2]})
+    storage = MeasuredBackend(store.backend, meter := RequestMeter())
+    async with begin(storage, sizing=SIZING) as job:
+        asked = meter.statistics()
+        assert job.live_files() == (await table(store.backend).snapshot()).files
+        assert meter.statistics().classes == asked.classes
 
 
 @on_both_loops
