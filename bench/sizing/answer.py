@@ -9,12 +9,13 @@ from tallymark.bench.answer import heading
 from tallymark.bench.machine import Machine
 from tallymark.bench.sizing.figures import PARTS, Figures
 from tallymark.bench.sizing.frontier import Point, cheapest, fewest
+from tallymark.bench.sizing.sides import BARRED_BUDGETS
 from tallymark.bench.sizing.speed import Speed
 from tallymark.bench.sizing.written.answer import WrittenSection
 from tallymark.bench.sizing.written.fill import FillMemory
 
 FRONTIER_BAR = 1.1
-"""Files and bytes of the balanced policy over those of the exact solver."""
+"""Files and bytes written of the balanced policy over those of the exact solver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +70,14 @@ class Frontier:
         """The exact solver's, for as many files."""
         return cheapest(self.appends, round(self.files(row)))
 
+    def is_in_bar(self, row: SizingRow) -> bool | None:
+        """None where none is set."""
+        if row.budget not in BARRED_BUDGETS:
+            return None
+        has_few_files = self.files(row) <= FRONTIER_BAR * self.fewest(row).files
+        least = self.cheapest(row).rewritten
+        return has_few_files and 1 + row.figures.rewritten <= FRONTIER_BAR * (1 + least)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingAnswer:
@@ -107,7 +116,12 @@ class SizingAnswer:
     def _point(self, row: SizingRow) -> dict[str, Any]:
         frontier = self.frontier
         exact = {"fewest": asdict(frontier.fewest(row)), "cheapest": asdict(frontier.cheapest(row))}
-        return {**asdict(row), "files_a_partition": frontier.files(row), "exact": exact}
+        return {
+            **asdict(row),
+            "files_a_partition": frontier.files(row),
+            "exact": exact,
+            "in_bar": frontier.is_in_bar(row),
+        }
 
 
 def _sections(sections: Sequence[SizingSection]) -> list[dict[str, Any]]:

@@ -56,7 +56,7 @@ def frontier(found: Frontier) -> Table:
     page = _table(
         f"{found.label}: files of a partition against bytes rewritten; in brackets, the policy's over the exact "
         "solver's, of bytes all that were written",
-        ("files", "fewest, no more bytes", "rewritten", "least, as many files", "small files"),
+        ("files", "fewest, no more bytes", "rewritten", "least, as many files", "in bar", "small files"),
     )
     for row in found.rows:
         files, rewritten = found.files(row), row.figures.rewritten
@@ -67,6 +67,7 @@ def frontier(found: Frontier) -> Table:
             f"{fewest.files} ({files / fewest.files:.2f})",
             f"{rewritten:.2f}",
             f"{least.rewritten:.2f} ({_over(1 + rewritten, 1 + least.rewritten)})",
+            _word(found.is_in_bar(row)),
             f"{row.figures.small_share:.0%}",
         )
     return page
@@ -122,8 +123,8 @@ def _over(value: float, least: float) -> str:
     return f"{value / least:.2f}"
 
 
-def _word(is_in_bar: bool) -> str:
-    return "yes" if is_in_bar else "no"
+def _word(is_in_bar: bool | None) -> str:
+    return {True: "yes", False: "no", None: ""}[is_in_bar]
 
 
 def _rows(counts: Iterable[int]) -> str:

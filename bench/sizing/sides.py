@@ -6,7 +6,10 @@ from tallymark.bench.sizing.shape import Shape
 from tallymark.engine.settings import SizingSettings
 
 BUDGETS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 100.0)
-"""Of the frontier. 2, 4, 8 and 16 are those that a bar is set for."""
+"""Of the frontier."""
+
+BARRED_BUDGETS = (2.0, 4.0, 8.0, 16.0)
+"""Of these, those that are held to the exact solver."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,11 +37,6 @@ class WrittenRow:
         """Bytes of files written for each byte that is left."""
         return sum(file.bytes for file in self.landed) / self.bytes
 
-    @property
-    def rewritten_bytes(self) -> int:
-        """Written and not left."""
-        return sum(file.bytes for file in self.landed) - self.bytes
-
     def total(self, reading: Reading) -> float:
         """Over all appends."""
         return sum(map(reading, self.done))

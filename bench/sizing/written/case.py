@@ -22,7 +22,7 @@ DRIFT_PIECES = (20, 100)
 """At first and at last: five times as many."""
 
 MAX_FILE_BYTES = 4 * MIB
-"""At scale 1, of loads that make many files each: a hundredth of a load of a few hundred MB."""
+"""At scale 1: a load of 100 MB makes some twenty-five."""
 
 FILE_BYTES_MIN = 64 * 1024
 """However small the scale: below, a file is mostly footer."""

@@ -1,5 +1,6 @@
 """All sides in each case: one append of each in turn, beginning with another each time."""
 
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -92,10 +93,14 @@ def _all_appends(
         for turn in rotated(left, number) if left else ():
             tell(f"{case.label}: append {number} of {len(case.loads)}, {turn.side.name}")
             try:
-                turn.append(source) if number else turn.warm_up(source)
+                if number:
+                    turn.append(source)
+                else:
+                    turn.warm_up(source)
             except SideFailed as error:
                 absent[turn.side.title] = str(error)
                 left.remove(turn)
+        shutil.rmtree(source)
     return left
 
 

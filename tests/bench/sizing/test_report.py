@@ -6,6 +6,8 @@ import pytest
 from rich.console import Console
 
 from tallymark.bench.sizing import run
+from tallymark.bench.sizing.answer import Frontier, SizingRow
+from tallymark.bench.sizing.figures import Figures
 from tallymark.bench.sizing.plot import draw
 from tallymark.bench.sizing.report import show
 from tests.bench.sizing.planners import one_file_ever
@@ -28,8 +30,25 @@ def printed(answer):
 
 def test_the_frontier_stands_beside_each_policy(printed):
     assert "4 appends x 1 partitions x 0.4 MB: files of a partition against bytes rewritten" in " ".join(printed)
-    assert 'policy "balanced", budget 8 1 1 (1.00) 1.50 1.50 (1.00) 100%' in printed
+    assert 'policy "balanced", budget 8 1 1 (1.00) 1.50 1.50 (1.00) yes 100%' in printed
+    assert 'policy "balanced", budget 1 1 1 (1.00) 1.50 1.50 (1.00) 100%' in printed  # no bar is set for it
     assert "no sizing 4 4 (1.00) 0.00 0.00 (1.00) 100%" in printed
+
+
+def point(budget, files, rewritten):
+    found = Figures(
+        files=files, partitions=1, minimum=1, small_files=0, rewritten=rewritten, error_p95=None, largest=1.0,
+        histogram=(),
+    )  # fmt: skip
+    return SizingRow(side="balanced", title="any", figures=found, budget=budget)
+
+
+def test_ten_percent_more_bytes_than_the_exact_solver_are_within_the_bar_and_more_are_not():
+    frontier = Frontier(label="any", appends=200, partitions=1, rows=())
+    assert frontier.is_in_bar(point(8.0, 12, 7.84))
+    assert frontier.is_in_bar(point(8.0, 12, 8.8)) is False
+    assert frontier.is_in_bar(point(8.0, 14, 7.9)) is False  # twelve files cost no more
+    assert frontier.is_in_bar(point(64.0, 2, 55.62)) is None
 
 
 def test_a_plan_that_is_not_the_published_one_is_said_to_be_another(printed):
