@@ -1,21 +1,25 @@
-"""A write that is only planned: one Spark job counts the rows, and nothing is put."""
+"""A write that is only planned: Spark counts the rows, and nothing is put."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from tallymark.backends.options import StorageOptions
 from tallymark.engine.files.static_columns import missing_columns
+from tallymark.engine.files.static_partition import StaticPartition
+from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.settings import SizingSettings, TaskSettings
 from tallymark.engine.writes.incoming import CountedRows, Incoming
 from tallymark.engine.writes.plan import WritePlan
 from tallymark.engine.writes.table import Table
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.key_columns import KeyColumns
 from tallymark.spark_glue.numbered import numbered
-from tallymark.spark_glue.profile import plain_bytes_column
 from tallymark.spark_glue.schema import arrow_schema
+from tallymark.spark_glue.sizing import workload
 
 
 def planned(
@@ -25,20 +29,58 @@ def planned(
     plan: Callable[[Incoming], Awaitable[WritePlan]],
     *,
     static: Mapping[str, object] | None,
-    is_sized: bool,
+    tasks: TaskSettings | None,
+    sizing: SizingSettings | None,
 ) -> WritePlan:
     """The plan by the rows of the DataFrame. What can be refused without them is refused before they are counted.
 
-    ``static`` are the values of a static partition. Of rows whose files are sized the bytes are counted, too.
+    ``static`` are the values of a static partition. Rows whose files are sized are looked at as the write does it.
     """
     without_rows = portal.call(plan, ())
     if without_rows.committed_at is not None:
         return without_rows
-    size = None
-    if is_sized:
-        found = portal.call(table.properties)
-        size = plain_bytes_column(df, found.schema if found else _new_schema(df, static or {}), static or {})
-    return portal.call(plan, counted_rows(df, without_rows.partition_by, size))
+    if sizing is None or not sizing.is_on:
+        return portal.call(plan, counted_rows(df, without_rows.partition_by))
+
+    known = portal.call(table.properties)
+    ticket = _trial(
+        known.schema if known else _new_schema(df, static or {}),
+        without_rows,
+        static=static,
+        tasks=tasks or TaskSettings(),
+        max_file_bytes=sizing.max_file_bytes,
+    )
+    files = portal.call(table.snapshot).files if known else ()
+    _, found = workload(df, ticket, files, sizing, mode=without_rows.mode)
+    return portal.call(plan, found)
+
+
+def _trial(
+    schema: pa.Schema,
+    plan: WritePlan,
+    *,
+    static: Mapping[str, object] | None,
+    tasks: TaskSettings,
+    max_file_bytes: int,
+) -> WriteTicket:
+    """A ticket of no job: by it rows are counted and encoded as tasks would, and nothing can be written."""
+    return WriteTicket(
+        url=plan.url,
+        options=StorageOptions(),
+        instant="",
+        base=plan.position,
+        schema=schema,
+        partition_by=plan.partition_by,
+        staging="",
+        marker_kind="direct",
+        service=None,
+        settings=tasks,
+        max_file_bytes=max_file_bytes,
+        partition=None
+        if static is None
+        else StaticPartition.of(static, keyword="partition", schema=schema, partition_by=plan.partition_by),
+        is_committed=True,
+    )
 
 
 def _new_schema(df: DataFrame, static: Mapping[str, object]) -> pa.Schema:
@@ -47,17 +89,14 @@ def _new_schema(df: DataFrame, static: Mapping[str, object]) -> pa.Schema:
     return pa.schema([*schema, *missing_columns(schema, static, table=None)])
 
 
-def counted_rows(df: DataFrame, partition_by: Sequence[str], plain_bytes: Column | None = None) -> CountedRows:
+def counted_rows(df: DataFrame, partition_by: Sequence[str]) -> CountedRows:
     """By one Spark job: the rows of each combination of partition values in each of the DataFrame's own partitions.
 
-    These are the tasks of the write, but where its files are sized, and where adaptive execution merges partitions of a
-    shuffle: it goes by their size, and fewer columns are shuffled here.
+    These are the tasks of the write, but where adaptive execution merges partitions of a shuffle: it goes by their
+    size, and fewer columns are shuffled here.
     """
     keys = KeyColumns(df, partition_by)
-    size = f.lit(0).cast("long") if plain_bytes is None else plain_bytes
-    placed = numbered(df).select(*keys.columns, f.spark_partition_id().alias("task"), size.alias("plain_bytes"))
-    counts = f.count(f.lit(1)).alias("rows"), f.sum("plain_bytes").alias("plain_bytes")
+    placed = numbered(df).select(*keys.columns, f.spark_partition_id().alias("task"))
     with own_errors(df.sparkSession):
-        found = placed.groupBy(*keys.columns, "task").agg(*counts).collect()
-    sizes = None if plain_bytes is None else [row["plain_bytes"] for row in found]
-    return CountedRows(keys.batch(found), [row["rows"] for row in found], sizes)
+        found = placed.groupBy(*keys.columns, "task").count().collect()
+    return CountedRows(keys.batch(found), [row["count"] for row in found])

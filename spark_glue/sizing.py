@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from anyio.from_thread import BlockingPortal
 from pyspark.sql import DataFrame
 
+from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
@@ -17,7 +18,7 @@ from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.request import Mode
 from tallymark.engine.writes.write_job import WriteJob
-from tallymark.spark_glue.profile import profiled
+from tallymark.spark_glue.profile import Profile, profiled
 from tallymark.spark_glue.routing import Tasks, routed
 from tallymark.spark_glue.sample import sampled
 
@@ -43,14 +44,21 @@ def sized(
     """
     if sizing is None or not sizing.is_on:
         return df, ()
-    profile = profiled(df, job.ticket)
-    sample = None
-    if profile.incoming and sizing.policy != "hudi":
-        files = portal.call(job.live_files)
-        sample = None if is_told(profile.plain_bytes, files, mode) else sampled(df, job.ticket, profile)
-    plan = portal.call(job.size, WorkloadProfile(incoming=profile.incoming, sample=sample))
+    profile, found = workload(df, job.ticket, portal.call(job.live_files), sizing, mode=mode)
+    plan = portal.call(job.size, found)
     tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
     return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
+
+
+def workload(
+    df: DataFrame, ticket: WriteTicket, files: Iterable[DataFile], sizing: SizingSettings, *, mode: Mode
+) -> tuple[Profile, WorkloadProfile]:
+    """What a plan goes by. ``files`` are the table's; where they do not tell what the rows come to, a sample does."""
+    profile = profiled(df, ticket)
+    sample = None
+    if profile.incoming and sizing.policy != "hudi" and not is_told(profile.plain_bytes, files, mode):
+        sample = sampled(df, ticket, profile)
+    return profile, WorkloadProfile(incoming=profile.incoming, sample=sample)
 
 
 def is_told(plain_bytes: int, files: Iterable[DataFile], mode: Mode) -> bool:

@@ -141,8 +141,8 @@ def write(
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
     running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
     ``dry_run=True`` changes nothing and returns a ``WritePlan``: what would go and come, by one Spark job that counts
-    the rows of each task and partition (docs/planning.md). It refuses what the write would, but for what only the
-    other columns of the rows can tell.
+    the rows of each task and partition, and with ``sizing`` perhaps one that encodes a sample (docs/planning.md). It
+    refuses what the write would, but for what only the other columns of the rows can tell.
     ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an append fill small ones: Spark
     counts the rows by partition first, so that ``df`` is computed twice, and shuffles them once (docs/sizing.md).
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
@@ -223,8 +223,7 @@ def write(
             refuse_catalog(catalog_table, found.readers if found else readers)
             target = find_catalog_table(session, catalog_table, table.url, whole, columns)
         if dry_run:
-            is_sized = sizing is not None and sizing.is_on
-            return planned(portal, df, table, plan, static=partition, is_sized=is_sized)
+            return planned(portal, df, table, plan, static=partition, tasks=tasks, sizing=sizing)
         with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
             result = job.committed
             if result is None:

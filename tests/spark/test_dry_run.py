@@ -139,7 +139,9 @@ def test_with_sizing_files_are_planned_as_the_write_then_plans_them(spark: Spark
         plan = planned(df, table, "append", **words)
         result = tallymark.write(df, str(table), mode="append", **words)
         assert plan.sizing is not None
+        assert result.sizing is not None
         assert (plan.rows, plan.files) == (result.rows, result.files)
+        assert plan.sizing.bytes == result.sizing.planned_bytes
         assert {file.path for file in plan.sizing.fills} == before - data_files(table)
         before = data_files(table)
 
@@ -149,6 +151,27 @@ def test_sizing_of_a_table_that_is_not_there_is_planned_too(spark: SparkSession,
     words: dict[str, Any] = {"partition_by": ["year", "month"], "partition": {"year": 2013}, "sizing": SIZED}
     plan = planned(df, tmp_path / "new", "append", **words)
     assert (plan.rows, plan.files, plan.is_created) == (60, 3, True)
+    assert "guessed" not in plan.estimate
+    _same_sizes(plan, tallymark.write(df, str(tmp_path / "new"), mode="append", **words))
+
+
+def test_an_overwrite_is_sized_by_a_sample_in_its_dry_run_too(spark: SparkSession, table: Path) -> None:
+    words: dict[str, Any] = {"partition": {"year": 2013}, "sizing": SIZED}
+    df = rows(spark, count=5000)
+    _same_sizes(planned(df, table, **words), tallymark.write(df, str(table), mode="overwrite", **words))
+
+
+def test_a_guard_refuses_rows_of_a_sized_dry_run(spark: SparkSession, table: Path) -> None:
+    with pytest.raises(InvalidRequest, match="a row belongs to partition"):
+        planned(rows(spark), table, "append", only_partitions={"year": 2013, "month": 1}, sizing=SIZED)
+    with pytest.raises(InvalidRequest, match="a row has year=2013"):
+        planned(rows(spark), table, "append", partition={"year": 2014}, sizing=SIZED)
+
+
+def _same_sizes(plan: WritePlan, result: WriteResult) -> None:
+    assert plan.sizing is not None
+    assert result.sizing is not None
+    assert (len(plan.sizing.files), plan.sizing.bytes) == (result.sizing.planned_files, result.sizing.planned_bytes)
 
 
 def test_a_rerun_is_foretold_without_a_spark_job(spark: SparkSession, table: Path) -> None:
