@@ -1,6 +1,10 @@
 import os
 
+import trio
+
+from tallymark import open_table
 from tests.cli.scene import data_files, run, run_json, write
+from tests.engine.writes.filling import appended
 
 
 def test_a_live_file_is_explained_by_position_and_instant(tmp_path):
@@ -47,3 +51,16 @@ def test_a_file_elsewhere_is_refused(tmp_path):
     result = run("explain", tmp_path, "s3://bucket/a.parquet")
     assert result.exit_code == 1
     assert "does not lie below" in result.stderr
+
+
+def test_a_file_that_was_made_by_filling_names_the_small_one_and_what_it_cost(tmp_path):
+    trio.run(appended, open_table(str(tmp_path)), {1: [1, 2]})
+    (small,) = data_files(tmp_path)
+    size = (tmp_path / small).stat().st_size
+    trio.run(appended, open_table(str(tmp_path)), {1: [3]})
+    (made,) = data_files(tmp_path)
+    document = run_json("explain", tmp_path, made)
+    assert (document["made_of"], document["filled_into"], document["rewritten_bytes"]) == ([small], [], size)
+    gone = run_json("explain", tmp_path, small)
+    assert (gone["fate"], gone["made_of"], gone["filled_into"], gone["rewritten_bytes"]) == ("replaced", [], [made], 0)
+    assert f"its rows went into {made}" in run("explain", tmp_path, small).stdout
