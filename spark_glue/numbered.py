@@ -1,4 +1,4 @@
-"""Columns of a DataFrame by their place, which is clear where names are odd, or differ in case alone."""
+"""Columns of a DataFrame by their place, so that none bears the name of one that is added beside them."""
 
 from pyspark.sql import DataFrame
 
