@@ -51,7 +51,7 @@ def planned(
         max_file_bytes=sizing.max_file_bytes,
     )
     files = portal.call(table.snapshot).files if known else ()
-    _, found = workload(df, ticket, files, sizing, mode=without_rows.mode)
+    _, found = workload(df, ticket, files, sizing)
     return portal.call(plan, found)
 
 

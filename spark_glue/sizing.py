@@ -16,7 +16,6 @@ from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import tasks_of
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.writes.request import Mode
 from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.profile import Profile, profiled
 from tallymark.spark_glue.routing import Tasks, routed
@@ -31,7 +30,7 @@ task's, too."""
 
 
 def sized(
-    df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None, *, mode: Mode
+    df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None
 ) -> tuple[DataFrame, Tasks]:
     """The same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
@@ -44,30 +43,28 @@ def sized(
     """
     if sizing is None or not sizing.is_on:
         return df, ()
-    profile, found = workload(df, job.ticket, portal.call(job.live_files), sizing, mode=mode)
+    profile, found = workload(df, job.ticket, portal.call(job.live_files), sizing)
     plan = portal.call(job.size, found)
     tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
     return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
 
 
 def workload(
-    df: DataFrame, ticket: WriteTicket, files: Iterable[DataFile], sizing: SizingSettings, *, mode: Mode
+    df: DataFrame, ticket: WriteTicket, files: Iterable[DataFile], sizing: SizingSettings
 ) -> tuple[Profile, WorkloadProfile]:
     """What a plan goes by. ``files`` are the table's; where they do not tell what the rows come to, a sample does."""
     profile = profiled(df, ticket)
     sample = None
-    if profile.incoming and sizing.policy != "hudi" and not is_told(profile.plain_bytes, files, mode):
+    if profile.incoming and sizing.policy != "hudi" and not is_told(profile.plain_bytes, files):
         sample = sampled(df, ticket, profile)
     return profile, WorkloadProfile(incoming=profile.incoming, sample=sample)
 
 
-def is_told(plain_bytes: int, files: Iterable[DataFile], mode: Mode) -> bool:
-    """Whether files of the table tell what so many bytes of rows come to; a plan of an overwrite looks at none.
+def is_told(plain_bytes: int, files: Iterable[DataFile]) -> bool:
+    """Whether files of the table tell what so many bytes of rows come to.
 
     Small files tell little, but enough where no more comes than they hold.
     """
-    if mode == "overwrite":
-        return False
     telling = [file for file in files if file.plain_bytes]
     enough = sum(file.bytes for file in telling) >= TELLING_BYTES
     return enough or sum(file.plain_bytes for file in telling) >= plain_bytes

@@ -228,7 +228,7 @@ def write(
             result = job.committed
             if result is None:
                 with tagged(session, tag), shown_progress(session, job, wanted=_shows(session, progress)) as written:
-                    rows, planned_files = sized(df, job, portal, sizing, mode=mode)
+                    rows, planned_files = sized(df, job, portal, sizing)
                     reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
                 result = portal.call(job.commit, reports)
         # Replaced files are gone by now: a refresh before that would let Spark list them once more.

@@ -23,14 +23,17 @@ async def sized(
 ) -> SizingPlan:
     """The plan by the files that are live in this history, and by what other open instants are filling.
 
-    Puts nothing. With sizing off nothing is planned; an overwrite fills nothing, since what it replaces goes anyway.
+    Puts nothing. With sizing off nothing is planned; an overwrite fills nothing, since what it replaces goes
+    anyway, but learns from those files what rows take.
     ``instant`` is the write's own, if it has one yet.
     """
     if not settings.is_on:
         return SizingPlan(files=())
-    known = replace(profile, commits=commit_sizes(history))
+    files = history.files
     if is_overwrite:
-        return plan(known, (), settings)
-    limit = handle.commit_settings.concurrency
-    taken = await claimed_by_others(handle.backend, instant, concurrency=limit)
-    return plan(replace(known, taken=known.taken | taken), history.files, settings)
+        taken = frozenset(file.path for file in files)
+    else:
+        limit = handle.commit_settings.concurrency
+        taken = await claimed_by_others(handle.backend, instant, concurrency=limit)
+    known = replace(profile, commits=commit_sizes(history), taken=profile.taken | taken)
+    return plan(known, files, settings)

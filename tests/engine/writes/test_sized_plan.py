@@ -159,6 +159,21 @@ async def test_an_overwrite_plans_new_files_only():
 
 
 @on_both_loops
+async def test_an_overwrite_learns_from_the_files_that_it_replaces():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: range(1000)})
+    months = {1: range(5000)}
+    settings = SizingSettings(rewrite_budget=0)
+    added = await sized_plan(store, months, sizing=settings)
+    replaced = await sized_plan(store, months, mode="overwrite", sizing=settings)
+    guessed = await sized_plan(
+        Store(has_staging=False), months, schema=FLIGHTS, partition_by=["month"], sizing=settings
+    )
+    assert replaced.sizing == added.sizing
+    assert replaced.sizing != guessed.sizing
+
+
+@on_both_loops
 async def test_sizes_stand_in_print_in_a_notebook_and_in_json():
     store = Store(has_staging=False)
     await appended(store.backend, {1: [1, 2]})
