@@ -14,7 +14,7 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
-from tallymark.engine.sizing.tasks import tasks_of
+from tallymark.engine.sizing.tasks import TASK_FILES, tasks_of
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.profile import Profile, profiled
@@ -45,7 +45,11 @@ def sized(
         return df, ()
     profile, found = workload(df, job.ticket, portal.call(job.live_files), sizing)
     plan = portal.call(job.size, found)
-    tasks = tasks_of(plan, task_bytes=min(TASK_BYTES, sizing.max_file_bytes))
+    tasks = tasks_of(
+        plan,
+        task_bytes=min(TASK_BYTES, sizing.max_file_bytes),
+        task_files=min(TASK_FILES, job.ticket.settings.open_file_count),
+    )
     return (routed(df, tasks, profile.paths, job.ticket.partition_by) if tasks else df), tasks
 
 

@@ -1,12 +1,13 @@
 """How far a file may grow: when it is full, and how many rows of a table the next row group takes."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 LARGEST = 1.25
-"""No file is larger than this many times the maximum, whatever its rows come to."""
+"""No file is larger than this many times the maximum, whatever its rows come to, unless one row alone is."""
 
 FOR_ROWS = 1.2
 """Of that, what rows may take; the rest is for statistics and the footer."""
@@ -14,6 +15,9 @@ FOR_ROWS = 1.2
 PLANNED_FULL = 1.125
 """A file of which a plan knows is full beyond this: its rows may take an eighth more than was expected, so that no
 second, tiny file takes the rest."""
+
+_PARQUET_INT_BYTES = 4
+"""The least that Parquet takes for an integer that it cannot pack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +33,31 @@ class FileGrowth:
     def next_rows(self, rows: pa.Table, encoded_bytes: int) -> int:
         """How many of the rows go into the next row group of a file of so many bytes; of all, near-equal slices.
 
-        Encoded rows take no more than Arrow's bytes, so a row group that has no more of these than there is room for
-        does not carry the file beyond ``FOR_ROWS``.
+        A row group that might take more than there is room for is made smaller. 0: not even one row fits, and the file
+        is to be finished; a file of 0 bytes takes one in any case.
         """
-        room = max(1.0, FOR_ROWS * self.max_file_bytes - encoded_bytes)
-        if rows.nbytes <= room and rows.nbytes < 1.5 * self.row_group_bytes:
+        room = FOR_ROWS * self.max_file_bytes - encoded_bytes
+        if rows.nbytes < 1.5 * self.row_group_bytes and most_bytes(rows) <= room:
             return rows.num_rows
-        near = max(1, round(rows.nbytes / self.row_group_bytes))
-        return max(1, rows.num_rows // max(near, math.ceil(rows.nbytes / room)))
+        count = math.ceil(rows.num_rows / max(1, round(rows.nbytes / self.row_group_bytes)))
+        while count and most_bytes(rows.slice(0, count)) > room:
+            count //= 2
+        return count if encoded_bytes else max(1, count)
+
+
+def most_bytes(rows: pa.Table) -> int:
+    """What the rows take at most once they are encoded, before they are compressed."""
+    return math.ceil(sum(column.nbytes * _widening(column.type) for column in rows.columns))
+
+
+def _widening(type_: pa.DataType) -> float:
+    """How much more than Arrow Parquet takes for a value: it has no integers of less than four bytes."""
+    if pa.types.is_nested(type_):
+        return max((_widening(child.type) for child in _children(type_)), default=1.0)
+    if pa.types.is_integer(type_):
+        return max(1.0, 8 * _PARQUET_INT_BYTES / type_.bit_width)
+    return 1.0
+
+
+def _children(type_: pa.DataType) -> Iterable["pa.Field[pa.DataType]"]:
+    return (type_.field(place) for place in range(type_.num_fields))

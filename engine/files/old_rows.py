@@ -22,9 +22,10 @@ _events = EventLog(__name__)
 def read_old_rows(
     files: Iterable[DataFile], read: Callable[[str], Future[bytes]], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """Each file with its rows, in order and in this schema, a row group at a time; files that are gone are left out.
+    """Each file with its rows, in order and in this schema, some at a time; files that are gone are left out.
 
-    A file is gone where another commit has replaced it meanwhile.
+    A file is gone where another commit has replaced it meanwhile. Held are the bytes of one file, and of those that
+    are read ahead. How long a read may take is storage's own affair (``RetrySettings.timeout_s``).
 
     Raises:
         CorruptObject: a file is no Parquet file, or does not hold the rows that its commit told of.
@@ -35,13 +36,7 @@ def read_old_rows(
         while waiting and _fits(waiting[0], asked):
             file = waiting.popleft()
             asked.append((file, read(file.path)))
-        file, answer = asked.popleft()
-        try:
-            data = _awaited(answer)
-        except NotFound:
-            _events.info("fill.gone", path=file.path)
-            continue
-        yield file, batches_of(data, file, schema)
+        yield from _rows_of(*asked.popleft(), schema)
 
 
 def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -53,9 +48,8 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
                 f"{file.path} holds {parquet.metadata.num_rows} rows, and was committed with {file.rows}; restore it "
                 "from a copy, or write with sizing=None, which leaves it alone"
             )
-        for group in range(parquet.num_row_groups):
-            for batch in parquet.read_row_group(group).to_batches():
-                yield conform(batch, schema)
+        for batch in parquet.iter_batches():
+            yield conform(batch, schema)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptObject(
             f"{file.path} cannot be read ({error}); restore it from a copy, or write with sizing=None, which leaves "
@@ -68,6 +62,14 @@ def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
     return not under_way or under_way + file.bytes <= READ_AHEAD_BYTES
 
 
-def _awaited(answer: Future[bytes]) -> bytes:
+def _rows_of(
+    file: DataFile, answer: Future[bytes], schema: pa.Schema
+) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
+    """The file, or nothing if it is gone."""
     wait([answer])
-    return answer.result()
+    try:
+        found = batches_of(answer.result(), file, schema)
+    except NotFound:
+        _events.info("fill.gone", path=file.path)
+    else:
+        yield file, found

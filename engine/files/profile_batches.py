@@ -29,12 +29,14 @@ def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.
     rows: defaultdict[int, int] = defaultdict(int)
     size: defaultdict[int, int] = defaultdict(int)
     sample: list[pa.RecordBatch] = []
+    room = ticket.settings.row_group_bytes
     for batch in batches:
         conformed = table_rows(batch, ticket)
         if not conformed.num_rows:
             continue
-        if sum(kept.nbytes for kept in sample) < ticket.settings.row_group_bytes:
+        if room > 0:
             sample.append(conformed)
+            room -= conformed.nbytes
         for number, count, texts in _counted(index.place(conformed)):
             rows[number] += count
             size[number] += count * fixed_bytes(ticket.schema) + texts

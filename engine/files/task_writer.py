@@ -235,6 +235,9 @@ class TaskWriter:
         is_planned = self._filling.is_planned(path)
         while rows.num_rows:
             count = self._growth.next_rows(rows, self._open[partition].bytes if partition in self._open else 0)
+            if not count:
+                self._publish(partition)
+                continue
             piece, rows = rows.slice(0, count), rows.slice(count)
             file = self._open_file(partition, piece)
             file.write(piece)

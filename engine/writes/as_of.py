@@ -128,7 +128,7 @@ async def _check_retained(handle: TableHandle, properties: TableProperties, posi
 def _reason(properties: TableProperties) -> str:
     if properties.readers == "table":
         return f"a clean has let go what was replaced before (retain_hours={properties.retain_hours:g})"
-    return "with readers='directory' an overwrite deletes at once what it replaces"
+    return "with readers='directory' what an overwrite replaces, or an append fills, is deleted at once"
 
 
 def _told(as_of: AsOf) -> str:

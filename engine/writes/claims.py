@@ -21,9 +21,8 @@ def claim_path(instant: str) -> str:
 
 
 async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
-    """Tell others that these files are being filled. Without any nothing is put."""
-    if paths:
-        await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
+    """Tell others that these files are being filled, and no others any more."""
+    await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
 
 
 async def claimed_by_others(backend: Backend, instant: str | None, *, concurrency: int) -> frozenset[str]:

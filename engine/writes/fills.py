@@ -15,8 +15,7 @@ COMMITS_TOLD = 20
 def commit_sizes(history: History) -> tuple[CommitSize, ...]:
     """What appends have written, the newest first."""
     found: list[CommitSize] = []
-    for position in range(history.head, 0, -1):
-        entry = history.entry(position)
+    for _, entry in reversed(list(history.after(0))):
         if entry.kind == "commit" and entry.operation == "append" and entry.added:
             found.append(CommitSize(sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
         if len(found) == COMMITS_TOLD:

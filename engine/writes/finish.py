@@ -52,7 +52,7 @@ async def delete_replaced(
 
 
 def _let_go(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
-    """With ``readers="directory"`` an overwrite lets go what it replaced; with ``"table"`` only a clean does."""
+    """With ``readers="directory"`` a commit lets go what it replaced; with ``"table"`` only a clean does."""
     entry = history.entry(position)
     if entry.kind == "clean":
         return history.let_go(position)

@@ -39,8 +39,9 @@ class JobSizing:
         found = await sized(
             self._handle, history, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
         )
-        self._plan = found
-        await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
+        is_first, self._plan = self._plan is None, found
+        if found.fills or not is_first:
+            await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
         _events.info(
             "instant.sized",
             instant=self._instant,

@@ -11,9 +11,9 @@ from dataclasses import replace
 import anyio
 import pyarrow as pa
 
-from tallymark.backends.errors import Unavailable
+from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import Sealed
+from tallymark.engine.errors import CorruptObject, Sealed
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.old_rows import batches_of
 from tallymark.engine.files.open_file import OpenFile
@@ -74,6 +74,14 @@ class Recut:
         )
 
     async def _own_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
+        """As ``_cut_file``; whatever an end of this job by another looks like here, it is told as that."""
+        try:
+            return await self._cut_file(fill, files)
+        except (NotFound, CorruptObject, Sealed):
+            await self._lease.check_log()
+            raise
+
+    async def _cut_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
         """A file of the new rows in these files, which begin with the old ones; None where there are none.
 
         Where storage does not tell what became of it, it is written again under another name.
@@ -91,9 +99,6 @@ class Recut:
                     raise
                 _events.warning("fill.unclear", instant=self._ticket.instant, path=fill.old.path, reason=error)
                 await anyio.sleep(tried * self._ticket.settings.publish_pause_s)
-            except Sealed:
-                await self._lease.check_log()
-                raise
             else:
                 _events.info("fill.recut", instant=self._ticket.instant, path=fill.old.path, rows=found.rows)
                 return found

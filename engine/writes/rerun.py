@@ -7,6 +7,8 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.settings import NO_SIZING, TaskSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.clean import end_abandoned
 from tallymark.engine.writes.finish import delete_replaced, staging_folder
@@ -45,6 +47,10 @@ class _CommittedJob(WriteJob):
     @property
     def marker_count(self) -> int:
         return 0
+
+    async def size(self, profile: WorkloadProfile) -> SizingPlan:
+        """Nothing: nothing will be written."""
+        return SizingPlan(files=())
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
         """The result of the write that was committed. Raises InvalidRequest for reports of another job."""

@@ -17,6 +17,7 @@ from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob
 from tallymark.engine.writes.claims import claim_path
+from tallymark.engine.writes.recut import Recut
 from tests.engine.writes.filling import Months, appended, filling_job, profile_of, task_of
 from tests.engine.writes.scene import FAMILIES, Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
@@ -188,6 +189,46 @@ async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again
     assert result.rows == 1
     assert flights_in(store) == {1: [1, 2, 3, 4]}
     table_is_at_rest(store.objects)
+
+
+@families
+@on_both_loops
+@pytest.mark.parametrize("twice", [False, True])
+async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(has_staging, twice, monkeypatch):
+    store = Store(has_staging=has_staging)
+    cut = Recut._cut_file
+
+    async def rolled_back(self, fill, files):
+        for _ in range(1 + twice):
+            for open_instant in await table(store.backend).open_instants():
+                await table(store.backend).rollback(open_instant.instant)
+        return await cut(self, fill, files)
+
+    monkeypatch.setattr(Recut, "_cut_file", rolled_back)
+    async with rivals(store) as (job, report, _):
+        with pytest.raises(RolledBack):
+            await job.commit([report])
+    assert flights_in(store) == {1: [1, 2, 4]}
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]})
+    async with filling_job(store.backend, {1: [2]}) as (job, _):
+        assert len(msgpack.unpackb(store.objects[claim_path(job.instant)])) == 1
+        await job.size(profile_of({2: [2]}))
+        assert msgpack.unpackb(store.objects[claim_path(job.instant)]) == []
+
+
+@on_both_loops
+async def test_a_rerun_of_a_committed_write_plans_nothing():
+    store = Store(has_staging=False)
+    first = await appended(store.backend, {1: [1]}, txn="hours:1")
+    again = await appended(store.backend, {1: [1]}, txn="hours:1")
+    assert (again.is_rerun, again.position) == (True, first.position)
+    assert flights_in(store) == {1: [1]}
 
 
 @families
