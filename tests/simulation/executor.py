@@ -61,7 +61,8 @@ class Stage:
         self._plans = plans
         self._planned = planned
         self._winners: dict[int, TaskReport] = {}
-        self._failed = [0] * len(plans)
+        self._failed: list[set[str]] = [set() for _ in plans]
+        """The attempts of each task that have failed: one may fail, and be killed after that."""
         self._news = trio.Event()
 
     async def run(self, patience_s: float) -> list[TaskReport]:
@@ -71,7 +72,9 @@ class Stage:
                 self._start(task, number, plan, attempt)
         with trio.move_on_after(patience_s):
             while len(self._winners) < len(self._plans):
-                if any(failed >= len(plan.attempts) for failed, plan in zip(self._failed, self._plans, strict=True)):
+                if any(
+                    len(failed) >= len(plan.attempts) for failed, plan in zip(self._failed, self._plans, strict=True)
+                ):
                     break
                 self._news = trio.Event()
                 await self._news.wait()
@@ -108,7 +111,8 @@ class Stage:
 
     def _hear(self, report: TaskReport | None, task: int, process: Process) -> None:
         if report is None:
-            self._failed[task] += task not in self._winners
+            if task not in self._winners:
+                self._failed[task].add(process.name)
         elif task in self._winners:
             self._scene.note(self._driver, f"hears of a second success of task {task}")
         elif process.is_dead:

@@ -36,7 +36,7 @@ def with_fills(chance: random.Random, plan: Plan) -> Plan:
     if chance.random() < 1 / 3:
         rival = replace(rival, mode="overwrite", dynamic=True, fill_bytes=0, mishap=None)
     visitors = plan.visitors
-    if chance.random() < 1 / 2:
+    if chance.random() < 3 / 4:
         at_s = tuple(first.start_s + later_s for later_s in (125.0, 140.0, 180.0))
         visitors += (VisitorPlan(host=draw_host(chance), what="roll back the dead", at_s=at_s),)
     return replace(plan, writers=(*writers, rival), visitors=visitors, has_past=True)
@@ -48,6 +48,8 @@ def _cutting(chance: random.Random, writer: WriterPlan) -> WriterPlan:
     mishap = draw_mishap(chance, kinds, probability=0.7, steps=STEPS_MAX, landmarks=RECUT_LANDMARKS)
     if mishap is not None and mishap.what == "stopped":
         mishap = replace(mishap, for_s=max(mishap.for_s, 190.0), dies_after_steps=chance.choice((0, 2, 5, 10)))
+        if chance.random() < 1 / 2:  # between the marker of what it cuts, and the put of that
+            mishap = replace(mishap, after=("put", ".marker."), at_step=chance.choice((1, 2, 3)))
     writer = replace(
         writer,
         fill_bytes=writer.fill_bytes or FILL_BYTES[0],

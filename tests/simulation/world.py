@@ -92,6 +92,8 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
 async def _put_in_order(scene: Scene, outcome: Outcome, crowd: Iterable[Process]) -> None:
     """The first write that may roll back what dead writers left; then peace, and a day later the last sweep."""
     is_elsewhere = any(process.host != scene.plan.rescuer_host for process in crowd)
+    if is_elsewhere and any(writer.mishap and writer.mishap.dies_after_steps for writer in scene.plan.writers):
+        await trio.sleep(LEASE.expiry_s)  # it may have beaten in the moment between
     while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # nobody tells when a lease is over
         await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a beat that lands late is one
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))

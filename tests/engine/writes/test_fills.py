@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
+import anyio
+import anyio.from_thread
 import msgpack
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +24,7 @@ from tests.engine.writes.filling import Months, appended, filling_job, profile_o
 from tests.engine.writes.scene import FAMILIES, Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 from tests.support.loops import on_both_loops
-from tests.table_invariants import commits, committed_files, data_files, table_is_at_rest
+from tests.table_invariants import commits, committed_files, data_files, fences, table_is_at_rest
 
 families = pytest.mark.parametrize("has_staging", FAMILIES)
 
@@ -312,4 +314,23 @@ async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed():
         storage.add(lost_request("publish", looked))
         await job.commit([report])
         assert len(refused) == 1
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_both_loops
+async def test_who_is_rolled_back_while_it_cuts_a_lost_fill_anew_brings_no_file_to_the_table(has_staging):
+    store = Store(has_staging=has_staging)
+    async with rivals(store) as (job, report, storage):
+
+        def rolled_back(path: str) -> bool:
+            """In the moment before the file is published."""
+            anyio.from_thread.run(table(store.backend).rollback, job.instant)
+            return False
+
+        storage.add(lost_request("publish", rolled_back))
+        with pytest.raises(RolledBack):
+            await job.commit([report])
+        assert data_files(store.objects) - fences(store.objects) == committed_files(store.objects)
+    assert flights_in(store) == {1: [1, 2, 4]}
     table_is_at_rest(store.objects)

@@ -3,18 +3,19 @@
 from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest import mock
 
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.timeline.seal import seal_path
+from tallymark.engine.writes import exclude, finish
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.fills import lost_fills
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
+from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced
 
 _new_entry = WriteJob._new_entry
 _entry_without = Recut.entry_without
@@ -66,11 +67,6 @@ async def _keep_gone(self, entry, lost, excluder):
     return await _entry_without(self, entry, lost, kind)
 
 
-async def _close_tasks_only(self):
-    await self.backend.put(seal_path(self.instant), b"")
-    await self.backend.close_staging(staging_folder(self.instant))
-
-
 MUTATIONS = (
     Mutation(
         name="a fill keeps the old file",
@@ -118,6 +114,9 @@ MUTATIONS = (
         name="a rollback does not close the staging directory of what is cut anew",
         where=(where.with_staging, where.stands_still_while_cutting),
         breaks="the writer brings its file to the table after the rollback has looked for it",
-        fault=lambda: method(Excluder, "close", _close_tasks_only),
+        fault=lambda: both(
+            mock.patch.object(exclude, "recut_folder", staging_folder),
+            mock.patch.object(finish, "recut_folder", staging_folder),
+        ),
     ),
 )
