@@ -166,7 +166,7 @@ async def test_what_was_appended_since_does_not_take_an_older_position_away():
 async def test_a_directory_table_has_old_positions_until_an_overwrite():
     store = Store(has_staging=False)
     await three_commits(store)
-    told = "with readers='directory' an overwrite deletes at once what it replaces; retained is .* since position 3"
+    told = "what an overwrite replaces, or an append fills, is deleted at once; retained is .* since position 3"
     with pytest.raises(InvalidRequest, match=told):
         await rows_as_of(store, 2)
     await committed(store.backend, months={2: 1})

@@ -92,7 +92,7 @@ async def test_a_call_that_cannot_be_is_refused_and_nothing_changes(tmp_path, ca
 @pytest.mark.parametrize(
     ("readers", "rule"),
     [
-        ("directory", "with readers='directory' an overwrite deletes at once what it replaces"),
+        ("directory", "with readers='directory' what an overwrite replaces, or an append fills, is deleted at once"),
         ("table", "a clean has let go what was replaced before (retain_hours=24)"),
     ],
 )
