@@ -31,7 +31,9 @@ def run_tasks(
         JobFailed: Spark gave up.
         InvalidRequest: a task met rows that the table does not take.
     """
-    task = functools.partial(write_partition, ticket, planned=[encode_task_plan(files) for files in planned])
+    task = functools.partial(write_partition, ticket)
+    if planned:
+        task = functools.partial(task, planned=[encode_task_plan(files) for files in planned])
     if written is not None:
         task = functools.partial(task, written=written)
     # One action, once: each further one would run the tasks again.
