@@ -11,7 +11,7 @@ from tallymark.engine.files.partition_keys import partition_paths
 from tallymark.engine.files.static_partition import StaticPartition
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.plain_bytes import fixed_bytes, is_text
-from tallymark.engine.sizing.profile import IncomingRows
+from tallymark.engine.sizing.profile import IncomingRows, added_up
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.key_columns import KeyColumns
 from tallymark.spark_glue.numbered import column_name, numbered
@@ -53,11 +53,9 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
         partition=ticket.partition,
         guard=ticket.guard,
     )
-    sums: dict[str, IncomingRows] = {}
-    for path, row in zip(paths, found, strict=True):
-        sums[path] = sums.get(path, IncomingRows(path, 0, 0)) + IncomingRows(path, row.rows, row.plain_bytes)
-    incoming = tuple(sums[path] for path in sorted(sums))
-    return Profile(incoming, {row.hash: path for path, row in zip(paths, found, strict=True)})
+    placed = list(zip(paths, found, strict=True))
+    incoming = added_up(IncomingRows(path, row.rows, row.plain_bytes) for path, row in placed)
+    return Profile(incoming, {row.hash: path for path, row in placed})
 
 
 def plain_bytes_column(df: DataFrame, schema: pa.Schema, static: Mapping[str, object]) -> Column:

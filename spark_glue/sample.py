@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tallymark.engine.files.sample_task import row_group_bytes, sample_task
+from tallymark.engine.files.sample_task import sample_task
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.profile import Sample
 from tallymark.spark_glue.bootstrap import begun
@@ -47,7 +47,7 @@ def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | No
 
 def chosen(df: DataFrame, ticket: WriteTicket, profile: Profile) -> DataFrame:
     """The rows that a sample is taken of: about one file's, or some small partitions'."""
-    partitions, size = _largest(profile, row_group_bytes(ticket))
+    partitions, size = _largest(profile, ticket.row_group_bytes)
     hash_ = KeyColumns(df, ticket.partition_by).hash()
     if hash_ is not None and len(partitions) < len(profile.incoming):
         hashes = [number for number, path in profile.paths.items() if path in partitions]

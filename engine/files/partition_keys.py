@@ -5,11 +5,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tallymark.engine.files.conform import conform
 from tallymark.engine.files.partition_guard import PartitionGuard
 from tallymark.engine.files.partition_index import PartitionIndex
-from tallymark.engine.files.static_columns import check_static, filled
 from tallymark.engine.files.static_partition import StaticPartition
+from tallymark.engine.files.table_rows import rows_in
 
 
 def partition_paths(
@@ -37,11 +36,7 @@ def partition_paths(
     if partition is not None and not keys.num_columns:
         return [partition.path] * count
     whole = pa.schema([schema.field(name) for name in columns])
-    if partition is not None:
-        keys = filled(keys, partition, whole)
-    keys = conform(keys, whole, columns)
-    if partition is not None:
-        check_static(keys, partition)
+    keys = rows_in(whole, keys, partition_by=columns, partition=partition)
     index = PartitionIndex(columns, guard)
     numbers: list[Any] = index.place(keys).numbers.to_pylist()  # of no nulls
     return [index.path(number) for number in numbers]

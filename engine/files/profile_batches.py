@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tallymark.engine.files.partition_index import PartitionedBatch, PartitionIndex
-from tallymark.engine.files.sample_task import sample_task
+from tallymark.engine.files.sample_task import sample_of
 from tallymark.engine.files.table_rows import table_rows
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.plain_bytes import fixed_bytes, is_text
@@ -29,7 +29,8 @@ def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.
     rows: defaultdict[int, int] = defaultdict(int)
     size: defaultdict[int, int] = defaultdict(int)
     sample: list[pa.RecordBatch] = []
-    room = ticket.settings.row_group_bytes
+    room = ticket.row_group_bytes
+    row_bytes = fixed_bytes(ticket.schema)
     for batch in batches:
         conformed = table_rows(batch, ticket)
         if not conformed.num_rows:
@@ -39,10 +40,10 @@ def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.
             room -= conformed.nbytes
         for number, count, texts in _counted(index.place(conformed)):
             rows[number] += count
-            size[number] += count * fixed_bytes(ticket.schema) + texts
+            size[number] += count * row_bytes + texts
     return WorkloadProfile(
         incoming=tuple(IncomingRows(index.path(number), rows[number], size[number]) for number in rows),
-        sample=sample_task(ticket, sample),
+        sample=sample_of(ticket, pa.Table.from_batches(sample, ticket.schema)),
     )
 
 

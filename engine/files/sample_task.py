@@ -20,7 +20,11 @@ def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sampl
     Raises:
         InvalidRequest: the rows do not fit the ticket's schema.
     """
-    rows = _gathered(ticket, batches)
+    return sample_of(ticket, _gathered(ticket, batches))
+
+
+def sample_of(ticket: WriteTicket, rows: pa.Table) -> Sample | None:
+    """The same of rows of the ticket's schema, whatever they are."""
     if not rows.num_rows:
         return None
     # Sorting is stable: within a partition the order stays.
@@ -31,18 +35,13 @@ def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sampl
         return None  # Parquet cannot hold these rows: the task that is to write them says so, naming their partition
 
 
-def row_group_bytes(ticket: WriteTicket) -> int:
-    """Arrow bytes of a row group that was not encoded early."""
-    return min(ticket.settings.row_group_bytes, ticket.max_file_bytes)
-
-
 def _gathered(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> pa.Table:
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
         gathered.append(table_rows(batch, ticket))
         size += gathered[-1].nbytes
-        if size >= row_group_bytes(ticket):
+        if size >= ticket.row_group_bytes:
             break
     return pa.Table.from_batches(gathered, ticket.schema)
 

@@ -1,9 +1,12 @@
 """Batches as a write gets them, as rows of its table."""
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from tallymark.engine.files.conform import conform
 from tallymark.engine.files.static_columns import check_static, filled
+from tallymark.engine.files.static_partition import StaticPartition
 from tallymark.engine.files.ticket import WriteTicket
 
 
@@ -13,9 +16,16 @@ def table_rows(batch: pa.RecordBatch, ticket: WriteTicket) -> pa.RecordBatch:
     Raises:
         InvalidRequest: they do not fit it, or have other values than the static ones.
     """
-    if ticket.partition is not None:
-        batch = filled(batch, ticket.partition, ticket.schema)
-    rows = conform(batch, ticket.schema, ticket.partition_by)
-    if ticket.partition is not None:
-        check_static(rows, ticket.partition)
+    return rows_in(ticket.schema, batch, partition_by=ticket.partition_by, partition=ticket.partition)
+
+
+def rows_in(
+    schema: pa.Schema, batch: pa.RecordBatch, *, partition_by: Sequence[str], partition: StaticPartition | None
+) -> pa.RecordBatch:
+    """The same for a schema that may be a part of the table's; it has the partition columns."""
+    if partition is not None:
+        batch = filled(batch, partition, schema)
+    rows = conform(batch, schema, tuple(partition_by))
+    if partition is not None:
+        check_static(rows, partition)
     return rows

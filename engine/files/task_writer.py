@@ -158,12 +158,11 @@ class TaskWriter:
         self._monotonic = monotonic
         self._pause = pause
         self._began = monotonic()
-        row_group_bytes = min(settings.row_group_bytes, ticket.max_file_bytes)
-        self._growth = FileGrowth(ticket.max_file_bytes, row_group_bytes)
+        self._growth = FileGrowth(ticket.max_file_bytes, ticket.row_group_bytes)
         self._filling = Filling(planned)
         self._read = read
         self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
-        self._buffer = RowBuffer(row_group_bytes=row_group_bytes, buffer_bytes=settings.buffer_bytes)
+        self._buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=settings.buffer_bytes)
         self._markers = MarkersAhead(
             markers,
             lambda: new_file_name(instant=ticket.instant, task=task, stage=stage, attempt=attempt),

@@ -39,3 +39,8 @@ class WriteTicket:
     """What rows may touch, where that is not everything."""
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
+
+    @property
+    def row_group_bytes(self) -> int:
+        """Arrow bytes of a row group that is not encoded early."""
+        return min(self.settings.row_group_bytes, self.max_file_bytes)

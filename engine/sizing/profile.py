@@ -22,6 +22,15 @@ class IncomingRows:
         return IncomingRows(self.partition, self.rows + other.rows, size if known else None)
 
 
+def added_up(rows: Iterable[IncomingRows]) -> tuple[IncomingRows, ...]:
+    """Those of one partition together, sorted by partition."""
+    sums: dict[str, IncomingRows] = {}
+    for found in rows:
+        before = sums.get(found.partition)
+        sums[found.partition] = found if before is None else before + found
+    return tuple(sums[partition] for partition in sorted(sums))
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Some of the incoming rows, encoded to see what they come to."""
@@ -59,11 +68,8 @@ class WorkloadProfile:
     def of(cls, parts: Iterable["WorkloadProfile"]) -> "WorkloadProfile":
         """Of all the rows that were profiled in parts; the sample is that of the first part that has one."""
         parts = tuple(parts)
-        rows: dict[str, IncomingRows] = {}
-        for found in (found for part in parts for found in part.incoming):
-            rows[found.partition] = rows.get(found.partition, IncomingRows(found.partition, 0, 0)) + found
         return cls(
-            incoming=tuple(rows[partition] for partition in sorted(rows)),
+            incoming=added_up(found for part in parts for found in part.incoming),
             sample=next((part.sample for part in parts if part.sample is not None), None),
             commits=max((part.commits for part in parts), key=len, default=()),
             taken=frozenset().union(*(part.taken for part in parts)),

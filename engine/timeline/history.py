@@ -51,6 +51,13 @@ class History:
             if self._decided[entry.instant] == number:
                 yield number, entry
 
+    def newest_first(self) -> Iterator[LogEntry]:
+        """The entries that count, from the newest on."""
+        for number in range(self.head, 0, -1):
+            entry = self.entry(number)
+            if self._decided[entry.instant] == number:
+                yield entry
+
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
         """The position and entry that decided an instant; None while it is open."""
         number = self._decided.get(instant)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.profile import IncomingRows, Sample, WorkloadProfile
+from tallymark.engine.sizing.profile import IncomingRows, Sample, WorkloadProfile, added_up
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.incoming import IncomingGroup
 from tallymark.engine.writes.result import shown_bytes
@@ -61,12 +61,8 @@ class Coming:
         """What a plan of sizes goes by; None where there is to be none, or rows were not counted."""
         if not self.sizing.is_on or self.rows is None:
             return None
-        incoming: dict[str, IncomingRows] = {}
-        for group in self.groups or ():
-            found = IncomingRows(group.partition, group.rows or 0, group.plain_bytes)
-            before = incoming.get(group.partition)
-            incoming[group.partition] = found if before is None else before + found
-        return WorkloadProfile(incoming=tuple(incoming.values()), sample=self.sample)
+        rows = (IncomingRows(group.partition, group.rows or 0, group.plain_bytes) for group in self.groups or ())
+        return WorkloadProfile(incoming=added_up(rows), sample=self.sample)
 
     @property
     def partitions(self) -> tuple[str, ...]:

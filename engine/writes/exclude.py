@@ -15,7 +15,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
-from tallymark.engine.writes.finish import recut_folder, staging_folder
+from tallymark.engine.writes.finish import close_staging
 
 FENCE_FOLDER = ".hoodie/.tallymark/fence"
 
@@ -37,8 +37,7 @@ class Excluder:
         cannot reach it tells nobody.
         """
         await self.backend.put(seal_path(self.instant), b"")
-        await self.backend.close_staging(staging_folder(self.instant))
-        await self.backend.close_staging(recut_folder(self.instant))
+        await close_staging(self.backend, self.instant)
 
     async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
         """On return none of the marked paths holds rows, or ever will, but for those kept.

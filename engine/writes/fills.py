@@ -1,6 +1,7 @@
 """The small files that a job fills: which of them its tasks report, and which of these were in vain. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.report import Fill, TaskReport
@@ -14,13 +15,11 @@ COMMITS_TOLD = 20
 
 def commit_sizes(history: History) -> tuple[CommitSize, ...]:
     """What appends have written, the newest first."""
-    found: list[CommitSize] = []
-    for _, entry in reversed(list(history.after(0))):
-        if entry.kind == "commit" and entry.operation == "append" and entry.added:
-            found.append(CommitSize(sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
-        if len(found) == COMMITS_TOLD:
-            break
-    return tuple(found)
+    appends = (entry.added for entry in history.newest_first() if entry.operation == "append" and entry.added)
+    return tuple(
+        CommitSize(sum(file.rows for file in added), sum(file.bytes for file in added))
+        for added in islice(appends, COMMITS_TOLD)
+    )
 
 
 def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]) -> tuple[Fill, ...]:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import anyio
 
+from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.entry import DataFile
@@ -62,14 +63,19 @@ def _let_go(history: History, properties: TableProperties, position: int) -> tup
 async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:
     """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest."""
     backend = handle.backend
-    await backend.close_staging(staging_folder(instant))
-    await backend.close_staging(recut_folder(instant))
+    await close_staging(backend, instant)
     began = anyio.current_time()
     objects = [entry.path async for entry in backend.list(marker_folder(instant))]
     await backend.delete(objects)
     _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
     await backend.delete([seal_path(instant), beat_path(instant)])
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])
+
+
+async def close_staging(backend: Backend, instant: str) -> None:
+    """On return nobody can publish a file any more that was staged for the instant."""
+    for folder in (staging_folder(instant), recut_folder(instant)):
+        await backend.close_staging(folder)
 
 
 def staging_folder(instant: str) -> str:

@@ -56,7 +56,7 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     coming = _coming(target, properties, base, foresight) if committed is None else _NOTHING
     if (profile := coming.profile) is not None:
         planned = await sized(handle, history, profile, foresight.sizing, is_overwrite=target.is_overwrite)
-        is_told = coming.sample is not None or (history.files and not target.is_overwrite)
+        is_told = coming.sample is not None or history.files
         is_guess = foresight.sizing.policy == "balanced" and not is_told
         coming = replace(coming, plan=planned, is_guess=is_guess)
     scope = target.scope(coming.stand_ins) if committed is None else None

@@ -5,7 +5,7 @@ own; and after both, the log is looked at: whoever rolls this instant back wins 
 directory and reads the markers. Either the job sees the entry, or the other finds the file.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import anyio
@@ -18,6 +18,7 @@ from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.old_rows import batches_of
 from tallymark.engine.files.open_file import OpenFile
 from tallymark.engine.files.report import Fill
+from tallymark.engine.files.row_buffer import RowBuffer
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -118,7 +119,7 @@ class Recut:
         backend, partition = self._handle.backend, fill.old.partition
         file: OpenFile | None = None
         try:
-            for rows in _beyond(fill.old.rows, sources, ticket.schema):
+            for rows in _row_groups(_beyond(fill.old.rows, sources, ticket.schema), ticket):
                 file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows)
                 file.write(rows)
             assert file is not None, "there are new rows"
@@ -129,11 +130,22 @@ class Recut:
             raise
 
 
-def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.Table]:
+def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Iterator[pa.Table]:
+    """The same rows, as many at once as a task encodes."""
+    buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=ticket.settings.buffer_bytes)
+    for batch in batches:
+        buffer.append(0, batch)
+        if buffer.due() is not None:
+            yield buffer.take(0)
+    for number in buffer.remaining():
+        yield buffer.take(number)
+
+
+def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows after the first so many."""
     for file, data in sources:
         for batch in batches_of(data, file, schema):
             skipped = min(count, batch.num_rows)
             count -= skipped
             if skipped < batch.num_rows:
-                yield pa.Table.from_batches([batch.slice(skipped)])
+                yield batch.slice(skipped)

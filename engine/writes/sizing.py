@@ -23,12 +23,9 @@ async def sized(
 ) -> SizingPlan:
     """The plan by the files that are live in this history, and by what other open instants are filling.
 
-    Puts nothing. With sizing off nothing is planned; an overwrite fills nothing, since what it replaces goes
-    anyway, but learns from those files what rows take.
-    ``instant`` is the write's own, if it has one yet.
+    Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
+    learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
     """
-    if not settings.is_on:
-        return SizingPlan(files=())
     files = history.files
     if is_overwrite:
         taken = frozenset(file.path for file in files)

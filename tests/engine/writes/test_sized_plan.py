@@ -171,6 +171,7 @@ async def test_an_overwrite_learns_from_the_files_that_it_replaces():
     )
     assert replaced.sizing == added.sizing
     assert replaced.sizing != guessed.sizing
+    assert [("guessed" in plan.estimate) for plan in (added, replaced, guessed)] == [False, False, True]
 
 
 @on_both_loops

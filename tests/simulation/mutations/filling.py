@@ -8,14 +8,14 @@ from unittest import mock
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.writes import exclude, finish
+from tallymark.engine.writes import finish
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.fills import lost_fills
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced
+from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
 _new_entry = WriteJob._new_entry
 _entry_without = Recut.entry_without
@@ -114,9 +114,6 @@ MUTATIONS = (
         name="a rollback does not close the staging directory of what is cut anew",
         where=(where.with_staging, where.stands_still_while_cutting),
         breaks="the writer brings its file to the table after the rollback has looked for it",
-        fault=lambda: both(
-            mock.patch.object(exclude, "recut_folder", staging_folder),
-            mock.patch.object(finish, "recut_folder", staging_folder),
-        ),
+        fault=lambda: mock.patch.object(finish, "recut_folder", staging_folder),
     ),
 )

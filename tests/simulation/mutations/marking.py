@@ -5,14 +5,13 @@ from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.timeline import seal
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import recut_folder, staging_folder
+from tallymark.engine.writes.finish import close_staging
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
 
 async def _close_staging_only(excluder):
-    for folder in (staging_folder(excluder.instant), recut_folder(excluder.instant)):
-        await excluder.backend.close_staging(folder)
+    await close_staging(excluder.backend, excluder.instant)
 
 
 MUTATIONS = (
