@@ -234,6 +234,47 @@ class ServiceSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ViewSettings:
+    """How a job keeps what the table holds, and serves it to its tasks. Hudi's keys for the same stand in brackets."""
+
+    store: Literal["memory", "spillable", "key-value"] = "memory"
+    """``memory``: about 130 bytes a file. ``spillable``: ``memory_bytes`` of it, the rest in SQLite. ``key-value``:
+    RocksDB, row by row. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE]"""
+    memory_bytes: int = 100 * 1024 * 1024
+    """What a store that has a disk may keep in memory: 800,000 files. [hoodie.filesystem.view.spillable.mem]"""
+    folder: str | None = None
+    """Where such a store has its files; None: the system's folder for temporary files. They are never trusted after a
+    restart. [hoodie.filesystem.view.spillable.dir, .rocksdb.base.path]"""
+    serve: bool = True
+    """Whether the job's service answers look-ups; without it each task that asks reads the log by itself.
+    [hoodie.embed.timeline.server]"""
+    incremental: bool = True
+    """Whether a view follows the log entry by entry; without it every new position is built from the start, which
+    costs as much as a restart. [hoodie.filesystem.view.incr.timeline.sync.enable, off by default there]"""
+    preload: bool = False
+    """Whether all partitions are read when a job begins, and not each when somebody asks for it."""
+    keep_positions: int = 256
+    """How many positions back a view answers for, where the table keeps no replaced files itself: tasks ask for the one
+    at which their job began, and some hundred commits by others during a job are many."""
+    checkpoint_entries: int = 64
+    """Entries of the log after which a job leaves a checkpoint: who reads the log then has fewer to read one by one, at
+    some 30 ms for 32 of them."""
+    wait_s: float = 5.0
+    """How long a task waits for the job's service to answer a look-up before it reads the log itself.
+    [hoodie.filesystem.remote.timeout.secs, 300 there]"""
+
+    def __post_init__(self) -> None:
+        stores = ("memory", "spillable", "key-value")
+        _check(self.store in stores, "store", self.store, "is 'memory', 'spillable' or 'key-value'")
+        _check_at_least(1, "memory_bytes", self.memory_bytes)
+        for name, value in (("serve", self.serve), ("incremental", self.incremental), ("preload", self.preload)):
+            _check(isinstance(value, bool), name, value, "is True or False")
+        _check_at_least(0, "keep_positions", self.keep_positions)
+        _check_at_least(1, "checkpoint_entries", self.checkpoint_entries)
+        _check_above_zero("wait_s", self.wait_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
     """How a job is decided, and how what it leaves is cleaned."""
 

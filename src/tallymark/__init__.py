@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from tallymark.engine.settings import ServiceSettings as ServiceSettings
     from tallymark.engine.settings import SizingSettings as SizingSettings
     from tallymark.engine.settings import TaskSettings as TaskSettings
+    from tallymark.engine.settings import ViewSettings as ViewSettings
     from tallymark.engine.sizing import IncomingRows as IncomingRows
     from tallymark.engine.sizing import PlannedFile as PlannedFile
     from tallymark.engine.sizing import SizingPlan as SizingPlan
@@ -101,6 +102,7 @@ _HOMES = {
         "ServiceSettings",
         "SizingSettings",
         "TaskSettings",
+        "ViewSettings",
     ),
     "tallymark.engine.sizing": ("IncomingRows", "PlannedFile", "SizingPlan", "WorkloadProfile", "tasks_of"),
     "tallymark.engine.writes": (

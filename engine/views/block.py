@@ -1,0 +1,89 @@
+"""The rows of one partition, packed: one run of bytes, in memory, on disk and on the wire alike. Sans-I/O.
+
+A row is a head of fixed size, little-endian, and the file's name in UTF-8:
+
+    rows, bytes, plain bytes, rewritten bytes   4 x 8 bytes
+    added at, removed at                        2 x 4 bytes
+    length of the name                          2 bytes
+
+A name of ours takes 70 bytes or a few more, and so a file some 114. The partition is not part of it: whoever has a
+block knows whose it is.
+Rows stand in the order in which they came. No row is ever changed but for the position of its removal.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.row import FileRow
+
+_HEAD = struct.Struct("<QQQQIIH")
+_REMOVED_AT = struct.Struct("<I")
+_LENGTH = struct.Struct("<H")
+_REMOVED_AT_OFFSET = _HEAD.size - _LENGTH.size - _REMOVED_AT.size
+POSITION_MAX = (1 << 32) - 1
+NAME_BYTES_MAX = (1 << 16) - 1
+
+
+def pack_row(row: FileRow) -> bytes:
+    file = row.file
+    name = file.name.encode("utf-8")
+    return (
+        _HEAD.pack(
+            file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes, row.added_at, row.removed_at, len(name)
+        )
+        + name
+    )
+
+
+def pack_rows(rows: Iterable[FileRow]) -> bytes:
+    return b"".join(map(pack_row, rows))
+
+
+def unpack_rows(block: bytes | bytearray | memoryview, partition: str) -> Iterator[FileRow]:
+    """The rows of a block of this partition. Raises CorruptObject where the block ends in mid row, or holds no text."""
+    view = memoryview(block)
+    at, end = 0, len(view)
+    try:
+        while at < end:
+            rows, size, plain, rewritten, added_at, removed_at, length = _HEAD.unpack_from(view, at)
+            at += _HEAD.size + length
+            if at > end:
+                raise ValueError("a name is cut off")
+            name = str(view[at - length : at], "utf-8")
+            yield FileRow(DataFile(partition, name, rows, size, plain, rewritten), added_at, removed_at)
+    except (struct.error, ValueError) as error:
+        raise CorruptObject(f"the rows of partition {partition!r} cannot be read: {error}") from error
+
+
+def mark_removed(block: bytearray, name: str, position: int) -> bool:
+    """Set the position at which the file of this name was removed; False where no row has that name, or it was before.
+
+    A row's length tells a name from a text that happens to stand in the middle of another.
+    """
+    wanted = name.encode("utf-8")
+    at = block.find(wanted, _HEAD.size)
+    while at >= 0:
+        if _LENGTH.unpack_from(block, at - _LENGTH.size)[0] == len(wanted):
+            offset = at - _HEAD.size + _REMOVED_AT_OFFSET
+            if _REMOVED_AT.unpack_from(block, offset)[0]:
+                return False
+            _REMOVED_AT.pack_into(block, offset, position)
+            return True
+        at = block.find(wanted, at + 1)
+    return False
+
+
+def without_removed(block: bytes | bytearray, floor: int) -> bytes:
+    """The same rows but for those that were removed at ``floor`` or before: no later position sees them."""
+    kept: list[bytes] = []
+    view = memoryview(block)
+    at = 0
+    while at < len(view):
+        *_, removed_at, length = _HEAD.unpack_from(view, at)
+        size = _HEAD.size + length
+        if not 0 < removed_at <= floor:
+            kept.append(bytes(view[at : at + size]))
+        at += size
+    return b"".join(kept)

@@ -1,0 +1,18 @@
+"""What a view knows of a file: the file, and between which positions of the commit log it is live."""
+
+from dataclasses import dataclass
+
+from tallymark.engine.timeline.entry import DataFile
+
+
+@dataclass(frozen=True, slots=True)
+class FileRow:
+    file: DataFile
+    added_at: int
+    """The position of the entry that committed it."""
+    removed_at: int = 0
+    """The position of the entry that replaced it; 0 while none has."""
+
+    def is_live(self, position: int) -> bool:
+        """Whether the table held it when its log ended there."""
+        return self.added_at <= position and not 0 < self.removed_at <= position

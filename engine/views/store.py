@@ -1,0 +1,76 @@
+"""Where a view keeps its blocks: a local, sync store of one owner. What it loses is read again from the log."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from tallymark.engine.errors import TallymarkError
+
+
+class DamagedStore(TallymarkError):
+    """Local files of a store cannot be trusted. Nothing is lost: the view reads these partitions again.
+
+    ``partitions``: those concerned; None means all.
+    """
+
+    def __init__(self, message: str, *, partitions: frozenset[str] | None = None) -> None:
+        super().__init__(message)
+        self.partitions = partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatistics:
+    """A reading of a store."""
+
+    partitions: int
+    memory_bytes: int
+    """Of blocks in memory."""
+    disk_bytes: int = 0
+    """Of its local files."""
+    spilled: int = 0
+    """Blocks written to disk so far."""
+    restored: int = 0
+    """Blocks read back from there."""
+
+
+class ViewStore(Protocol):
+    """Blocks by partition. Owned by one thread; its methods may wait for a local disk, and for nothing else.
+
+    Each method may raise DamagedStore. Then what it was told holds for no partition concerned: the view forgets them.
+    """
+
+    def holds(self, partition: str) -> bool: ...
+
+    def rows(self, partition: str) -> bytes | None:
+        """The partition's block, which does not change; None where the store does not hold it."""
+        ...
+
+    def load(self, partition: str, block: bytes) -> None:
+        """Hold a partition, as this and nothing else."""
+        ...
+
+    def add(self, partition: str, block: bytes) -> None:
+        """Rows for a partition that is held."""
+        ...
+
+    def remove(self, partition: str, names: Collection[str], position: int) -> bool:
+        """Files of a partition that is held were removed at this position. False where one of them is not there."""
+        ...
+
+    def purge(self, partition: str, floor: int) -> None:
+        """Drop the rows of files that were removed at ``floor`` or before."""
+        ...
+
+    def forget(self, partitions: Iterable[str] | None = None) -> None:
+        """Hold these no more; all, where they are left out."""
+        ...
+
+    def partitions(self) -> Collection[str]:
+        """Those that are held."""
+        ...
+
+    def statistics(self) -> StoreStatistics: ...
+
+    def close(self) -> None:
+        """Give back memory, files and handles. The store is over."""
+        ...

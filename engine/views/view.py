@@ -1,0 +1,302 @@
+"""What a table holds, partition by partition, at each position from a floor to the head of what was read of its log.
+
+Owns: the incremental sync, which position an answer is of, and that what a store has lost is read again. Does not own:
+where blocks lie (``ViewStore``), what is read of storage (``ViewBase``), which entries count (``History``).
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
+from tallymark.engine.views.block import mark_removed, unpack_rows, without_removed
+from tallymark.engine.views.change import Change, changes_of
+from tallymark.engine.views.memory_store import MemoryStore
+from tallymark.engine.views.row import FileRow
+from tallymark.engine.views.store import DamagedStore, StoreStatistics, ViewStore
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewStatistics:
+    """A reading of a view. All but the first four count from its making."""
+
+    head: int
+    floor: int
+    partitions: int
+    """That ever had a file."""
+    store: StoreStatistics
+    entries: int
+    """Entries applied."""
+    loaded: int
+    """Partitions that were read from the base."""
+    rebuilt: int
+    """Partitions that were read again since there was doubt about them."""
+
+
+class View:
+    """Belongs to one event loop. Its answers are of a position each: ``at``."""
+
+    def __init__(
+        self, store: ViewStore | None = None, *, base: ViewBase | None = None, keep_positions: int | None = None
+    ) -> None:
+        """``keep_positions``: how many positions back from the head are answered; None: those whose files no clean has
+        let go.
+        """
+        self._store = MemoryStore() if store is None else store
+        self._base = NoBase() if base is None else base
+        self._keep_positions = keep_positions
+        self._history = History()
+        self._head = self._base.position
+        self._floor = self._base.floor
+        self._states = dict(self._base.partitions)
+        self._unread: dict[str, list[Change]] = {}
+        """Of partitions that the store does not hold: what came after the base."""
+        self._removals: deque[tuple[int, str]] = deque()
+        """In the log's order, from above the floor on: which partitions have rows to purge once it rises."""
+        self._entries = self._loaded = self._rebuilt = 0
+
+    @property
+    def head(self) -> int:
+        return self._head
+
+    @property
+    def floor(self) -> int:
+        """The oldest position that is answered."""
+        return self._floor
+
+    def sync(self, history: History) -> None:
+        """Apply what the history has beyond the head: in O(files of those entries), without a look at any others.
+
+        Nothing is read but what a local store has of the partitions concerned.
+        """
+        self._history = history
+        for position, entry in history.after(self._head):
+            self._apply(position, entry)
+        self._head = max(self._head, history.head)
+        self._raise_floor(history)
+
+    def at(self, position: int) -> "ViewAt":
+        """The answers as of a position, whatever is applied later.
+
+        Raises:
+            InvalidRequest: it lies beyond the head, or below the floor: then the log alone can tell.
+        """
+        if not self._floor <= position <= self._head:
+            raise InvalidRequest(
+                f"position {position}: this view answers for {self._floor} to {self._head}; read the log for older "
+                "ones, and sync the view for later ones"
+            )
+        return ViewAt(self, position)
+
+    def statistics(self) -> ViewStatistics:
+        return ViewStatistics(
+            head=self._head,
+            floor=self._floor,
+            partitions=len(self._states),
+            store=self._store.statistics(),
+            entries=self._entries,
+            loaded=self._loaded,
+            rebuilt=self._rebuilt,
+        )
+
+    @property
+    def states(self) -> Mapping[str, PartitionState]:
+        """Every partition that ever had rows, as of the head."""
+        return self._states
+
+    async def block(self, partition: str) -> bytes:
+        """All rows of a partition that a position from the floor to the head may see; empty for an unknown one."""
+        while True:
+            try:
+                rows = self._store.rows(partition)
+                if rows is not None or partition not in self._states:
+                    return rows or b""
+                await self._read(partition)
+            except DamagedStore as damage:
+                self._rebuild(damage)
+
+    async def preload(self) -> None:
+        """Read every partition."""
+        for partition in list(self._states):
+            await self.block(partition)
+
+    def rebase(self, base: ViewBase) -> None:
+        """Start from a later base from now on: what came before it, nobody has to keep for this view any more."""
+        self._base = base
+        for partition, changes in list(self._unread.items()):
+            self._unread[partition] = [change for change in changes if change.position > base.position]
+
+    def close(self) -> None:
+        self._store.close()
+
+    def _apply(self, position: int, entry: LogEntry) -> None:
+        self._entries += 1
+        rebuilt: frozenset[str] = frozenset()
+        for change in changes_of(position, entry):
+            partition = change.partition
+            before = self._states.get(partition)
+            if partition not in rebuilt:
+                try:
+                    self._change(change, is_known=before is not None)
+                except DamagedStore as damage:
+                    rebuilt |= self._rebuild(damage, until=position)
+            live = 0 if before is None else before.live
+            self._states[partition] = PartitionState(live + len(change.added) - len(change.removed), position)
+            if change.removed:
+                self._removals.append((position, partition))
+
+    def _change(self, change: Change, *, is_known: bool) -> None:
+        partition = change.partition
+        if not is_known:
+            self._store.load(partition, change.rows())
+        elif not self._store.holds(partition):
+            self._unread.setdefault(partition, []).append(change)
+        else:
+            if not self._store.remove(partition, change.removed, change.position):
+                reason = f"a file that position {change.position} removes is not there"
+                raise DamagedStore(reason, partitions=frozenset({partition}))
+            self._store.add(partition, change.rows())
+
+    async def _read(self, partition: str) -> None:
+        """Hold a partition, and those that come with it."""
+        if partition not in self._base.partitions:
+            blocks = {partition: b""}
+        else:
+            blocks = dict(await self._base.blocks(partition))
+        for found, block in blocks.items():
+            if not self._store.holds(found):
+                self._store.load(found, self._as_of_head(found, block))
+                self._unread.pop(found, None)
+                self._loaded += 1
+
+    def _as_of_head(self, partition: str, block: bytes) -> bytes:
+        """A block of the base, with what came after."""
+        rows = bytearray(without_removed(block, self._floor))
+        for change in self._unread.get(partition, ()):
+            for name in change.removed:
+                mark_removed(rows, name, change.position)
+            rows += change.rows()
+        return bytes(rows)
+
+    def _rebuild(self, damage: DamagedStore, *, until: int | None = None) -> frozenset[str]:
+        """Forget what the store may have lost; what came after the base is gathered from the log once more.
+
+        Returns the partitions concerned: they are as of ``until``, or of the head.
+        """
+        concerned = frozenset(self._states) if damage.partitions is None else damage.partitions
+        _events.warning("view.rebuilt", partitions=len(concerned), reason=damage)
+        self._rebuilt += len(concerned)
+        self._store.forget(damage.partitions)
+        for partition in concerned:
+            self._unread[partition] = []
+        head = self._head if until is None else until
+        for position, entry in self._history.after(self._base.position):
+            if position > head:
+                break
+            for change in changes_of(position, entry):
+                if change.partition in concerned:
+                    self._unread[change.partition].append(change)
+        return concerned
+
+    def _raise_floor(self, history: History) -> None:
+        limit = history.horizon if self._keep_positions is None else self._head - self._keep_positions
+        purged: set[str] = set()
+        while self._removals and self._removals[0][0] <= limit:
+            self._floor, partition = self._removals.popleft()
+            purged.add(partition)
+        for partition in purged:
+            self._purge(partition)
+
+    def _purge(self, partition: str) -> None:
+        try:
+            if self._store.holds(partition):
+                self._store.purge(partition, self._floor)
+        except DamagedStore as damage:
+            self._rebuild(damage)
+
+
+class ViewAt:
+    """What a table held when its log ended at a position: never what came later, and never a part of it.
+
+    Queries wait for a partition that has to be read first; of one that is at hand they wait for nothing.
+
+    Raises, each of them:
+        InvalidRequest: the view has let go of this position meanwhile.
+        CorruptObject: a partition's rows cannot be read.
+    """
+
+    def __init__(self, view: View, position: int) -> None:
+        self._view = view
+        self.position = position
+
+    async def block(self, partition: str) -> bytes:
+        """The rows from which the partition's answers follow, and maybe of files that came later."""
+        block = await self._view.block(partition)
+        self._view.at(self.position)
+        return block
+
+    async def files(self, partition: str) -> tuple[DataFile, ...]:
+        """The live files of a partition, sorted by name; none for one that the table does not have."""
+        return live_files(await self.block(partition), partition, self.position)
+
+    async def file(self, partition: str, file_id: str) -> DataFile | None:
+        """The live file of this id; None where there is none: it was never there, or was replaced."""
+        return next((file for file in await self.files(partition) if file.file_id == file_id), None)
+
+    async def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
+        """The live files of fewer bytes."""
+        return tuple(file for file in await self.files(partition) if file.bytes < below)
+
+    async def partitions(self) -> tuple[str, ...]:
+        """Those that hold files, sorted."""
+        self._view.at(self.position)
+        return tuple([partition for partition in self._sorted() if await self._holds_files(partition)])
+
+    async def all_files(self) -> AsyncIterator[DataFile]:
+        """Every live file, sorted by path. Reads every partition."""
+        for partition in self._sorted():
+            for file in await self.files(partition):
+                yield file
+
+    async def added_since(self, position: int) -> tuple[DataFile, ...]:
+        """The live files that came after an older position, sorted by path."""
+        rows = [row async for row in self._changed_since(position) if row.is_live(self.position)]
+        return tuple(row.file for row in rows if row.added_at > position)
+
+    async def removed_since(self, position: int) -> tuple[DataFile, ...]:
+        """The files that were live at an older position, and are no more; sorted by path."""
+        self._view.at(position)
+        rows = [row async for row in self._changed_since(position) if row.is_live(position)]
+        return tuple(row.file for row in rows if not row.is_live(self.position))
+
+    async def _changed_since(self, position: int) -> AsyncIterator[FileRow]:
+        for partition in self._sorted():
+            if self._view.states[partition].changed_at > position:
+                for row in _by_name(unpack_rows(await self.block(partition), partition)):
+                    yield row
+
+    async def _holds_files(self, partition: str) -> bool:
+        state = self._view.states[partition]
+        if state.changed_at <= self.position:
+            return state.live > 0
+        return bool(await self.files(partition))
+
+    def _sorted(self) -> list[str]:
+        """As the paths of their files are."""
+        return sorted(self._view.states, key=lambda partition: f"{partition}/")
+
+
+def live_files(block: bytes, partition: str, position: int) -> tuple[DataFile, ...]:
+    """Of the rows of a partition the files that were live at a position, sorted by name."""
+    rows = unpack_rows(block, partition)
+    return tuple(row.file for row in _by_name(row for row in rows if row.is_live(position)))
+
+
+def _by_name(rows: Iterable[FileRow]) -> list[FileRow]:
+    return sorted(rows, key=lambda row: row.file.name)

@@ -1,0 +1,52 @@
+"""Packed rows."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.block import mark_removed, pack_row, pack_rows, unpack_rows, without_removed
+from tallymark.engine.views.row import FileRow
+
+counts = st.integers(0, (1 << 64) - 1)
+positions = st.integers(1, (1 << 32) - 1)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+files = st.builds(DataFile, st.just("month=1"), names, counts, counts, counts, counts)
+rows = st.lists(st.builds(FileRow, files, positions, st.just(0) | positions), unique_by=lambda row: row.file.name)
+
+
+@given(rows)
+def test_a_block_holds_its_rows_in_their_order(some):
+    assert list(unpack_rows(pack_rows(some), "month=1")) == some
+
+
+@given(rows, names, positions)
+def test_a_removal_changes_the_row_of_that_name_and_no_other(some, name, position):
+    block = bytearray(pack_rows(some))
+    marked = mark_removed(block, name, position)
+    assert marked == any(row.file.name == name and not row.removed_at for row in some)
+    expected = [FileRow(row.file, row.added_at, position) if _is_of(row, name) else row for row in some]
+    assert list(unpack_rows(block, "month=1")) == expected
+
+
+def _is_of(row: FileRow, name: str) -> bool:
+    return row.file.name == name and not row.removed_at
+
+
+@given(rows, positions)
+def test_what_was_removed_up_to_a_floor_goes_and_all_else_stays(some, floor):
+    kept = without_removed(pack_rows(some), floor)
+    assert list(unpack_rows(kept, "month=1")) == [row for row in some if not 0 < row.removed_at <= floor]
+
+
+@pytest.mark.parametrize("cut", [1, 20, 43, 60])
+def test_a_block_that_was_cut_off_is_refused(cut):
+    block = pack_row(FileRow(DataFile("month=1", "a" * 20, 1, 2), 3))
+    with pytest.raises(CorruptObject, match="month=1"):
+        list(unpack_rows(block + block[:cut], "month=1"))
+
+
+def test_a_file_with_a_name_of_ours_takes_114_bytes():
+    name = "00000000-0000-0000-0000-000000000000-0_0-0-0_20261121020304001.parquet"
+    assert len(pack_row(FileRow(DataFile("month=1", name, 1, 2), 3))) == 42 + len(name)

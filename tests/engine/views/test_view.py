@@ -1,0 +1,179 @@
+"""A view against the log that it follows."""
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.views.memory_store import MemoryStore
+from tallymark.engine.views.store import DamagedStore
+from tallymark.engine.views.view import View, ViewAt
+from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
+from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.support.loops import on_both_loops
+
+FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
+THREE = (
+    commit(1, added=(FIRST,)),
+    commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
+    commit(3, added=(THIRD,)),
+)
+
+
+def history_of(entries: tuple[LogEntry, ...]) -> History:
+    history = History()
+    for entry in entries:
+        history.apply(entry)
+    return history
+
+
+def view_of(entries: tuple[LogEntry, ...], **made_with) -> View:
+    view = View(**made_with)
+    view.sync(history_of(entries))
+    return view
+
+
+async def all_files(at: ViewAt) -> tuple[DataFile, ...]:
+    return tuple([file async for file in at.all_files()])
+
+
+async def check_answers_as_the_log_does(view: View, history: History) -> None:
+    """Of every position that the view answers."""
+    for position in range(view.floor, history.head + 1):
+        at, truth = view.at(position), history.files_at(position)
+        assert await all_files(at) == truth
+        assert await at.partitions() == tuple(sorted({file.partition for file in truth}))
+        for partition in PARTITIONS:
+            assert await at.files(partition) == tuple(file for file in truth if file.partition == partition)
+        for since in range(view.floor, position):
+            before = history.files_at(since)
+            assert await at.added_since(since) == tuple(file for file in truth if file not in before)
+            assert await at.removed_since(since) == tuple(file for file in before if file not in truth)
+
+
+@settings(max_examples=60)
+@given(entries=log_entries(), data=st.data())
+def test_a_view_that_follows_the_log_answers_at_every_position_as_the_log_does(entries, data):
+    history, view = History(), View(keep_positions=data.draw(st.none() | st.integers(0, 10)))
+    for entry in entries:
+        history.apply(entry)
+        if data.draw(st.booleans()):
+            view.sync(history)
+    view.sync(history)
+    trio.run(check_answers_as_the_log_does, view, history)
+
+
+class ForgetfulStore(MemoryStore):
+    """A ``MemoryStore`` that finds itself damaged when it is told to."""
+
+    def __init__(self, damaged) -> None:
+        super().__init__()
+        self._damaged = damaged
+
+    def rows(self, partition: str) -> bytes | None:
+        self._fail(partition)
+        return super().rows(partition)
+
+    def add(self, partition: str, block: bytes) -> None:
+        self._fail(partition)
+        super().add(partition, block)
+
+    def _fail(self, partition: str) -> None:
+        if whole := self._damaged():
+            super().forget(None if whole == "all" else [partition])
+            raise DamagedStore("told to", partitions=None if whole == "all" else frozenset({partition}))
+
+
+@settings(max_examples=60)
+@given(entries=log_entries(), data=st.data())
+def test_what_a_store_loses_is_read_again_and_the_answers_stay(entries, data):
+    history = History()
+    left = iter(data.draw(st.lists(st.sampled_from(("", "", "one", "all")), max_size=40)))
+    view = View(ForgetfulStore(lambda: next(left, "")))
+    for entry in entries:
+        history.apply(entry)
+        view.sync(history)
+    trio.run(check_answers_as_the_log_does, view, history)
+
+
+@on_both_loops
+async def test_an_older_position_keeps_its_answer_whatever_comes_later():
+    view = view_of(THREE[:1])
+    before = view.at(1)
+    view.sync(history_of(THREE))
+    assert await before.files("month=1") == (FIRST,)
+    assert await before.partitions() == ("month=1",)
+    assert await view.at(3).files("month=1") == (SECOND,)
+
+
+@on_both_loops
+async def test_a_file_is_found_by_its_id_until_it_is_replaced():
+    view = view_of(THREE)
+    assert await view.at(1).file("month=1", FIRST.file_id) == FIRST
+    assert await view.at(2).file("month=1", FIRST.file_id) is None
+    assert await view.at(2).file("month=9", FIRST.file_id) is None
+
+
+@on_both_loops
+async def test_small_files_are_strictly_below_the_limit():
+    view = view_of(THREE)
+    assert await view.at(3).small_files("month=2", below=THIRD.bytes) == ()
+    assert await view.at(3).small_files("month=2", below=THIRD.bytes + 1) == (THIRD,)
+
+
+def test_a_position_beyond_the_head_is_refused():
+    with pytest.raises(InvalidRequest, match="position 4: this view answers for 0 to 3"):
+        view_of(THREE).at(4)
+
+
+@on_both_loops
+async def test_what_a_clean_has_let_go_is_refused_and_dropped_and_the_rest_is_answered():
+    view = view_of((*THREE, clean(4, horizon=2)))
+    assert view.floor == 2
+    assert await view.at(2).files("month=1") == (SECOND,)
+    assert await view.at(4).removed_since(2) == ()
+    with pytest.raises(InvalidRequest, match="position 1"):
+        view.at(1)
+
+
+@on_both_loops
+async def test_a_position_that_the_view_lets_go_meanwhile_is_refused():
+    view = view_of(THREE)
+    before = view.at(1)
+    view.sync(history_of((*THREE, clean(4, horizon=2))))
+    with pytest.raises(InvalidRequest, match="position 1"):
+        await before.files("month=1")
+
+
+def test_as_many_positions_are_kept_as_the_view_is_told():
+    entries = (*THREE, *(rollback(number) for number in range(4, 10)))
+    assert view_of(entries, keep_positions=8).floor == 0
+    assert view_of(entries, keep_positions=7).floor == 2
+
+
+def test_a_sync_touches_the_partitions_of_the_new_entries_only():
+    touched: list[str] = []
+
+    class Watched(MemoryStore):
+        def add(self, partition: str, block: bytes) -> None:
+            touched.append(partition)
+            super().add(partition, block)
+
+    entries = tuple(commit(number, added=(data_file(f"month={number}", number),)) for number in range(1, 100))
+    history = history_of(entries)
+    view = View(Watched())
+    view.sync(history)
+    history.apply(commit(100, added=(data_file("month=7", 100),)))
+    view.sync(history)
+    assert touched == ["month=7"]
+    assert view.statistics().entries == 100
+
+
+def test_a_reading_tells_what_the_view_holds():
+    reading = view_of(THREE).statistics()
+    assert (reading.head, reading.floor, reading.partitions, reading.entries) == (3, 0, 2, 3)
+    assert reading.store.memory_bytes == 3 * (42 + len(FIRST.name))
+    assert (reading.loaded, reading.rebuilt) == (0, 0)
