@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
 
 
 class History:
@@ -17,6 +18,8 @@ class History:
         self._cleans: dict[int, range] = {}
         """By the position of a clean, the positions whose replaced files it let go."""
         self._horizon = 0
+        self._hashes = [NO_ENTRY_HASH]
+        """By position."""
 
     @property
     def head(self) -> int:
@@ -26,6 +29,7 @@ class History:
     def apply(self, entry: LogEntry) -> None:
         """Take in the entry at ``head + 1``."""
         self._entries.append(entry)
+        self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
         if entry.instant in self._decided:
             return
         self._decided[entry.instant] = self.head
@@ -43,6 +47,10 @@ class History:
 
     def entry(self, position: int) -> LogEntry:
         return self._entries[position - 1]
+
+    def hash_at(self, position: int) -> str:
+        """Which log this is, up to a position from 0 to ``head``: two logs with the same one agree to there."""
+        return self._hashes[position].hex()
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
         """The entries that count, beyond a position, in order, with their positions."""

@@ -1,0 +1,23 @@
+"""Which log a position is of: a chain of hashes, one a position. Sans-I/O.
+
+    hash(0) = sha256(b"")
+    hash(n) = sha256(hash(n - 1) + msgpack([n, instant, kind, nonce]))
+
+Two logs that agree in the hash of a position have the same entries up to there, void ones included, in the same order:
+a nonce is random, and drawn for one entry.
+"""
+
+from hashlib import sha256
+
+import msgpack
+
+from tallymark.engine.timeline.entry import LogEntry
+
+NO_ENTRY_HASH = sha256(b"").digest()
+"""Of position 0."""
+
+
+def next_hash(before: bytes, position: int, entry: LogEntry) -> bytes:
+    """The hash of a position, whose entry this is, by that of the position before."""
+    told: bytes = msgpack.packb([position, entry.instant, entry.kind, entry.nonce])
+    return sha256(before + told).digest()
