@@ -1,6 +1,7 @@
 """A write that is only planned: Spark counts the rows, and nothing is put."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 from anyio.from_thread import BlockingPortal
@@ -12,6 +13,7 @@ from tallymark.engine.files.static_columns import missing_columns
 from tallymark.engine.files.static_partition import StaticPartition
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.settings import SizingSettings, TaskSettings
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes.incoming import CountedRows, Incoming
 from tallymark.engine.writes.plan import WritePlan
 from tallymark.engine.writes.table import Table
@@ -50,9 +52,13 @@ def planned(
         tasks=tasks or TaskSettings(),
         max_file_bytes=sizing.max_file_bytes,
     )
-    files = portal.call(table.snapshot).files if known else ()
+    files = partial(portal.call, table.telling_files) if known else _no_files
     _, found = workload(df, ticket, files, sizing)
     return portal.call(plan, found)
+
+
+def _no_files(_: Iterable[str]) -> tuple[DataFile, ...]:
+    return ()
 
 
 def _trial(

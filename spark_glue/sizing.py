@@ -5,7 +5,8 @@ The way of the rows::
     profile -> (sample) -> WriteJob.size -> tasks_of -> routing -> stage
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from anyio.from_thread import BlockingPortal
 from pyspark.sql import DataFrame
@@ -43,7 +44,7 @@ def sized(
     """
     if sizing is None or not sizing.is_on:
         return df, ()
-    profile, found = workload(df, job.ticket, portal.call(job.live_files), sizing)
+    profile, found = workload(df, job.ticket, partial(portal.call, job.telling_files), sizing)
     plan = portal.call(job.size, found)
     tasks = tasks_of(
         plan,
@@ -54,13 +55,14 @@ def sized(
 
 
 def workload(
-    df: DataFrame, ticket: WriteTicket, files: Iterable[DataFile], sizing: SizingSettings
+    df: DataFrame, ticket: WriteTicket, files: Callable[[Collection[str]], Iterable[DataFile]], sizing: SizingSettings
 ) -> tuple[Profile, WorkloadProfile]:
-    """What a plan goes by. ``files`` are the table's; where they do not tell what the rows come to, a sample does."""
+    """What a plan goes by. ``files`` gives the table's; where they do not tell what the rows come to, a sample does."""
     profile = profiled(df, ticket)
     sample = None
-    if profile.incoming and sizing.policy != "hudi" and not is_told(profile.plain_bytes, files):
-        sample = sampled(df, ticket, profile)
+    if profile.incoming and sizing.policy != "hudi":
+        telling = files([rows.partition for rows in profile.incoming])
+        sample = None if is_told(profile.plain_bytes, telling) else sampled(df, ticket, profile)
     return profile, WorkloadProfile(incoming=profile.incoming, sample=sample)
 
 

@@ -12,7 +12,6 @@ class History:
     def __init__(self) -> None:
         self._entries: list[LogEntry] = []
         self._decided: dict[str, int] = {}
-        self._files: dict[str, DataFile] = {}
         self._partitions: dict[str, int] = {}
         self._txns: dict[str, int] = {}
         self._cleans: dict[int, range] = {}
@@ -36,10 +35,7 @@ class History:
         if entry.kind == "commit":
             if entry.txn is not None:
                 self._txns.setdefault(entry.txn, self.head)
-            for file in entry.removed:
-                self._files.pop(file.path, None)
             for file in entry.added:
-                self._files[file.path] = file
                 self._partitions.setdefault(file.partition, self.head)
         if entry.kind == "clean":
             self._cleans[self.head] = range(self._horizon + 1, entry.horizon + 1)
@@ -80,30 +76,12 @@ class History:
     def newest_instant(self) -> str | None:
         return max(self._decided, default=None)
 
-    @property
-    def files(self) -> tuple[DataFile, ...]:
-        """The live files, sorted by path."""
-        return tuple(self._files[path] for path in sorted(self._files))
-
-    def is_live(self, path: str) -> bool:
-        """Whether the file of this path is committed, and not replaced."""
-        return path in self._files
-
-    @property
-    def live_partitions(self) -> frozenset[str]:
-        """The partitions of the live files."""
-        return frozenset(file.partition for file in self._files.values())
-
-    @property
-    def partitions(self) -> frozenset[str]:
-        """Every partition that ever had a file."""
-        return frozenset(self._partitions)
-
     def files_at(self, position: int) -> tuple[DataFile, ...]:
-        """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path."""
+        """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path.
+
+        Goes through all entries up to there: who asks more than once has a view.
+        """
         assert 0 <= position <= self.head, f"position {position} of {self.head}"
-        if position == self.head:
-            return self.files
         live: dict[str, DataFile] = {}
         for number, entry in self.after(0):
             if number > position:

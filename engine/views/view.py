@@ -4,9 +4,11 @@ Owns: the incremental sync, which position an answer is of, and that what a stor
 where blocks lie (``ViewStore``), what is read of storage (``ViewBase``), which entries count (``History``).
 """
 
+import math
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
+from heapq import nlargest
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
@@ -54,6 +56,8 @@ class View:
         self._history = History()
         self._head = self._base.position
         self._floor = self._base.floor
+        self._held = math.inf
+        """The oldest position that is answered for as long as the view is there."""
         self._states = dict(self._base.partitions)
         self._unread: dict[str, list[Change]] = {}
         """Of partitions that the store does not hold: what came after the base."""
@@ -93,6 +97,12 @@ class View:
                 "ones, and sync the view for later ones"
             )
         return ViewAt(self, position)
+
+    def hold(self, position: int) -> "ViewAt":
+        """As ``at``; and this position and later ones are answered for as long as the view is there."""
+        answers = self.at(position)
+        self._held = min(self._held, position)
+        return answers
 
     def statistics(self) -> ViewStatistics:
         return ViewStatistics(
@@ -205,7 +215,8 @@ class View:
         return concerned
 
     def _raise_floor(self, history: History) -> None:
-        limit = history.horizon if self._keep_positions is None else self._head - self._keep_positions
+        kept = history.horizon if self._keep_positions is None else self._head - self._keep_positions
+        limit = min(kept, self._held)
         purged: set[str] = set()
         while self._removals and self._removals[0][0] <= limit:
             self._floor, partition = self._removals.popleft()
@@ -245,6 +256,10 @@ class ViewAt:
         """The live files of a partition, sorted by name; none for one that the table does not have."""
         return live_files(await self.block(partition), partition, self.position)
 
+    async def files_of(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+        """The live files of these partitions, sorted by path."""
+        return tuple([file for partition in _sorted(partitions) for file in await self.files(partition)])
+
     async def file(self, partition: str, file_id: str) -> DataFile | None:
         """The live file of this id; None where there is none: it was never there, or was replaced."""
         return next((file for file in await self.files(partition) if file.file_id == file_id), None)
@@ -256,11 +271,17 @@ class ViewAt:
     async def partitions(self) -> tuple[str, ...]:
         """Those that hold files, sorted."""
         self._view.at(self.position)
-        return tuple([partition for partition in self._sorted() if await self._holds_files(partition)])
+        return tuple([partition for partition in _sorted(self._view.states) if await self._holds_files(partition)])
+
+    def newest_partitions(self, count: int) -> tuple[str, ...]:
+        """So many that files came to or went from last, by the head; the newest first."""
+        self._view.at(self.position)
+        states = self._view.states
+        return tuple(nlargest(count, states, key=lambda partition: (states[partition].changed_at, partition)))
 
     async def all_files(self) -> AsyncIterator[DataFile]:
         """Every live file, sorted by path. Reads every partition."""
-        for partition in self._sorted():
+        for partition in _sorted(self._view.states):
             for file in await self.files(partition):
                 yield file
 
@@ -276,7 +297,7 @@ class ViewAt:
         return tuple(row.file for row in rows if not row.is_live(self.position))
 
     async def _changed_since(self, position: int) -> AsyncIterator[FileRow]:
-        for partition in self._sorted():
+        for partition in _sorted(self._view.states):
             if self._view.states[partition].changed_at > position:
                 for row in _by_name(unpack_rows(await self.block(partition), partition)):
                     yield row
@@ -287,15 +308,16 @@ class ViewAt:
             return state.live > 0
         return bool(await self.files(partition))
 
-    def _sorted(self) -> list[str]:
-        """As the paths of their files are."""
-        return sorted(self._view.states, key=lambda partition: f"{partition}/")
-
 
 def live_files(block: bytes, partition: str, position: int) -> tuple[DataFile, ...]:
     """Of the rows of a partition the files that were live at a position, sorted by name."""
     rows = unpack_rows(block, partition)
     return tuple(row.file for row in _by_name(row for row in rows if row.is_live(position)))
+
+
+def _sorted(partitions: Iterable[str]) -> list[str]:
+    """As the paths of their files are."""
+    return sorted(partitions, key=lambda partition: f"{partition}/")
 
 
 def _by_name(rows: Iterable[FileRow]) -> list[FileRow]:

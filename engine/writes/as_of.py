@@ -113,8 +113,8 @@ def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
 async def _check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
     history = handle.log.history
     horizon = history.horizon if properties.readers == "table" else history.head
-    gone = {file.path for file in history.replaced(range(position + 1, horizon + 1))}
-    if not gone or gone.isdisjoint(file.path for file in history.files_at(position)):
+    later = {file.path for _, entry in history.after(position) for file in entry.added}
+    if all(file.path in later for file in history.replaced(range(position + 1, horizon + 1))):
         return
     since = history.retained_since(horizon)
     put = await handle.log.times()

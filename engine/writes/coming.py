@@ -26,7 +26,7 @@ class Coming:
     groups: tuple[IncomingGroup, ...] | None
     """None where nothing is known of the input."""
     bytes_a_row: float | None
-    """In this table, on average; None while it has no rows."""
+    """In such files of the table, on average; None where they have no rows."""
     sizing: SizingSettings
     are_tasks_counted: bool = False
     """Whether the groups are of one task each."""
@@ -46,7 +46,7 @@ class Coming:
         are_tasks_counted: bool = False,
         sample: Sample | None = None,
     ) -> "Coming":
-        """``files`` are the table's, which tell what a row takes."""
+        """``files`` are such of the table's as tell what a row takes."""
         rows = sum(file.rows for file in files)
         return cls(
             groups=None if groups is None else tuple(groups),

@@ -47,9 +47,10 @@ def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]
     return tuple(fills[path] for path in sorted(fills))
 
 
-def lost_fills(fills: Sequence[Fill], history: History) -> tuple[Fill, ...]:
-    """Those whose small file another commit has replaced."""
-    return tuple(fill for fill in fills if not history.is_live(fill.old.path))
+def lost_fills(fills: Sequence[Fill], history: History, *, planned_at: int) -> tuple[Fill, ...]:
+    """Those whose small file another commit has replaced since the position at which they were planned."""
+    replaced = {file.path for file in history.replaced(range(planned_at + 1, history.head + 1))}
+    return tuple(fill for fill in fills if fill.old.path in replaced)
 
 
 def files_of(fills: Iterable[Fill], added: Collection[DataFile]) -> dict[str, DataFile]:

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from tallymark.backends.contract import Backend
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.clock import Clock, SystemClock
-from tallymark.engine.settings import CommitSettings, LeaseSettings
+from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.timeline.log import CommitLog
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.views.view import View
 
 
 @dataclass(slots=True)
@@ -19,9 +21,19 @@ class TableHandle:
     clock: Clock = field(default_factory=SystemClock)
     storage: StorageOptions = field(default_factory=StorageOptions)
     """How tasks reach what ``backend`` reaches."""
+    view_settings: ViewSettings = field(default_factory=ViewSettings)
     log: CommitLog = field(init=False)
     projected: int = 0
     """Entries up to this position are known to be projected."""
+    _view: View | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.log = CommitLog(self.backend, self.commit_settings)
+
+    def view(self, properties: TableProperties) -> View:
+        """What the table holds by all that was read of its log. No I/O but that of a local store."""
+        if self._view is None or not self.view_settings.incremental:
+            keep = None if properties.readers == "table" else self.view_settings.keep_positions
+            self._view = View(keep_positions=keep)
+        self._view.sync(self.log.history)
+        return self._view

@@ -10,6 +10,7 @@ from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.summary import SizingSummary
 from tallymark.engine.writes.claims import claim
 from tallymark.engine.writes.fills import checked_fills, lost_fills
@@ -20,12 +21,22 @@ _events = EventLog(__name__)
 
 
 class JobSizing:
-    def __init__(self, handle: TableHandle, settings: SizingSettings, instant: str, *, is_overwrite: bool) -> None:
+    def __init__(
+        self,
+        handle: TableHandle,
+        properties: TableProperties,
+        settings: SizingSettings,
+        instant: str,
+        *,
+        is_overwrite: bool,
+    ) -> None:
         self._handle = handle
+        self._properties = properties
         self._settings = settings
         self._instant = instant
         self._is_overwrite = is_overwrite
         self._plan: SizingPlan | None = None
+        self._planned_at = 0
         self._fills: tuple[Fill, ...] = ()
         self._lost = 0
         self._expected: dict[str, int] = {}
@@ -36,10 +47,11 @@ class JobSizing:
         if not self._settings.is_on:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()
+        at = self._handle.view(self._properties).at(history.head)
         found = await sized(
-            self._handle, history, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
+            self._handle, at, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
         )
-        is_first, self._plan = self._plan is None, found
+        is_first, self._plan, self._planned_at = self._plan is None, found, at.position
         if found.fills or not is_first:
             await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
         _events.info(
@@ -71,7 +83,7 @@ class JobSizing:
 
     def lost(self, history: History) -> tuple[Fill, ...]:
         """Of these fills the ones whose small file another commit has replaced."""
-        return lost_fills(self._fills, history)
+        return lost_fills(self._fills, history, planned_at=self._planned_at)
 
     def give_up(self, lost: Sequence[Fill]) -> None:
         """Their new rows are in files of their own."""

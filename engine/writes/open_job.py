@@ -78,9 +78,9 @@ async def _begin(
     backend = handle.backend
     reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
     begun_at = handle.log.history.head
-    base = WriteBase.of(handle.log.history, request.base)
     target = WriteTarget.of(request, properties)
     try:
+        base = WriteBase.of(handle.view(properties), request.base)
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
         await help_others(handle, properties, own=beat_path(reservation.instant))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tallymark.engine.timeline.history import History
+from tallymark.engine.views.view import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +16,7 @@ class Partitions:
     """Those that held some once, and hold none."""
 
     @classmethod
-    def of(cls, history: History) -> "Partitions":
-        live = history.live_partitions
-        return cls(position=history.head, live=live, emptied=history.partitions - live)
+    def of(cls, view: View) -> "Partitions":
+        """As of the view's head."""
+        live = frozenset(partition for partition, state in view.states.items() if state.live)
+        return cls(position=view.head, live=live, emptied=frozenset(view.states) - live)

@@ -4,6 +4,7 @@ What goes is decided by the code that jobs use (``target``, ``write_base``). Not
 another write may come first.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tallymark.engine.errors import InvalidRequest
@@ -14,13 +15,14 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
+from tallymark.engine.views.view import ViewAt
 from tallymark.engine.writes.coming import Coming, ComingFiles
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.incoming import CountedRows, Incoming, incoming_groups
+from tallymark.engine.writes.incoming import CountedRows, Incoming, IncomingGroup, incoming_groups
 from tallymark.engine.writes.job_requests import JobShape, RequestCounts, entry_bytes, job_requests, names_a_delete
 from tallymark.engine.writes.plan import PlannedPartition, WritePlan
 from tallymark.engine.writes.prepare import find_table
-from tallymark.engine.writes.sizing import sized
+from tallymark.engine.writes.sizing import sized, telling_files
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.txn import committed_write, declared
 from tallymark.engine.writes.wanted import WantedTable
@@ -51,16 +53,17 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     properties = found or wanted.beside(None)
     history = await handle.log.refresh()
     target = WriteTarget.of(wanted.request, properties)
-    base = WriteBase.of(history, wanted.request.base)
+    view = handle.view(properties)
+    at, base = view.at(history.head), WriteBase.of(view, wanted.request.base)
     committed = committed_write(history, wanted.request.txn, declared(target))
-    coming = _coming(target, properties, base, foresight) if committed is None else _NOTHING
+    coming = await _coming(target, properties, base.at, foresight) if committed is None else _NOTHING
     if (profile := coming.profile) is not None:
-        planned = await sized(handle, history, profile, foresight.sizing, is_overwrite=target.is_overwrite)
-        is_told = coming.sample is not None or history.files
+        planned = await sized(handle, at, profile, foresight.sizing, is_overwrite=target.is_overwrite)
+        is_told = coming.sample is not None or await telling_files(at, coming.partitions)
         is_guess = foresight.sizing.policy == "balanced" and not is_told
         coming = replace(coming, plan=planned, is_guess=is_guess)
     scope = target.scope(coming.stand_ins) if committed is None else None
-    removed = base.replaced(scope)
+    removed = await base.replaced(scope)
     _check_unreplaced(wanted, history, base, scope, removed)
     requests = _requests(
         handle, history, properties, coming, removed, is_created=found is None, is_overwrite=target.is_overwrite
@@ -73,7 +76,7 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
         is_created=found is None,
         committed_at=None if committed is None else committed[0],
         scope=scope,
-        partitions=_partitions(coming, history.files, removed),
+        partitions=_partitions(coming, await at.partitions(), removed),
         removed=removed,
         retain_hours=properties.retain_hours,
         rows=coming.rows,
@@ -85,8 +88,8 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     )
 
 
-def _coming(target: WriteTarget, properties: TableProperties, base: WriteBase, foresight: Foresight) -> Coming:
-    groups = None
+async def _coming(target: WriteTarget, properties: TableProperties, at: ViewAt, foresight: Foresight) -> Coming:
+    groups: Sequence[IncomingGroup] | None = None
     if foresight.incoming is not None:
         groups = incoming_groups(foresight.incoming, target, properties)
     elif target.is_overwrite and target.static_scope is None:
@@ -96,7 +99,7 @@ def _coming(target: WriteTarget, properties: TableProperties, base: WriteBase, f
         )
     return Coming.of(
         groups,
-        base.files,
+        await telling_files(at, (group.partition for group in groups or ())),
         sizing=foresight.sizing,
         are_tasks_counted=isinstance(foresight.incoming, CountedRows),
         sample=foresight.incoming.sample if isinstance(foresight.incoming, WorkloadProfile) else None,
@@ -119,11 +122,9 @@ def _check_unreplaced(
     check_conflicts(entry, history.after(base.position))
 
 
-def _partitions(
-    coming: Coming, live: tuple[DataFile, ...], removed: tuple[DataFile, ...]
-) -> tuple[PlannedPartition, ...]:
-    """Every partition that files come to or go from."""
-    held = {file.partition for file in live}
+def _partitions(coming: Coming, held: Collection[str], removed: tuple[DataFile, ...]) -> tuple[PlannedPartition, ...]:
+    """Every partition that files come to or go from. ``held``: those that hold files now."""
+    held = frozenset(held)
     gone: dict[str, list[DataFile]] = {}
     for file in removed:
         gone.setdefault(file.partition, []).append(file)

@@ -1,12 +1,15 @@
 """Which files a write is to leave: planned in one way for a job that runs, and for one that is only thought of."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.planning import plan
 from tallymark.engine.sizing.profile import WorkloadProfile
-from tallymark.engine.timeline.history import History
+from tallymark.engine.sizing.rates import PARTITIONS_COMPARED
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.view import ViewAt
 from tallymark.engine.writes.claims import claimed_by_others
 from tallymark.engine.writes.fills import commit_sizes
 from tallymark.engine.writes.handle import TableHandle
@@ -14,23 +17,31 @@ from tallymark.engine.writes.handle import TableHandle
 
 async def sized(
     handle: TableHandle,
-    history: History,
+    at: ViewAt,
     profile: WorkloadProfile,
     settings: SizingSettings,
     *,
     is_overwrite: bool,
     instant: str | None = None,
 ) -> SizingPlan:
-    """The plan by the files that are live in this history, and by what other open instants are filling.
+    """The plan by the files that are live there, the head of the log, and by what other open instants are filling.
 
     Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
     learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
     """
-    files = history.files
+    files = await telling_files(at, (rows.partition for rows in profile.incoming))
     if is_overwrite:
         taken = frozenset(file.path for file in files)
     else:
         limit = handle.commit_settings.concurrency
         taken = await claimed_by_others(handle.backend, instant, concurrency=limit)
-    known = replace(profile, commits=commit_sizes(history), taken=profile.taken | taken)
+    known = replace(profile, commits=commit_sizes(handle.log.history), taken=profile.taken | taken)
     return plan(known, files, settings)
+
+
+async def telling_files(at: ViewAt, incoming: Iterable[str]) -> tuple[DataFile, ...]:
+    """The files that a plan goes by, sorted by path: of the partitions that rows come to, and of the newest ones.
+
+    Only these partitions are looked at.
+    """
+    return await at.files_of({*incoming, *at.newest_partitions(PARTITIONS_COMPARED)})

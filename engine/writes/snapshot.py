@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.writes.handle import TableHandle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +23,15 @@ class Snapshot:
     """Sorted by path, which is relative to ``url``."""
 
     @classmethod
-    def of(cls, history: History, properties: TableProperties, *, url: str, position: int | None = None) -> "Snapshot":
-        """What the table at the URL holds, or held, at a position of its history; left out, at the head."""
-        position = history.head if position is None else position
+    async def of(cls, handle: TableHandle, properties: TableProperties, position: int | None = None) -> "Snapshot":
+        """What the table holds, or held, at a position of its log as far as it was read; left out, at its head."""
+        position = handle.log.history.head if position is None else position
         return cls(
-            url=url,
+            url=handle.backend.url,
             position=position,
             schema=properties.schema,
             partition_by=properties.partition_by,
-            files=history.files_at(position),
+            files=await _files_at(handle, properties, position),
         )
 
     @property
@@ -41,3 +41,11 @@ class Snapshot:
     @property
     def bytes(self) -> int:
         return sum(file.bytes for file in self.files)
+
+
+async def _files_at(handle: TableHandle, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
+    """By the view; below its floor by the log itself, which forgets nothing."""
+    view = handle.view(properties)
+    if position < view.floor:
+        return handle.log.history.files_at(position)
+    return tuple([file async for file in view.at(position).all_files()])

@@ -53,7 +53,7 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
         readers=properties.readers,
         retain_hours=properties.retain_hours,
         retained=_retained(history, properties),
-        snapshot=Snapshot.of(history, properties, url=handle.backend.url),
+        snapshot=await Snapshot.of(handle, properties),
         open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
 

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import pyarrow as pa
@@ -24,8 +24,9 @@ from tallymark.engine.settings import (
     ServiceSettings,
     SizingSettings,
     TaskSettings,
+    ViewSettings,
 )
-from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import Readers, TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -49,6 +50,7 @@ from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteReque
 from tallymark.engine.writes.rerun import committed_job, find_committed
 from tallymark.engine.writes.retention import Retention, hours_to_keep
 from tallymark.engine.writes.rollback import Ended
+from tallymark.engine.writes.sizing import telling_files
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
 from tallymark.engine.writes.wanted import WantedTable
@@ -65,12 +67,14 @@ class Table:
         options: StorageOptions,
         commit: CommitSettings,
         lease: LeaseSettings,
+        views: ViewSettings,
         clock: Clock,
     ) -> None:
         self._backend = backend
         self._options = options
         self._commit = commit
         self._lease = lease
+        self._views = views
         self._clock = clock
 
     @property
@@ -207,8 +211,9 @@ class Table:
         handle = self._handle()
         properties = await self._properties()
         position = None if as_of is None else await position_as_of(handle, properties, as_of)
-        history = await handle.log.refresh() if position is None else handle.log.history
-        return Snapshot.of(history, properties, url=self.url, position=position)
+        if position is None:
+            await handle.log.refresh()
+        return await Snapshot.of(handle, properties, position)
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
         """How large the table's files are now, or those below a partition path such as ``year=2013``.
@@ -241,8 +246,20 @@ class Table:
 
     async def partitions(self) -> Partitions:
         """Which partitions hold files now. Raises UnsupportedTable where there is no table."""
-        await self._properties()
-        return Partitions.of(await self._handle().log.refresh())
+        properties = await self._properties()
+        handle = self._handle()
+        await handle.log.refresh()
+        return Partitions.of(handle.view(properties))
+
+    async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+        """The live files of these partitions and of the newest: what ``plan`` goes by for rows of these partitions.
+
+        Raises UnsupportedTable where there is no table.
+        """
+        properties = await self._properties()
+        handle = self._handle()
+        history = await handle.log.refresh()
+        return await telling_files(handle.view(properties).at(history.head), partitions)
 
     async def status(self) -> TableStatus:
         """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
@@ -305,7 +322,7 @@ class Table:
         )
 
     def _handle(self) -> TableHandle:
-        return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options)
+        return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options, self._views)
 
     async def _properties(self) -> TableProperties:
         properties = await read_properties(self._backend)
@@ -321,6 +338,7 @@ def open_table(
     backend: Backend | None = None,
     commit: CommitSettings | None = None,
     lease: LeaseSettings | None = None,
+    views: ViewSettings | None = None,
     clock: Clock | None = None,
 ) -> Table:
     """The table at a URL, whether it exists yet or not. No I/O.
@@ -333,6 +351,7 @@ def open_table(
         options=options or StorageOptions(),
         commit=commit or CommitSettings(),
         lease=lease or LeaseSettings(),
+        views=views or ViewSettings(),
         clock=clock or SystemClock(),
     )
 

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.scope import Scope
+from tallymark.engine.views.view import View, ViewAt
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.request import WriteRequest
 
@@ -13,17 +13,24 @@ from tallymark.engine.writes.request import WriteRequest
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBase:
     position: int
-    files: tuple[DataFile, ...]
+    at: ViewAt
 
     @classmethod
-    def of(cls, history: History, position: int | None = None) -> "WriteBase":
-        """As of a position that the history has, or of its head."""
-        position = history.head if position is None else position
-        return cls(position=position, files=history.files_at(position))
+    def of(cls, view: View, position: int | None = None) -> "WriteBase":
+        """As of a position that the view answers for as long as it is there, or of its head.
 
-    def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
-        """The files that an overwrite of the scope lets go; none without one."""
-        return () if scope is None else tuple(file for file in self.files if scope.holds(file.partition))
+        Raises:
+            InvalidRequest: files of that position may be gone, or are no longer known.
+        """
+        position = view.head if position is None else position
+        return cls(position=position, at=view.hold(position))
+
+    async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
+        """The files that an overwrite of the scope lets go, sorted by path; none without one."""
+        if scope is None:
+            return ()
+        partitions = await self.at.partitions()
+        return await self.at.files_of(partition for partition in partitions if scope.holds(partition))
 
 
 async def check_base(handle: TableHandle, request: WriteRequest) -> None:

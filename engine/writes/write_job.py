@@ -36,6 +36,7 @@ from tallymark.engine.writes.recut import Recut
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.rollback import roll_back
+from tallymark.engine.writes.sizing import telling_files
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.txn import check_not_committed, committed_write, declared
 from tallymark.engine.writes.winners import checked_winners
@@ -71,7 +72,7 @@ class WriteJob:
         self._lease = lease
         self._meter = meter
         self._ticket = ticket
-        self._sizing = JobSizing(handle, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
+        self._sizing = JobSizing(handle, properties, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
         self._recut = Recut(handle, lease, ticket)
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
@@ -161,13 +162,18 @@ class WriteJob:
         self._committed = WriteResult.of(position, entry, pending=await self._project(position))
         return self._committed
 
-    def live_files(self) -> tuple[DataFile, ...]:
-        """The table's files by all that the job has read of the log. Asks nothing; in the job's own loop only."""
-        return self._handle.log.history.files
+    async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+        """The live files of these partitions and of the newest, by all that the job has read of the log.
+
+        They are what ``size`` goes by for rows of these partitions.
+        """
+        view = self._handle.view(self._properties)
+        return await telling_files(view.at(view.head), partitions)
 
     async def partitions(self) -> Partitions:
         """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
-        return Partitions.of(await self._handle.log.refresh())
+        await self._handle.log.refresh()
+        return Partitions.of(self._handle.view(self._properties))
 
     async def end(self) -> None:
         """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
@@ -245,7 +251,8 @@ class WriteJob:
             self._sizing.reported(fills, winners)
             unused = {path for report in winners for path in report.unused}
             fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
-            self._entry = self._new_entry(added, fenced, marked)
+            replaced = await self._base.replaced(self._target.scope(added))
+            self._entry = self._new_entry(added, replaced, fenced, marked)
         return self._entry
 
     async def _win(self) -> tuple[int, LogEntry]:
@@ -300,17 +307,18 @@ class WriteJob:
             settings=self._handle.commit_settings,
         )
 
-    def _new_entry(self, added: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked) -> LogEntry:
-        scope = self._target.scope(added)
+    def _new_entry(
+        self, added: tuple[DataFile, ...], replaced: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked
+    ) -> LogEntry:
         return LogEntry(
             kind="commit",
             instant=self.instant,
             nonce=new_nonce(),
             base=self._base.position,
             operation=self._request.mode,
-            scope=scope,
+            scope=self._target.scope(added),
             added=added,
-            removed=(*self._base.replaced(scope), *self._sizing.filled),
+            removed=(*replaced, *self._sizing.filled),
             fenced=fenced,
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),

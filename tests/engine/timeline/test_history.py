@@ -17,7 +17,7 @@ def history(*entries) -> History:
 def test_an_empty_history_holds_nothing():
     empty = history()
     assert empty.head == 0
-    assert empty.files == ()
+    assert empty.files_at(0) == ()
     assert empty.newest_instant is None
     assert empty.decision(instant(1)) is None
     assert list(empty.after(0)) == []
@@ -26,13 +26,13 @@ def test_an_empty_history_holds_nothing():
 def test_a_commit_adds_its_files_and_removes_those_it_names():
     first, second = data_file("month=1", 1), data_file("month=1", 2)
     read = history(commit(1, added=(first,)), commit(2, scope=partitions("month=1"), added=(second,), removed=(first,)))
-    assert read.files == (second,)
+    assert read.files_at(read.head) == (second,)
     assert read.head == 2
 
 
 def test_files_are_sorted_by_path_whatever_the_order_of_commits():
     late, early = data_file("month=2", 1), data_file("month=1", 2)
-    assert history(commit(1, added=(late,)), commit(2, added=(early,))).files == (early, late)
+    assert history(commit(1, added=(late,)), commit(2, added=(early,))).files_at(2) == (early, late)
 
 
 def test_the_files_at_each_position_are_those_of_a_log_that_ended_there():
@@ -46,20 +46,20 @@ def test_the_files_at_each_position_are_those_of_a_log_that_ended_there():
     ]
     read = history(*entries)
     for position in range(len(entries) + 1):
-        assert read.files_at(position) == history(*entries[:position]).files
+        assert read.files_at(position) == history(*entries[:position]).files_at(position)
     assert read.files_at(3) == (second,)
 
 
 def test_a_rollback_decides_its_instant_and_adds_nothing():
     read = history(rollback(1))
     assert read.decision(instant(1)) == (1, rollback(1))
-    assert read.files == ()
+    assert read.files_at(read.head) == ()
 
 
 def test_a_second_entry_of_an_instant_is_void():
     file = data_file("", 1)
     read = history(rollback(1), commit(1, added=(file,)), commit(2))
-    assert read.files == ()
+    assert read.files_at(read.head) == ()
     assert read.decision(instant(1)) == (1, rollback(1))
     assert [position for position, _ in read.after(0)] == [1, 3]
     assert read.entry(2).kind == "commit"
@@ -82,7 +82,7 @@ def test_a_rolled_back_txn_and_a_void_commit_of_one_do_not_count():
 def test_a_void_entry_removes_nothing_either():
     file = data_file("", 1)
     read = history(commit(1, added=(file,)), rollback(2), commit(2, scope=ALL, removed=(file,)))
-    assert read.files == (file,)
+    assert read.files_at(read.head) == (file,)
 
 
 def test_after_tells_only_what_lies_beyond_the_position():
@@ -120,7 +120,7 @@ def test_a_clean_lets_go_what_was_replaced_up_to_its_horizon_and_by_no_clean_bef
     assert read.let_go(4) == (data_file("month=1", 1),)
     assert read.let_go(6) == (data_file("month=1", 2), data_file("month=1", 3))
     assert read.horizon == 5
-    assert read.files == (data_file("month=1", 5),)
+    assert read.files_at(read.head) == (data_file("month=1", 5),)
 
 
 def test_a_clean_that_is_behind_another_lets_nothing_go():

@@ -263,7 +263,7 @@ async def test_a_void_entry_counts_for_nothing_and_keeps_its_number():
     await win(storage, rollback(1))
     storage._create(path(2), encode_entry(commit(1, added=(data_file("", 1),))))
     assert await log(storage).win(commit(3), check=anything) == 3
-    assert (await log(storage).refresh()).files == ()
+    assert (await log(storage).refresh()).files_at(0) == ()
 
 
 @on_virtual_time

@@ -68,10 +68,10 @@ async def _truncating_clean(handle, properties, *how):
     return result
 
 
-def _latest_base(job, added, fenced, marked):
+def _latest_base(job, added, replaced, fenced, marked):
     history = job._handle.log.history
-    job._base = WriteBase(position=history.head, files=job._base.files)
-    return _new_entry(job, added, fenced, marked)
+    job._base = WriteBase(position=history.head, at=job._base.at)
+    return _new_entry(job, added, replaced, fenced, marked)
 
 
 def _common_partitions(mine, theirs):
@@ -85,12 +85,12 @@ def _everything(request, properties, partition):
     return None if _static_scope(request, properties, partition) is None else Scope(is_all=True)
 
 
-def _base_is_the_head(history, position=None):
-    return _base_of(history)
+def _base_is_the_head(view, position=None):
+    return _base_of(view)
 
 
-def _since_it_began(history, position=None):
-    return WriteBase(position=history.head, files=_base_of(history, position).files)
+def _since_it_began(view, position=None):
+    return WriteBase(position=view.head, at=_base_of(view, position).at)
 
 
 MUTATIONS = (

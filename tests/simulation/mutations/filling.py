@@ -21,12 +21,12 @@ _new_entry = WriteJob._new_entry
 _entry_without = Recut.entry_without
 
 
-def _keep_old(job, added, fenced, marked):
-    entry = _new_entry(job, added, fenced, marked)
+def _keep_old(job, added, replaced, fenced, marked):
+    entry = _new_entry(job, added, replaced, fenced, marked)
     return entry if entry.scope is not None else replace(entry, removed=())
 
 
-def _none_lost(fills, history):
+def _none_lost(fills, history, *, planned_at):
     return ()
 
 
