@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote
 
@@ -54,6 +56,40 @@ def read(
     table = open_table(url, options=storage_options(spark, url, options))
     with start_blocking_portal("trio") as portal:
         snapshot = portal.call(table.snapshot, as_of)
+    return _scan(spark, snapshot)
+
+
+@contextmanager
+def reading(
+    spark: SparkSession,
+    url: str | os.PathLike[str],
+    *,
+    as_of: AsOf | None = None,
+    options: StorageOptions | None = None,
+) -> Iterator[DataFrame]:
+    """As ``read``, and the files of the table at that position stay for as long as the block lasts.
+
+    For scans that may take longer than the table's ``retain_hours``: a lease holds them, renewed by a thread of this
+    process, and no clean lets them go meanwhile. What is computed from the DataFrame after the block has no such right.
+    If this process dies the lease counts no more: at once for others on this machine, two minutes later elsewhere.
+
+        with tallymark.reading(spark, url) as flights:
+            flights.groupBy("month").count().write.parquet(target)
+
+    Raises:
+        InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files, or as ``read``.
+        UnsupportedTable, MissingExtra: as ``read``.
+        TryAgain: storage does not tell how a clean was decided that may let files of that position go.
+    """
+    table = open_table(url, options=storage_options(spark, url, options))
+    with (
+        start_blocking_portal("trio") as portal,
+        portal.wrap_async_context_manager(table.reading(as_of)) as snapshot,
+    ):
+        yield _scan(spark, snapshot)
+
+
+def _scan(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
     schema = spark_schema(snapshot.schema)
     if not snapshot.files:
         return spark.createDataFrame([], schema)

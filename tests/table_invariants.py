@@ -18,7 +18,8 @@ FLOOR = "19700101000000000"
 LOG = ".hoodie/.tallymark/log/"
 _FENCES = ".hoodie/.tallymark/fence/"
 _BOOKKEEPING = tuple(
-    f".hoodie/{folder}/" for folder in (".temp", ".tallymark/open", ".tallymark/beat", ".tallymark/seal")
+    f".hoodie/{folder}/"
+    for folder in (".temp", ".tallymark/open", ".tallymark/beat", ".tallymark/seal", ".tallymark/read")
 )
 _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 
@@ -99,7 +100,7 @@ def every_committed_file_exists(storage: Storage) -> None:
 
 
 def no_bookkeeping_is_left(storage: Storage) -> None:
-    """No instant is open: no reservation, beat, seal, marker or staged file; and no body that no entry refers to."""
+    """No instant is open: no reservation, beat, seal, marker or staged file; nobody reads; no body without an entry."""
     left = [path for path in storage if path.startswith(_BOOKKEEPING)]
     assert not left, f"left behind: {sorted(left)}"
     bodies = {path for path in storage if path.startswith(".hoodie/.tallymark/body/")}

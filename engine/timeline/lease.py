@@ -4,7 +4,7 @@ Time only ever decides whether somebody starts a rollback, never whether somethi
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import anyio
 
@@ -68,14 +68,12 @@ class Lease:
 
         A beat under way is ended first: one that landed after ``give_up`` would stay.
         """
-        await anyio.sleep(self._due_s())
-        while True:
-            try:
-                with anyio.fail_after(self._settings.expiry_s / 4, shield=True):  # else a silent one would be the last
-                    await self.beat()
-            except (BackendError, TimeoutError) as error:
-                _events.warning("beat.missed", instant=self._instant, reason=error)
-            await anyio.sleep(self._settings.beat_interval_s)
+        await keep_beating(
+            self.beat,
+            self._settings,
+            first_s=self._due_s(),
+            missed=lambda reason: _events.warning("beat.missed", instant=self._instant, reason=reason),
+        )
 
     async def give_up(self) -> None:
         """On return no beat is on its way, and none will be: what its writer deletes from now on stays deleted."""
@@ -114,6 +112,24 @@ class Lease:
                 f"instant {self._instant} was rolled back at position {decision[0]}, by another writer that took this "
                 "one for dead, or by 'tallymark rollback --instant'; write again"
             )
+
+
+async def keep_beating(
+    beat: Callable[[], Awaitable[None]],
+    settings: LeaseSettings,
+    *,
+    first_s: float,
+    missed: Callable[[Exception], None],
+) -> None:
+    """Beat after ``first_s``, then at every interval, until cancelled; a beat under way is ended first."""
+    await anyio.sleep(first_s)
+    while True:
+        try:
+            with anyio.fail_after(settings.expiry_s / 4, shield=True):  # else a silent one would be the last
+                await beat()
+        except (BackendError, TimeoutError) as error:
+            missed(error)
+        await anyio.sleep(settings.beat_interval_s)
 
 
 def beat_path(instant: str) -> str:

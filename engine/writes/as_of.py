@@ -36,7 +36,7 @@ async def position_as_of(handle: TableHandle, properties: TableProperties, as_of
                     f"as_of={_told(as_of)} is still to come; leave as_of out to read the table as it is now"
                 )
             position = _at_time(history, await handle.log.times(), meant)
-    await _check_retained(handle, properties, position, as_of)
+    await check_retained(handle, properties, position, as_of)
     return position
 
 
@@ -110,7 +110,12 @@ def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
     raise InvalidRequest(f"as_of={_told(moment)}: nothing had been committed by then; {first}")
 
 
-async def _check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
+async def check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
+    """Return if all files of the position are kept still, as far as the log has been read.
+
+    Raises:
+        InvalidRequest: some may be gone; says what is retained.
+    """
     history = handle.log.history
     horizon = history.horizon if properties.readers == "table" else history.head
     later = {file.path for _, entry in history.after(position) for file in entry.added}

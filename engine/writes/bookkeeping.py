@@ -67,6 +67,10 @@ _PASSING = {
         "Somebody asks for the store's time.",
         "It goes at once; if its author has died, with the next write.",
     ),
+    r"\.hoodie/\.tallymark/read/[0-9a-f]+": (
+        "The lease of a reader, whose files no clean lets go.",
+        "It goes when its reader has ended; if that has died, with the next 'tallymark clean'.",
+    ),
     r"\.hoodie/\.tallymark/tmp/.+": (
         "A small object in the making.",
         "It is renamed at once; if its author has died, it goes after an hour.",

@@ -5,9 +5,9 @@ from functools import partial
 
 from tallymark.backends.contract import Entry
 from tallymark.backends.events import EventLog
-from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.finish import Progress, drop_bookkeeping
@@ -15,7 +15,9 @@ from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
 from tallymark.engine.writes.let_go import Due, find_due, let_go
 from tallymark.engine.writes.process_meter import PROCESS
+from tallymark.engine.writes.readers import drop_dead, find_readers
 from tallymark.engine.writes.rollback import Ended
+from tallymark.engine.writes.store_time import store_time
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """What ``marker_folder`` gives each instant a folder in."""
@@ -37,6 +39,10 @@ class CleanResult:
     horizon: int
     """What was replaced up to this position of the log is gone; 0 with ``readers="directory"``, where it goes at once.
     """
+    held_files: int
+    """Replaced files whose time was over, too, and which stay for ``readers``."""
+    readers: tuple[Reader, ...]
+    """Who reads under a lease, and from which position on, where that holds files back."""
     is_dry_run: bool
     """True of what would have gone, and has not."""
 
@@ -52,6 +58,8 @@ class CleanResult:
             bytes=sum(file.bytes for file in files),
             partitions=tuple(sorted({file.partition for file in files})),
             horizon=horizon if let_go is None else max(horizon, let_go.horizon),
+            held_files=0 if let_go is None else len(let_go.held),
+            readers=() if let_go is None else let_go.readers,
             is_dry_run=is_dry_run,
         )
 
@@ -74,9 +82,7 @@ async def clean(
     fences that nobody runs into any more.
     """
     ended = await end_abandoned(handle, properties)
-    due = None if retain_hours is None else await find_due(handle, retain_hours, now=partial(store_time, handle))
-    if due is not None and await let_go(handle, properties, due, progress=progress) is None:
-        due = None  # another clean was ahead
+    gone = None if retain_hours is None else await _let_go(handle, properties, retain_hours, progress)
     await _drop_late(handle)
     swept = 0
     for path in await old_fence_lists(handle):
@@ -85,7 +91,7 @@ async def clean(
         await handle.backend.delete([path])
         swept += len(fences)
     await _drop_bodies(handle)
-    result = CleanResult.of(ended, swept, due, horizon=handle.log.history.horizon)
+    result = CleanResult.of(ended, swept, gone, horizon=handle.log.history.horizon)
     PROCESS.count("cleans")
     _events.info(
         "table.cleaned",
@@ -93,9 +99,20 @@ async def clean(
         ended=len(ended),
         files=result.files,
         bytes=result.bytes,
+        held=result.held_files,
         fences_swept=swept,
     )
     return result
+
+
+async def _let_go(
+    handle: TableHandle, properties: TableProperties, retain_hours: float, progress: Progress | None
+) -> Due | None:
+    due = await find_due(handle, retain_hours, now=partial(store_time, handle))
+    if due is None:
+        await drop_dead(handle, await find_readers(handle))
+        return None
+    return await let_go(handle, properties, due, progress=progress)
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
@@ -142,16 +159,6 @@ async def _old(handle: TableHandle, folder: str) -> list[Entry]:
         return []
     now = await store_time(handle)
     return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
-
-
-async def store_time(handle: TableHandle) -> float:
-    """The store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
-    own = await own_beat(handle)
-    try:
-        beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]
-    finally:
-        await handle.backend.delete([own])
-    return max(beats, default=0.0)
 
 
 def _below(folder: str, path: str) -> str:

@@ -4,12 +4,14 @@ from functools import partial
 
 from tallymark.backends.errors import NotPermitted
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.writes.clean import CleanResult, old_fence_lists, store_time
+from tallymark.engine.writes.clean import CleanResult, old_fence_lists
 from tallymark.engine.writes.exclude import read_fences
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.let_go import find_due
+from tallymark.engine.writes.readers import find_readers
 from tallymark.engine.writes.rollback import Ended, marked_paths
 from tallymark.engine.writes.status import OpenInstant, read_status
+from tallymark.engine.writes.store_time import store_time
 
 
 async def plan_clean(handle: TableHandle, properties: TableProperties, retain_hours: float | None) -> CleanResult:
@@ -26,6 +28,8 @@ async def plan_clean(handle: TableHandle, properties: TableProperties, retain_ho
     except NotPermitted:
         due = None if retain_hours is None else await find_due(handle, retain_hours)
         lists = []
+    if due is not None:
+        due = due.sparing(await find_readers(handle), handle.log.history)
     fences = [fence for path in lists for fence in await read_fences(handle.backend, path)]
     return CleanResult.of(tuple(ended), len(fences), due, horizon=handle.log.history.horizon, is_dry_run=True)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.background import background_tasks
@@ -10,10 +10,13 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reader_lease import Reader
+from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import Progress, delete_replaced, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import project
+from tallymark.engine.writes.readers import Readers, drop_dead, find_readers
 from tallymark.engine.writes.rollback import roll_back
 
 _events = EventLog(__name__)
@@ -26,6 +29,22 @@ class Due:
     horizon: int
     """The position up to which it was replaced."""
     files: tuple[DataFile, ...]
+    held: tuple[DataFile, ...] = ()
+    """What has been kept for as long, and stays for these readers."""
+    readers: tuple[Reader, ...] = ()
+
+    def sparing(self, readers: Readers, history: History) -> "Due":
+        """As much of it as none of these readers may still open."""
+        limit = readers.horizon_max
+        if limit is None or limit >= self.horizon:
+            return self
+        held = history.replaced(range(max(limit, history.horizon) + 1, self.horizon + 1))
+        return Due(
+            horizon=history.retained_since(limit),
+            files=history.replaced(range(history.horizon + 1, limit + 1)),
+            held=held + self.held,
+            readers=tuple(reader for reader in readers.living if reader.position < self.horizon),
+        )
 
 
 async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
@@ -58,13 +77,41 @@ async def find_due(
 
 async def let_go(
     handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
-) -> int | None:
-    """Win a clean entry, then delete; returns its position, or None where another clean was ahead.
+) -> Due:
+    """Win a clean entry, then delete. Returns what went: less than was due where somebody reads under a lease, nothing
+    where another clean was ahead.
 
     The entry has an instant of its own, reserved as that of a write: if this process dies, the next writer finds the
     reservation, and with the entry in the log it deletes what is left. Where the block is cancelled, likewise.
+
+    Readers are asked for twice: so that no instant is begun in vain, and once it is reserved, by the look that counts.
     """
+    readers = await find_readers(handle)
+    await drop_dead(handle, readers)
+    due = due.sparing(readers, handle.log.history)
+    if not due.files:
+        return due
     reservation, lease = await reserve(handle, operation="clean", marker_kind="direct")
+    async with background_tasks() as background:
+        background.start_soon(lease.keep)
+        due = due.sparing(await find_readers(handle), handle.log.history)
+        position = await _win(handle, reservation, due)
+        if position is not None:
+            _events.info("files.let_go", instant=reservation.instant, horizon=due.horizon, files=len(due.files))
+            await project(handle, properties, position)  # a reader of the Hudi format that sees no overwrite needs them
+            await delete_replaced(handle, properties, position, progress=progress)
+    await lease.give_up()
+    if position is None:
+        await roll_back(handle, properties, reservation)
+        return replace(due, files=())
+    await drop_bookkeeping(handle, reservation.instant)
+    return due
+
+
+async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int | None:
+    """The position of the entry; None where there is nothing left to let go, for readers or by another clean."""
+    if not due.files:
+        return None
     entry = LogEntry(
         kind="clean",
         instant=reservation.instant,
@@ -73,22 +120,10 @@ async def let_go(
         operation="clean",
         horizon=due.horizon,
     )
-    async with background_tasks() as background:
-        background.start_soon(lease.keep)
-        try:
-            position: int | None = await handle.log.win(entry, check=lambda history: _check_behind(history, due))
-        except _Overtaken:
-            position = None
-        if position is not None:
-            _events.info("files.let_go", instant=entry.instant, horizon=due.horizon, files=len(due.files))
-            await project(handle, properties, position)  # a reader of the Hudi format that sees no overwrite needs them
-            await delete_replaced(handle, properties, position, progress=progress)
-    await lease.give_up()
-    if position is None:
-        await roll_back(handle, properties, reservation)
-    else:
-        await drop_bookkeeping(handle, entry.instant)
-    return position
+    try:
+        return await handle.log.win(entry, check=lambda history: _check_behind(history, due))
+    except _Overtaken:
+        return None
 
 
 def _check_behind(history: History, due: Due) -> None:

@@ -46,6 +46,7 @@ from tallymark.engine.writes.partitions import Partitions
 from tallymark.engine.writes.plan import WritePlan
 from tallymark.engine.writes.planning import Foresight, plan_write
 from tallymark.engine.writes.prepare import prepare_table, read_properties
+from tallymark.engine.writes.reading import hold_snapshot
 from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.writes.rerun import committed_job, find_committed
 from tallymark.engine.writes.retention import Retention, hours_to_keep
@@ -214,6 +215,22 @@ class Table:
         if position is None:
             await handle.log.refresh()
         return await Snapshot.of(handle, properties, position)
+
+    @asynccontextmanager
+    async def reading(self, as_of: AsOf | None = None) -> AsyncIterator[Snapshot]:
+        """As ``snapshot``, and its files stay for as long as the block lasts: no clean lets them go meanwhile.
+
+        A lease says so to everybody who cleans; it is renewed as a writer's is (``LeaseSettings``). If this process
+        dies it counts no more: at once for others on this machine, or ``expiry_s`` after its last beat.
+
+        Raises:
+            UnsupportedTable: there is no table.
+            InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files; or
+                ``as_of`` names nothing that was, or files of it are no longer retained.
+            TryAgain: storage does not tell how a clean was decided that may let them go.
+        """
+        async with hold_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
+            yield snapshot
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
         """How large the table's files are now, or those below a partition path such as ``year=2013``.

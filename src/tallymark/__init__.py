@@ -2,6 +2,7 @@
 
     tallymark.write(df, url, mode="append")         PySpark: write a DataFrame, commit it
     tallymark.read(spark, url)                      PySpark: a native scan of exactly the committed files
+    tallymark.reading(spark, url)                   PySpark: the same for a block, in which no clean takes them away
     tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean
     tallymark.write_task(ticket, batches, task=n)   any engine: what a task runs
     tallymark.open_marker_engine(backend)           the marker engine alone
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from tallymark.engine.writes.prometheus import register_metrics as register_metrics
     from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
     from tallymark.spark_glue.read import read as read
+    from tallymark.spark_glue.read import reading as reading
     from tallymark.spark_glue.write import write as write
 
 __version__ = "0.1.0"
@@ -118,7 +120,7 @@ _HOMES = {
     ),
     "tallymark.engine.writes.prometheus": ("register_metrics",),
     "tallymark.spark_glue.catalog": ("sync_catalog",),
-    "tallymark.spark_glue.read": ("read",),
+    "tallymark.spark_glue.read": ("read", "reading"),
     "tallymark.spark_glue.write": ("write",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -1,3 +1,10 @@
+import os
+import socket
+
+import anyio
+from anyio import to_thread
+
+from tallymark import open_table
 from tests.cli.scene import data_files, run, run_json, write
 
 
@@ -31,6 +38,8 @@ def test_a_dry_run_shows_what_would_go_and_changes_nothing(tmp_path):
         "bytes": document["bytes"],
         "partitions": ["month=1"],
         "horizon": 2,
+        "held_files": 0,
+        "readers": [],
         "fences_swept": 0,
     }
     assert 0 < document["bytes"] < first.bytes
@@ -53,6 +62,23 @@ def test_what_was_kept_goes_when_its_hours_are_over(tmp_path):
     assert (document["dry_run"], document["files"], document["horizon"]) == (False, 1, 2)
     assert len(data_files(tmp_path)) == 2
     assert run_json("status", tmp_path)["retained_files"] == 0
+
+
+def test_who_holds_back_what_is_named(tmp_path):
+    write(tmp_path, 1, 2, readers="table")
+    write(tmp_path, 1, mode="overwrite", partition_overwrite="dynamic")
+
+    async def clean_beside_a_reader() -> None:
+        async with open_table(tmp_path).reading(as_of=1):
+            document = await to_thread.run_sync(lambda: run_json("clean", tmp_path, "--retain-hours", "0"))
+            assert (document["files"], document["held_files"]) == (0, 1)
+            assert document["readers"] == [{"position": 1, "host": socket.gethostname(), "pid": os.getpid()}]
+            page = await to_thread.run_sync(lambda: run("clean", tmp_path, "--retain-hours", "0").stdout.splitlines())
+            who = f"process {os.getpid()} on {socket.gethostname()} from position 1 on"
+            assert page[2] == f"1 more stay for readers: {who}."
+
+    anyio.run(clean_beside_a_reader, backend="trio")
+    assert run_json("clean", tmp_path, "--retain-hours", "0")["files"] == 1
 
 
 def test_the_timeline_tells_a_clean_by_its_horizon(tmp_path):

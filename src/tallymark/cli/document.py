@@ -153,6 +153,13 @@ class RollbackDocument(TypedDict):
     ended: list[EndedFields]
 
 
+class ReaderFields(TypedDict):
+    position: int
+    """What was replaced after this position of the log stays for it."""
+    host: str
+    pid: int
+
+
 class CleanDocument(TypedDict):
     url: str
     dry_run: bool
@@ -165,6 +172,9 @@ class CleanDocument(TypedDict):
     """Where these files lay."""
     horizon: int
     """What was replaced up to this position is gone; 0 with ``readers="directory"``, where it goes at once."""
+    held_files: int
+    """Replaced files whose time was over, too, and which stay for these readers."""
+    readers: list[ReaderFields]
     fences_swept: int
 
 
@@ -277,6 +287,11 @@ async def clean(
         "bytes": result.bytes,
         "partitions": list(result.partitions),
         "horizon": result.horizon,
+        "held_files": result.held_files,
+        "readers": [
+            {"position": reader.position, "host": reader.process.host, "pid": reader.process.pid}
+            for reader in result.readers
+        ],
         "fences_swept": result.fences_swept,
     }
 

@@ -75,7 +75,16 @@ def show_clean(page: Console, document: CleanDocument) -> None:
     partitions = document["partitions"]
     size = f"{document['files']:,} replaced files, {decimal(document['bytes'])}, in {len(partitions):,} partitions"
     page.print(f"{size}{_first(partitions)}.")
+    if document["readers"]:
+        page.print(f"{document['held_files']:,} more stay for readers: {_readers(document)}.")
     page.print(f"{document['fences_swept']:,} fences.")
+
+
+def _readers(document: CleanDocument) -> str:
+    return ", ".join(
+        f"process {reader['pid']} on {reader['host']} from position {reader['position']} on"
+        for reader in document["readers"]
+    )
 
 
 def show_doctor(page: Console, document: DoctorDocument) -> None:

@@ -1,0 +1,128 @@
+"""A reader's right to find the files of its snapshot: ``.hoodie/.tallymark/read/<nonce>``, and the beats that renew it.
+
+Owns: what the lease says, and keeping it alive. Does not own: which position a reader gets (``writes/reading``), nor
+how a clean heeds it (``writes/readers``).
+"""
+
+from dataclasses import asdict, dataclass, fields
+
+import anyio
+import msgpack
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.events import EventLog
+from tallymark.engine.clock import asleep_s
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.settings import LeaseSettings
+from tallymark.engine.timeline.lease import keep_beating
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+READ_FOLDER = ".hoodie/.tallymark/read"
+
+FORMAT = 1
+"""Of what a lease says."""
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reader:
+    """Who reads, and from which position on. The content of a lease; its age is that of the object."""
+
+    nonce: str
+    position: int
+    """No clean may have a later horizon: what was replaced after this position of the log stays."""
+    process: WriterIdentity
+    expiry_s: float
+    """The lease as its reader keeps it: a beat older than this protects nobody."""
+
+    @property
+    def path(self) -> str:
+        return f"{READ_FOLDER}/{self.nonce}"
+
+    def is_dead(self, age_s: float, *, seen_from: WriterIdentity) -> bool:
+        """True if its process has certainly ended, or its last beat is older than its lease."""
+        return self.process.is_gone(seen_from=seen_from) or age_s > self.expiry_s
+
+    def encode(self) -> bytes:
+        packed: bytes = msgpack.packb({"format": FORMAT, **asdict(self)})
+        return packed
+
+    @classmethod
+    def decode(cls, data: bytes, *, source: str) -> "Reader":
+        """What ``encode`` gave, of this release or a later one of the same format. Raises CorruptObject."""
+        try:
+            found = msgpack.unpackb(data)
+            if found["format"] != FORMAT:
+                raise CorruptObject(f"{source} is no lease of format {FORMAT}; another release of Tallymark reads here")
+            known = {field.name: found[field.name] for field in fields(cls)}
+            known["process"] = WriterIdentity(**known["process"])
+            return cls(**known)
+        except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
+            raise CorruptObject(f"{source} is no reader's lease: {error!r}") from error
+
+
+class ReaderLease:
+    """One lease, kept by the process that reads. Its name is used once."""
+
+    def __init__(self, backend: Backend, settings: LeaseSettings) -> None:
+        self._backend = backend
+        self._settings = settings
+        self._nonce = new_nonce()
+        self._position = 0
+        self._last_beat = float("-inf")
+        self._beating = anyio.Lock()
+        self._is_over = False
+
+    async def begin(self, position: int) -> None:
+        """On return every clean that lists leases from now on heeds this one."""
+        self._position = position
+        await self.beat()
+
+    def move_to(self, position: int) -> None:
+        """The snapshot is of a later position; the next beat says so, and until then the lease holds more than it has
+        to: a second put at once is more than GCS takes of one object.
+        """
+        assert position >= self._position, "a lease never moves back: what lies behind it may be gone"
+        self._position = position
+
+    async def beat(self) -> None:
+        """Renew the lease. Does nothing once it was given up."""
+        async with self._beating:
+            if self._is_over:
+                return
+            begun = anyio.current_time() + asleep_s()
+            await self._backend.put(self._path, self._said())
+            late_s, self._last_beat = begun - self._last_beat, begun
+        if self._settings.expiry_s < late_s < float("inf"):
+            _events.warning("lease.lapsed", position=self._position, late_s=late_s)
+
+    async def keep(self) -> None:
+        """Beat at every interval until cancelled. Missed beats are logged; a scan fails if its files go, it never
+        leaves rows out.
+        """
+        await keep_beating(
+            self.beat,
+            self._settings,
+            first_s=self._settings.beat_interval_s,
+            missed=lambda reason: _events.warning("lease.unrenewed", position=self._position, reason=reason),
+        )
+
+    async def give_up(self) -> None:
+        """On return the lease is gone, and no beat will bring it back."""
+        self._is_over = True
+        async with self._beating:
+            await self._backend.delete([self._path])
+
+    @property
+    def _path(self) -> str:
+        return f"{READ_FOLDER}/{self._nonce}"
+
+    def _said(self) -> bytes:
+        return Reader(
+            nonce=self._nonce,
+            position=self._position,
+            process=WriterIdentity.here(),
+            expiry_s=self._settings.expiry_s,
+        ).encode()

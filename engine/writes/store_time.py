@@ -1,0 +1,15 @@
+"""What time it is by the store's own clock."""
+
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.help import own_beat
+
+
+async def store_time(handle: TableHandle) -> float:
+    """The store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
+    own = await own_beat(handle)
+    try:
+        beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]
+    finally:
+        await handle.backend.delete([own])
+    return max(beats, default=0.0)
