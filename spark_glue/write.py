@@ -10,7 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import MarkerKind, MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
+from tallymark.engine.settings import (
+    MarkerKind,
+    MarkerSettings,
+    ServiceSettings,
+    SizingSettings,
+    TaskSettings,
+    ViewSettings,
+)
 from tallymark.engine.timeline.properties import Readers
 from tallymark.engine.writes.incoming import Incoming
 from tallymark.engine.writes.plan import WritePlan
@@ -50,6 +57,7 @@ def write(
     tasks: TaskSettings | None = None,
     sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
+    views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
 ) -> WriteResult: ...
@@ -75,6 +83,7 @@ def write(
     tasks: TaskSettings | None = None,
     sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
+    views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
 ) -> WritePlan: ...
@@ -100,6 +109,7 @@ def write(
     tasks: TaskSettings | None = None,
     sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
+    views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
 ) -> WriteResult | WritePlan: ...
@@ -124,6 +134,7 @@ def write(
     tasks: TaskSettings | None = None,
     sizing: SizingSettings | None = DEFAULT_SIZING,
     service: ServiceSettings | None = None,
+    views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
 ) -> WriteResult | WritePlan:
@@ -148,10 +159,10 @@ def write(
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
     of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
     ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark Connect, whose tasks
-    cannot reach this process. ``options`` say how storage is reached; left out, the session's Hadoop settings say it
-    (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never read from there. ``progress`` shows
-    tasks, files, rows, bytes and markers while tasks run, on stderr or in a notebook's cell; left out, only on a
-    terminal and in a notebook.
+    cannot reach this process. ``views`` says how the job keeps what the table holds (docs/views.md). ``options`` say
+    how storage is reached; left out, the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like,
+    ``dfs.*``), but for keys, which are never read from there. ``progress`` shows tasks, files, rows, bytes and markers
+    while tasks run, on stderr or in a notebook's cell; left out, only on a terminal and in a notebook.
 
     If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
     end, the next write sees to that.
@@ -179,7 +190,7 @@ def write(
         txn=txn,
     )
     schema = arrow_schema(df.schema, partition)
-    table = open_table(url, options=storage_options(session, url, options))
+    table = open_table(url, options=storage_options(session, url, options), views=views)
     write_job = table.write(
         schema=schema,
         mode=mode,

@@ -361,7 +361,7 @@ def open_table(
     """The table at a URL, whether it exists yet or not. No I/O.
 
     ``options`` say how storage is reached where the URL does not; tasks get them, too. ``backend`` is used instead of
-    ``open_backend(url, options=options)`` where it is given.
+    ``open_backend(url, options=options)`` where it is given. ``views`` says how calls keep what the table holds.
     """
     return Table(
         backend if backend is not None else open_backend(url, options=options),
