@@ -155,7 +155,7 @@ class View:
                 try:
                     self._change(change, is_known=before is not None)
                 except DamagedStore as damage:
-                    rebuilt |= self._rebuild(damage, until=position)
+                    rebuilt |= self._rebuild(damage, also=partition, until=position)
             live = 0 if before is None else before.live
             self._states[partition] = PartitionState(live + len(change.added) - len(change.removed), position)
             if change.removed:
@@ -194,15 +194,18 @@ class View:
             rows += change.rows()
         return bytes(rows)
 
-    def _rebuild(self, damage: DamagedStore, *, until: int | None = None) -> frozenset[str]:
+    def _rebuild(self, damage: DamagedStore, *, also: str | None = None, until: int | None = None) -> frozenset[str]:
         """Forget what the store may have lost; what came after the base is gathered from the log once more.
 
-        Returns the partitions concerned: they are as of ``until``, or of the head.
+        ``also`` is a partition whose first rows were on their way. Returns the partitions concerned: they are as of
+        ``until``, or of the head.
         """
         concerned = frozenset(self._states) if damage.partitions is None else damage.partitions
+        if also is not None:
+            concerned |= {also}
         _events.warning("view.rebuilt", partitions=len(concerned), reason=damage)
         self._rebuilt += len(concerned)
-        self._store.forget(damage.partitions)
+        self._store.forget(None if damage.partitions is None else concerned)
         for partition in concerned:
             self._unread[partition] = []
         head = self._head if until is None else until

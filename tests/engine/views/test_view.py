@@ -1,5 +1,7 @@
 """A view against the log that it follows."""
 
+from collections.abc import Collection
+
 import pytest
 import trio
 from hypothesis import given, settings
@@ -77,9 +79,21 @@ class ForgetfulStore(MemoryStore):
         self._fail(partition)
         return super().rows(partition)
 
+    def load(self, partition: str, block: bytes) -> None:
+        self._fail(partition)
+        super().load(partition, block)
+
     def add(self, partition: str, block: bytes) -> None:
         self._fail(partition)
         super().add(partition, block)
+
+    def remove(self, partition: str, names: Collection[str], position: int) -> bool:
+        self._fail(partition)
+        return super().remove(partition, names, position)
+
+    def purge(self, partition: str, floor: int) -> None:
+        self._fail(partition)
+        super().purge(partition, floor)
 
     def _fail(self, partition: str) -> None:
         if whole := self._damaged():
