@@ -1,5 +1,6 @@
 """Jobs that fill small files, for the tests of this room."""
 
+import io
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -7,14 +8,15 @@ from typing import Any
 
 import anyio
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.writes import Table, WriteJob, WriteResult
-from tests.engine.writes.scene import FLIGHTS, table
+from tests.engine.writes.scene import FLIGHTS, mark, name_of, publish, table
 
 SIZING = SizingSettings(rewrite_budget=1000)
 """Every file that these tests make is small, and worth filling."""
@@ -71,3 +73,25 @@ async def appended(where: Backend | Table, months: Months, **named: Any) -> Writ
     """A whole write that fills what it finds."""
     async with filling_job(where, months, **named) as (job, report):
         return await job.commit([report])
+
+
+async def write_planned(job: WriteJob, backend: Backend, months: Months) -> TaskReport:
+    """One task, on this loop, that does what the task writer does with planned files: virtual time waits for it."""
+    planned = (await job.size(profile_of(months))).files
+    paths = {file: f"{file.partition}/{name_of(job)}" for file in planned}
+    await mark(job, backend, paths.values())
+    files, fills = [], []
+    for file, path in paths.items():
+        written = publish(job.ticket, backend, path, await _old_and_new(file, backend, months))
+        files.append(written)
+        if file.fill is not None:
+            fills.append(Fill(file.fill, (written.path,)))
+    return TaskReport(instant=job.instant, task=0, attempt=0, files=tuple(files), fills=tuple(fills))
+
+
+async def _old_and_new(file: PlannedFile, backend: Backend, months: Months) -> pa.Table:
+    month = int(file.partition.removeprefix("month="))
+    new = rows_of({month: months[month]})
+    if file.fill is None:
+        return new
+    return pa.concat_tables([pq.read_table(io.BytesIO(await backend.get(file.fill.path))), new])

@@ -5,18 +5,15 @@ import io
 from collections.abc import Mapping, Sequence
 
 import anyio
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.settings import MarkerSettings
-from tallymark.engine.sizing import PlannedFile
-from tallymark.engine.writes import WriteJob, recut
+from tallymark.engine.writes import recut
 from tests.engine.writes.deaths import copied, run_to_death, told_where
-from tests.engine.writes.filling import SIZING, Months, appended, profile_of, rows_of
-from tests.engine.writes.scene import FAMILIES, Store, begin, mark, name_of, publish
+from tests.engine.writes.filling import SIZING, Months, appended, write_planned
+from tests.engine.writes.scene import FAMILIES, Store, begin
 from tests.support.dying import DyingBackend
 from tests.table_invariants import commits, committed_files, decisions, table_is_at_rest
 
@@ -28,7 +25,7 @@ NEXT: Months = {1: [14], 3: [31]}
 
 async def fill(backend: Backend, markers: MarkerSettings) -> None:
     async with begin(backend, markers=markers, sizing=SIZING) as job:
-        await job.commit([await write(job, backend, MINE)])
+        await job.commit([await write_planned(job, backend, MINE)])
 
 
 async def lose_what_was_filled(backend: Backend, markers: MarkerSettings) -> None:
@@ -36,39 +33,17 @@ async def lose_what_was_filled(backend: Backend, markers: MarkerSettings) -> Non
     assert isinstance(backend, DyingBackend)
     others = backend.inner
     async with begin(backend, markers=markers, sizing=SIZING) as job:
-        report = await write(job, backend, MINE)
+        report = await write_planned(job, backend, MINE)
         claims = [entry.path async for entry in others.list(".hoodie/.temp") if entry.path.endswith("/FILLS")]
         await others.delete(claims)
         async with begin(others, sizing=SIZING) as rival:
-            await rival.commit([await write(rival, others, RIVAL)])
+            await rival.commit([await write_planned(rival, others, RIVAL)])
         await job.commit([report])
 
 
 async def leave_what_was_filled(backend: Backend, markers: MarkerSettings) -> None:
     async with begin(backend, markers=markers, sizing=SIZING) as job:
-        await write(job, backend, MINE)
-
-
-async def write(job: WriteJob, backend: Backend, months: Months) -> TaskReport:
-    """One task, on this loop, that does what the task writer does with planned files."""
-    planned = (await job.size(profile_of(months))).files
-    paths = {file: f"{file.partition}/{name_of(job)}" for file in planned}
-    await mark(job, backend, paths.values())
-    files, fills = [], []
-    for file, path in paths.items():
-        written = publish(job.ticket, backend, path, await _rows(file, backend, months))
-        files.append(written)
-        if file.fill is not None:
-            fills.append(Fill(file.fill, (written.path,)))
-    return TaskReport(instant=job.instant, task=0, attempt=0, files=tuple(files), fills=tuple(fills))
-
-
-async def _rows(file: PlannedFile, backend: Backend, months: Months) -> pa.Table:
-    month = int(file.partition.removeprefix("month="))
-    new = rows_of({month: months[month]})
-    if file.fill is None:
-        return new
-    return pa.concat_tables([pq.read_table(io.BytesIO(await backend.get(file.fill.path))), new])
+        await write_planned(job, backend, MINE)
 
 
 @pytest.fixture(autouse=True)
