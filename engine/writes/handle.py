@@ -37,3 +37,9 @@ class TableHandle:
             self._view = View(keep_positions=keep)
         self._view.sync(self.log.history)
         return self._view
+
+    def close(self) -> None:
+        """Give back what the view has of memory and local files."""
+        if self._view is not None:
+            self._view.close()
+            self._view = None

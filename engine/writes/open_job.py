@@ -62,6 +62,7 @@ async def open_job(
                     yield job
                 finally:
                     await _end(job, handle, properties)
+                    handle.close()
             finally:
                 flushing.cancel()
 

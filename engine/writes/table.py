@@ -54,6 +54,7 @@ from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.sizing import telling_files
 from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
+from tallymark.engine.writes.table_view import TableView
 from tallymark.engine.writes.wanted import WantedTable
 from tallymark.engine.writes.write_job import WriteJob
 
@@ -231,6 +232,20 @@ class Table:
         """
         async with hold_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
             yield snapshot
+
+    @asynccontextmanager
+    async def view(self) -> AsyncIterator[TableView]:
+        """The table's file-system view for the block: it follows the log, and answers partition by partition.
+
+        For who asks again and again; ``snapshot`` is for once. Raises UnsupportedTable where there is no table.
+        """
+        handle = self._handle()
+        view = TableView(handle, await self._properties())
+        await view.sync()
+        try:
+            yield view
+        finally:
+            handle.close()
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
         """How large the table's files are now, or those below a partition path such as ``year=2013``.
