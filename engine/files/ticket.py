@@ -1,6 +1,6 @@
 """What travels from the job to its tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -8,7 +8,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.files.partition_guard import PartitionGuard
 from tallymark.engine.files.static_partition import StaticPartition
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.settings import MarkerKind, TaskSettings
+from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class WriteTicket:
     """What the URL does not say of storage."""
     instant: str
     base: int
-    """The position of the commit log that the job had read when it began."""
+    """The position of the commit log that the job had read when it began; what its tasks look up is as of there."""
     schema: pa.Schema
     """What every batch is cast to."""
     partition_by: tuple[str, ...]
@@ -37,6 +37,9 @@ class WriteTicket:
     """The values that all rows have in the first partition columns; filled in where batches lack those."""
     guard: PartitionGuard | None = None
     """What rows may touch, where that is not everything."""
+    base_hash: str = ""
+    """Which log that position is of; empty for a ticket of no job."""
+    views: ViewSettings = field(default_factory=ViewSettings)
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
 

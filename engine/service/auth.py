@@ -25,7 +25,7 @@ from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUna
 from tallymark.engine.service.frame import encode_frame
 from tallymark.engine.service.wire import REFUSAL, WHOLE_CONNECTION, Refusal, Scalar, decode_answer, pack, unpack
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Counts the changes of what is said on the wire."""
 RELEASE: Final = "0.1"
 """Major and minor number of this release: both sides run code that stores files of one kind."""

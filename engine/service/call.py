@@ -16,8 +16,8 @@ from tallymark.engine.service.wire import (
     ANSWER_BYTES,
     WHOLE_CONNECTION,
     Answer,
-    CreateMarkers,
     Refusal,
+    Request,
     decode_answer,
     encode_request,
 )
@@ -36,7 +36,7 @@ class Call:
         self.message_bytes = frame_bytes - MAC_BYTES
         """The largest message that the service takes."""
 
-    def say(self, request: CreateMarkers) -> None:
+    def say(self, request: Request) -> None:
         """Send the request in the ``listen``s that follow."""
         self._outgoing += encode_frame(self._session.protect(encode_request(request)))
 
@@ -110,13 +110,16 @@ def dial(address: ServiceAddress, instant: str, *, timeout_s: float) -> Call:
 
 def _authenticate(raw: socket.socket, address: ServiceAddress, instant: str, ends_at: float) -> Call:
     handshake = ClientHandshake(address.job_key, instant, nonce=secrets.token_bytes(NONCE_BYTES))
-    reader = FrameReader(ANSWER_BYTES, setting="fixed for answers")
+    reader = FrameReader(ANSWER_BYTES, setting="fixed for what is no block")
     message: bytes | None = handshake.hello()
     while handshake.session is None:
         if message is not None:
             _limit(raw, ends_at)
             raw.sendall(encode_frame(message))
         message = handshake.receive(_one_frame(raw, reader, ends_at))
+    reader.raise_limit(
+        max(ANSWER_BYTES, handshake.frame_bytes), setting="the service's own ServiceSettings.frame_bytes"
+    )
     return Call(raw, handshake.session, reader, frame_bytes=handshake.frame_bytes)
 
 

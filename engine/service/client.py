@@ -1,4 +1,6 @@
-"""The blocking client with which tasks ask the driver's service for markers, from any thread of any process."""
+"""The blocking client with which tasks ask the driver's service, from any thread of any process: for markers, and for
+what partitions hold.
+"""
 
 import os
 import secrets
@@ -11,7 +13,7 @@ from typing import Self
 
 from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.conversation import Ask
+from tallymark.engine.service.ask import AnyAsk, Ask, LookUpAsk
 from tallymark.engine.service.line import DIAL_TIMEOUT_S, Line
 from tallymark.engine.service.outage import Outage
 
@@ -29,10 +31,10 @@ def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "MarkerC
 
 
 class MarkerClient:
-    """Asks for the markers of one job over one connection, made with the first ask and again whenever it is lost."""
+    """Asks the service of one job over one connection, made with the first ask and again whenever it is lost."""
 
     def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float) -> None:
-        """``wait_s`` bounds the wait for each answer, in seconds, all attempts together."""
+        """``wait_s`` bounds the wait for each ack, in seconds, all attempts together."""
         self._address = address
         self._instant = instant
         self._wait_s = wait_s
@@ -57,7 +59,7 @@ class MarkerClient:
 
         It cannot be cancelled. Asking again for the same markers is safe.
         """
-        ask = Ask(tuple(paths), io, time.monotonic() + self._wait_s)
+        ask = Ask(tuple(paths), io, time.monotonic() + self._wait_s, wait_s=self._wait_s)
         if problem := _broken_rule(paths, io):
             ask.future.set_exception(InvalidRequest(problem))
         elif not ask.paths:
@@ -76,6 +78,27 @@ class MarkerClient:
                 f"no answer within {self._wait_s + _GRACE_S:g} s, not even about {self._address.host}: "
                 "check that this machine can resolve that name"
             ) from error
+
+    def look_up(
+        self, position: int, log_hash: str, partitions: Sequence[str], *, wait_s: float
+    ) -> Future[dict[str, bytes]]:
+        """Ask what these partitions hold as of a position of the log with that hash; returns at once, from any thread.
+
+        The future settles within ``wait_s``. It has the block of each partition (``views.block``), as the driver's view
+        has it, or one of these errors:
+
+            ServiceUnavailable   no answer in time, or the service answers no look-ups
+            InvalidRequest       the service does not answer for that position, or it is one of another log
+            NotAuthenticated     the key, or the release, is not the driver's
+            Sealed, RolledBack, Closed   the job is over
+        """
+        wanted = tuple(dict.fromkeys(partitions))
+        ask = LookUpAsk(position, log_hash, wanted, time.monotonic() + wait_s, wait_s=wait_s)
+        if not wanted:
+            ask.future.set_result({})
+        else:
+            self._put(ask)
+        return ask.future
 
     def close(self) -> None:
         """Give up the connection; who still waits for an answer gets Closed. A later ask opens another."""
@@ -105,16 +128,14 @@ class MarkerClient:
     ) -> None:
         self.close()
 
-    def _put(self, ask: Ask) -> None:
+    def _put(self, ask: AnyAsk) -> None:
         if os.getpid() != self._process:
             raise InvalidRequest(
                 f"a marker client of process {self._process} is used in {os.getpid()}; take one with client_for() there"
             )
         with self._lock:
             while self._line is None or not self._line.put(ask):
-                self._line = Line(
-                    self._address, self._instant, wait_s=self._wait_s, jitter=secrets.SystemRandom().random
-                )
+                self._line = Line(self._address, self._instant, jitter=secrets.SystemRandom().random)
                 self._line.start()
 
 

@@ -1,7 +1,8 @@
 """One peer of the service, from its first byte to its last.
 
 Owns: the handshake's bounds, back-pressure, answers in any order, and that a peer's end is nobody else's trouble.
-Does not own: how markers are made durable (``create``), nor who may connect at all (``server``).
+Does not own: how markers are made durable (``create``), what partitions hold (``look_up``), nor who may connect at all
+(``server``).
 """
 
 import secrets
@@ -9,6 +10,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
@@ -16,15 +18,19 @@ from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, Stopped
-from tallymark.engine.service.auth import NONCE_BYTES, ServerHandshake, Session
+from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ServerHandshake, Session
+from tallymark.engine.service.blocks import BlockCutter
 from tallymark.engine.service.frame import FrameReader, encode_frame
 from tallymark.engine.service.tcp import tune
 from tallymark.engine.service.wire import (
     WHOLE_CONNECTION,
     Ack,
     Answer,
+    Blocks,
     CreateMarkers,
+    LookUp,
     Refusal,
+    Request,
     decode_request,
     encode_answer,
 )
@@ -33,8 +39,16 @@ from tallymark.engine.settings import ServiceSettings
 Create = Callable[[str, Sequence[str], str], Awaitable[None]]
 """create(instant, paths, io) returns when the markers of all paths are durable, or raises a TallymarkError."""
 
+BlockOf = Callable[[str], Awaitable[bytes]]
+LookUpAt = Callable[[int, str], Awaitable[BlockOf]]
+"""look_up(position, hash) returns what gives the block of a partition as of that position, or raises a TallymarkError,
+as may the call for a block.
+"""
+
 GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead, OSError)
 """What a peer that left, was reset or does not read looks like."""
+
+Send = Callable[[Answer], Awaitable[None]]
 
 _READ_BYTES = 65536
 
@@ -53,6 +67,7 @@ class ServiceCounts:
     requests: int = 0
     inflight: int = 0
     names: int = 0
+    look_ups: int = 0
     refusals: int = 0
 
 
@@ -67,12 +82,14 @@ class Connection:
         settings: ServiceSettings,
         create: Create,
         counts: ServiceCounts,
+        look_up: LookUpAt | None = None,
         farewell: Stopped | None = None,
     ) -> None:
-        """``farewell`` is what the peer is told when ``serve`` is cancelled."""
+        """``farewell`` is what the peer is told when ``serve`` is cancelled. Without ``look_up`` none is answered."""
         self._stream = stream
         self._settings = settings
         self._create = create
+        self._look_up = look_up
         self._counts = counts
         self._farewell = farewell
         self._handshake = ServerHandshake(
@@ -122,7 +139,7 @@ class Connection:
                     await self._read_requests(session, tasks)
                 except InvalidRequest as error:
                     _events.warning("connection.closed", instant=self._handshake.instant, reason=error)
-                    await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks)
+                    await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks=tasks)
                 except GONE as error:
                     _events.debug("connection.lost", instant=self._handshake.instant, reason=error)
                 tasks.cancel_scope.cancel()
@@ -137,19 +154,24 @@ class Connection:
             await self._slots.acquire()
             tasks.start_soon(self._answer, session, request, tasks)
 
-    async def _answer(self, session: Session, request: CreateMarkers, tasks: TaskGroup) -> None:
+    async def _answer(self, session: Session, request: Request, tasks: TaskGroup) -> None:
         self._counts.requests += 1
-        self._counts.names += len(request.paths)
         self._counts.inflight += 1
+        send = partial(self._send_if_there, session, tasks=tasks)
         try:
-            await self._send_if_there(session, await self._carry_out(request), tasks)
+            await send(await self._carry_out(request, send))
         finally:
             self._counts.inflight -= 1
             self._slots.release()
 
-    async def _carry_out(self, request: CreateMarkers) -> Answer:
+    async def _carry_out(self, request: Request, send: Send) -> Answer:
+        """The last answer to the request; those before it are sent."""
         try:
-            await self._create(self._handshake.instant, request.paths, request.io)
+            match request:
+                case CreateMarkers():
+                    return await self._create_markers(request)
+                case LookUp():
+                    return await self._blocks(request, send)
         except TallymarkError as error:
             self._counts.refusals += 1
             return Refusal(request.id, error)
@@ -157,9 +179,25 @@ class Connection:
             _events.fault("request.failed", instant=self._handshake.instant)
             self._counts.refusals += 1
             return Refusal(request.id, ServiceUnavailable(f"the service failed: {error!r}; its log says more"))
+
+    async def _create_markers(self, request: CreateMarkers) -> Ack:
+        self._counts.names += len(request.paths)
+        await self._create(self._handshake.instant, request.paths, request.io)
         return Ack(request.id)
 
-    async def _send_if_there(self, session: Session, answer: Answer, tasks: TaskGroup) -> None:
+    async def _blocks(self, request: LookUp, send: Send) -> Blocks:
+        """One block at a time, so that no request takes more memory than one, and a frame."""
+        self._counts.look_ups += 1
+        if self._look_up is None:
+            raise ServiceUnavailable("this service answers no look-ups (ViewSettings.serve)")
+        block_of = await self._look_up(request.position, request.hash)
+        cutter = BlockCutter(request.id, self._settings.frame_bytes - MAC_BYTES)
+        for partition in request.partitions:
+            for full in cutter.add(await block_of(partition)):
+                await send(full)
+        return cutter.rest()
+
+    async def _send_if_there(self, session: Session, answer: Answer, *, tasks: TaskGroup) -> None:
         """Send the answer, or end the connection: half a frame cannot be taken back."""
         try:
             with anyio.fail_after(self._settings.send_timeout_s):

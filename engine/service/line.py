@@ -14,8 +14,9 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.ask import AnyAsk
 from tallymark.engine.service.call import Call, dial
-from tallymark.engine.service.conversation import Ask, Conversation
+from tallymark.engine.service.conversation import Conversation
 
 DIAL_TIMEOUT_S = 5.0
 """For one attempt to connect; then another begins."""
@@ -35,18 +36,17 @@ class Line:
     A line ends once, by ``hang_up`` or by a fault of its own, and takes no asks after that.
     """
 
-    def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float, jitter: Callable[[], float]) -> None:
-        """``wait_s`` is what the asks' deadlines were made with, for words. ``jitter`` is as of ``random.random``."""
+    def __init__(self, address: ServiceAddress, instant: str, *, jitter: Callable[[], float]) -> None:
+        """``jitter`` is as of ``random.random``."""
         self._address = address
         self._instant = instant
-        self._wait_s = wait_s
         self._jitter = jitter
         self._conversation = Conversation(jitter)
         self._call: Call | None = None
         self._farewell: Stopped | None = None
         """What the service has said at the end of the job. Nobody is there any more."""
         self._lock = threading.Lock()
-        self._inbox: list[Ask] = []
+        self._inbox: list[AnyAsk] = []
         self._stop = threading.Event()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -56,7 +56,7 @@ class Line:
     def start(self) -> None:
         self._thread.start()
 
-    def put(self, ask: Ask) -> bool:
+    def put(self, ask: AnyAsk) -> bool:
         """Take the ask, or return False: the line has ended."""
         with self._lock:
             if self._stop.is_set():
@@ -203,9 +203,9 @@ class Line:
         if self._thread is not threading.current_thread():
             self._thread.join(DIAL_TIMEOUT_S + 1)
 
-    def _no_answer(self) -> ServiceUnavailable:
+    def _no_answer(self, ask: AnyAsk) -> ServiceUnavailable:
         return ServiceUnavailable(
             f"no answer from the marker service at {self._address.host}:{self._address.port} within "
-            f"{self._wait_s:g} s (last: {self._conversation.problem}); check that the driver runs, that no firewall is "
+            f"{ask.wait_s:g} s (last: {self._conversation.problem}); check that the driver runs, that no firewall is "
             "in between, and that ServiceSettings.advertised_host is an address which this machine can reach"
         )

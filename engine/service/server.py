@@ -1,6 +1,7 @@
-"""The driver's server, which tasks ask for markers.
+"""The driver's server, which tasks ask for markers, and for what partitions hold.
 
-Owns: listening, the limit of connections, the keys of jobs. Does not own: how markers are made; it is given a callable.
+Owns: listening, the limit of connections, the keys of jobs. Does not own: how markers are made, nor what a view is; it
+is given a callable for each.
 """
 
 import ipaddress
@@ -13,7 +14,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
-from tallymark.engine.service.connection import Connection, Create, ServiceCounts
+from tallymark.engine.service.connection import Connection, Create, LookUpAt, ServiceCounts
 from tallymark.engine.settings import ServiceSettings
 
 _ACCEPT_PAUSE_S = 0.1
@@ -33,6 +34,7 @@ class ServiceStatistics:
     inflight: int
     """Requests not answered yet."""
     names: int
+    look_ups: int
     refusals: int
     """Requests answered with an error."""
 
@@ -41,9 +43,15 @@ class MarkerServer:
     """Answers tasks while ``run`` runs. A task can only name markers of the job whose key it holds."""
 
     def __init__(
-        self, secret: bytes, settings: ServiceSettings, create: Create, *, farewell: Stopped | None = None
+        self,
+        secret: bytes,
+        settings: ServiceSettings,
+        create: Create,
+        *,
+        look_up: LookUpAt | None = None,
+        farewell: Stopped | None = None,
     ) -> None:
-        """``secret``: at least 32 random bytes that stay in this process.
+        """``secret``: at least 32 random bytes that stay in this process. Without ``look_up`` none is answered.
 
         ``farewell`` is what every client is told when ``run`` ends, if that is the end of the jobs, too: without it
         clients go on dialling, as after a restart, until their patience ends.
@@ -60,6 +68,7 @@ class MarkerServer:
         self._secret = secret
         self._settings = settings
         self._create = create
+        self._look_up = look_up
         self._farewell = farewell
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
@@ -100,6 +109,7 @@ class MarkerServer:
             requests=counts.requests,
             inflight=counts.inflight,
             names=counts.names,
+            look_ups=counts.look_ups,
             refusals=counts.refusals,
         )
 
@@ -137,6 +147,7 @@ class MarkerServer:
                 secret=self._secret,
                 settings=self._settings,
                 create=self._create,
+                look_up=self._look_up,
                 counts=self._counts,
                 farewell=self._farewell,
             ).serve()

@@ -7,6 +7,8 @@ structure, and no map key is ever decoded.
     CreateMarkers   1, id, io, path, path, ...
     Ack             2, id
     Refusal         3, id, code, text, retry_after_s
+    LookUp          4, id, position, hash, partition, partition, ...
+    Blocks          5, id, size, piece, size, piece, ...
 """
 
 import math
@@ -30,16 +32,21 @@ from tallymark.engine.errors import (
 
 Scalar = int | float | str | bytes
 
-CREATE_MARKERS, ACK, REFUSAL = 1, 2, 3
+CREATE_MARKERS, ACK, REFUSAL, LOOK_UP, BLOCKS = 1, 2, 3, 4, 5
 
 WHOLE_CONNECTION = 0
 """The id of a refusal that answers no single request: the connection ends with it."""
 PATH_COUNT_MAX = 16_384
-"""Paths in one request at most, however short they are."""
+"""Paths, or partitions, in one request at most, however short they are."""
+PIECE_COUNT_MAX = PATH_COUNT_MAX // 2
+"""Pieces in one answer at most, however short they are."""
 ANSWER_BYTES = 8192
-"""The largest frame that a service sends."""
+"""The largest frame that a service sends, but for blocks: those are bounded by ``ServiceSettings.frame_bytes``, which
+the handshake tells."""
+PIECE_OVERHEAD_BYTES = 14
+ANSWER_OVERHEAD_BYTES = 16
 
-_VALUE_COUNT_MAX = PATH_COUNT_MAX + 3
+_VALUE_COUNT_MAX = PATH_COUNT_MAX + 4
 _TEXT_BYTES_MAX = ANSWER_BYTES - 192  # leaves room for the rest of a refusal, and for what a session adds
 _RETRY_AFTER_S_MAX = 3600.0
 _REQUEST_OVERHEAD_BYTES = 32
@@ -57,10 +64,39 @@ class CreateMarkers:
 
 
 @dataclass(frozen=True, slots=True)
+class LookUp:
+    """Please tell what these partitions hold as of a position."""
+
+    id: int
+    """As of ``CreateMarkers``."""
+    position: int
+    hash: str
+    """Which log the position is of."""
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
     """All markers of the request are durable."""
 
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Of a block, or all of it."""
+
+    size: int
+    """Bytes of the whole block."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Of the partitions of the request, in its order; what is left of them follows in another answer."""
+
+    id: int
+    pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +107,8 @@ class Refusal:
     error: TallymarkError
 
 
-Answer = Ack | Refusal
+Request = CreateMarkers | LookUp
+Answer = Ack | Blocks | Refusal
 
 _ERRORS: dict[str, type[TallymarkError]] = {
     error.__name__: error
@@ -79,23 +116,35 @@ _ERRORS: dict[str, type[TallymarkError]] = {
 }
 
 
-def encode_request(request: CreateMarkers) -> bytes:
-    return pack(CREATE_MARKERS, request.id, request.io, *request.paths)
+def encode_request(request: Request) -> bytes:
+    match request:
+        case CreateMarkers():
+            return pack(CREATE_MARKERS, request.id, request.io, *request.paths)
+        case LookUp():
+            return pack(LOOK_UP, request.id, request.position, request.hash, *request.partitions)
 
 
-def decode_request(data: bytes) -> CreateMarkers:
+def decode_request(data: bytes) -> Request:
     """Raises InvalidRequest for bytes that ``encode_request`` does not write."""
     match unpack(data):
         case [int(kind), int(request_id), str(io), *paths] if kind == CREATE_MARKERS and request_id > WHOLE_CONNECTION:
-            return CreateMarkers(request_id, tuple(map(_text, paths)), io)
+            return CreateMarkers(request_id, _texts(paths), io)
+        case [int(kind), int(request_id), int(position), str(log), *partitions] if (
+            kind == LOOK_UP and request_id > WHOLE_CONNECTION and position >= 0 and partitions
+        ):
+            return LookUp(request_id, position, log, _texts(partitions))
     raise _malformed("a request")
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """At most ANSWER_BYTES."""
-    if isinstance(answer, Ack):
-        return pack(ACK, answer.id)
-    return pack(REFUSAL, answer.id, *encode_error(answer.error))
+    """At most ANSWER_BYTES, but for blocks."""
+    match answer:
+        case Ack():
+            return pack(ACK, answer.id)
+        case Blocks():
+            return pack(BLOCKS, answer.id, *(value for piece in answer.pieces for value in (piece.size, piece.data)))
+        case Refusal():
+            return pack(REFUSAL, answer.id, *encode_error(answer.error))
 
 
 def decode_answer(data: bytes) -> Answer:
@@ -103,6 +152,8 @@ def decode_answer(data: bytes) -> Answer:
     match unpack(data):
         case [int(kind), int(request_id)] if kind == ACK and request_id > WHOLE_CONNECTION:
             return Ack(request_id)
+        case [int(kind), int(request_id), *told] if kind == BLOCKS and request_id > WHOLE_CONNECTION:
+            return Blocks(request_id, _pieces(told))
         case [int(kind), int(request_id), str(code), str(text), float(retry_after_s)] if kind == REFUSAL:
             return Refusal(request_id, decode_error(code, text, retry_after_s))
     raise _malformed("an answer")
@@ -126,20 +177,22 @@ def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
     return _ERRORS.get(code, ServiceUnavailable)(text)
 
 
-def split_paths(paths: Sequence[str], io: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
-    """The paths in runs whose requests take at most ``message_bytes`` each.
+def split_paths(paths: Sequence[str], told: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
+    """The paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
+
+    ``told`` is what each request says beside them: how files are written, or the hash of a log.
 
     Raises:
         InvalidRequest: one path alone is too long.
     """
-    room = message_bytes - _REQUEST_OVERHEAD_BYTES - len(io.encode("utf-8"))
+    room = message_bytes - _REQUEST_OVERHEAD_BYTES - len(told.encode("utf-8"))
     run: list[str] = []
     used = 0
     for path in paths:
         size = len(path.encode("utf-8")) + _PATH_OVERHEAD_BYTES
         if size > room:
             raise InvalidRequest(
-                f"marker path {path[:200]!r}... of {size - _PATH_OVERHEAD_BYTES} bytes does not fit a message of "
+                f"path {path[:200]!r}... of {size - _PATH_OVERHEAD_BYTES} bytes does not fit a message of "
                 f"{message_bytes} bytes; shorten it, or raise ServiceSettings.frame_bytes"
             )
         if used + size > room or len(run) == PATH_COUNT_MAX:
@@ -185,10 +238,23 @@ def _clipped(text: str) -> str:
     return text.encode("utf-8", "backslashreplace")[:_TEXT_BYTES_MAX].decode("utf-8", "ignore")
 
 
-def _text(value: Scalar) -> str:
-    if not isinstance(value, str):
+def _texts(values: Sequence[Scalar]) -> tuple[str, ...]:
+    """At most as many as a request may hold."""
+    texts = tuple(value for value in values if isinstance(value, str))
+    if len(texts) < len(values) or len(texts) > PATH_COUNT_MAX:
         raise _malformed("a request")
-    return value
+    return texts
+
+
+def _pieces(told: Sequence[Scalar]) -> tuple[Piece, ...]:
+    pieces = tuple(
+        Piece(size, data)
+        for size, data in zip(told[::2], told[1::2], strict=False)
+        if isinstance(size, int) and isinstance(data, bytes) and size >= len(data)
+    )
+    if 2 * len(pieces) != len(told) or not pieces:
+        raise _malformed("an answer")
+    return pieces
 
 
 def _malformed(what: str) -> InvalidRequest:

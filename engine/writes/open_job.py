@@ -4,6 +4,7 @@ import secrets
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
@@ -29,6 +30,7 @@ from tallymark.engine.writes.let_go import let_go_due
 from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.rollback import roll_back
+from tallymark.engine.writes.served_view import ServedView
 from tallymark.engine.writes.target import WriteTarget
 from tallymark.engine.writes.write_base import WriteBase
 from tallymark.engine.writes.write_job import WriteJob
@@ -87,7 +89,7 @@ async def _begin(
         await help_others(handle, properties, own=beat_path(reservation.instant))
         engine = await background.start(_run_engine, backend, options.markers, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open)
-        address = await _serve(engine, reservation, options, background)
+        address = await _serve(handle, properties, engine, reservation, options, background)
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)
         raise
@@ -124,6 +126,8 @@ async def _begin(
             max_file_bytes=options.sizing.max_file_bytes,
             partition=target.partition,
             guard=target.guard,
+            base_hash=handle.log.history.hash_at(begun_at),
+            views=handle.view_settings,
         ),
         sizing=options.sizing,
     )
@@ -140,9 +144,16 @@ async def _run_engine(
 
 
 async def _serve(
-    engine: MarkerEngine, reservation: Reservation, options: JobOptions, background: TaskGroup
+    handle: TableHandle,
+    properties: TableProperties,
+    engine: MarkerEngine,
+    reservation: Reservation,
+    options: JobOptions,
+    background: TaskGroup,
 ) -> ServiceAddress | None:
-    """Let tasks of other processes ask for markers; where they put their own there is nothing to serve."""
+    """Let tasks of other processes ask for markers, and for what partitions hold; those of a job with direct markers
+    ask nobody.
+    """
     if options.markers.kind == "direct":
         return None
 
@@ -150,7 +161,14 @@ async def _serve(
         await engine.directory(instant).create(*paths, io=io)
 
     farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
-    server = MarkerServer(secrets.token_bytes(32), options.service, create, farewell=farewell)
+    served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
+    server = MarkerServer(
+        secrets.token_bytes(32),
+        options.service,
+        create,
+        look_up=None if served is None else served.look_up,
+        farewell=farewell,
+    )
     await background.start(server.run)
     return server.address(reservation.instant)
 

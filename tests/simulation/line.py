@@ -134,7 +134,9 @@ class Line:
         stream.changed = trio.Event()
 
     def _expire(self) -> None:
-        self._conversation.expire(trio.current_time(), lambda: ServiceUnavailable(f"no answer within {self._wait_s} s"))
+        self._conversation.expire(
+            trio.current_time(), lambda _: ServiceUnavailable(f"no answer within {self._wait_s} s")
+        )
 
     def _count_lost_answer(self) -> None:
         stream = self._stream if self._is_talking else None

@@ -10,11 +10,12 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 
-from tallymark.engine.errors import Stopped
+from tallymark.engine.errors import InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import dial
+from tallymark.engine.service.connection import BlockOf, LookUpAt
 from tallymark.engine.service.server import MarkerServer
-from tallymark.engine.service.wire import Answer, CreateMarkers
+from tallymark.engine.service.wire import Answer, Request
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"a secret of thirty-two bytes....".ljust(32)
@@ -40,14 +41,35 @@ class Ledger:
         self.created += [(instant, path, io) for path in paths]
 
 
+class Table:
+    """A ``look_up`` that has these blocks at position 7, and nothing at any other."""
+
+    def __init__(self, **blocks: bytes) -> None:
+        self.blocks = blocks
+        self.asked: list[str] = []
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        if (position, log_hash) != (7, "hash"):
+            raise InvalidRequest(f"position {position} is one of another log")
+        return self._block
+
+    async def _block(self, partition: str) -> bytes:
+        self.asked.append(partition)
+        return self.blocks.get(partition, b"")
+
+
 @asynccontextmanager
 async def serving(
-    create: Callable[[str, Sequence[str], str], Awaitable[None]], *, farewell: Stopped | None = None, **settings: Any
+    create: Callable[[str, Sequence[str], str], Awaitable[None]],
+    *,
+    look_up: LookUpAt | None = None,
+    farewell: Stopped | None = None,
+    **settings: Any,
 ) -> AsyncIterator[MarkerServer]:
     """A server that runs until the block ends, or the test's patience."""
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            server = MarkerServer(SECRET, ServiceSettings(**settings), create, farewell=farewell)
+            server = MarkerServer(SECRET, ServiceSettings(**settings), create, look_up=look_up, farewell=farewell)
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()
@@ -71,7 +93,7 @@ class Peer:
         self.call = dial(address, instant, timeout_s=PATIENCE_S)
         self._wake, self._other_end = socket.socketpair()
 
-    def say(self, *requests: CreateMarkers) -> Self:
+    def say(self, *requests: Request) -> Self:
         for request in requests:
             self.call.say(request)
         return self

@@ -118,7 +118,7 @@ def test_a_task_of_another_version_is_refused_with_both_versions_and_the_remedy(
 def test_a_driver_of_another_version_is_refused_with_both_versions_and_the_remedy() -> None:
     a = client()
     a.hello()
-    with pytest.raises(NotAuthenticated, match=r"0\.1 \(protocol 1\), the driver 0\.7 \(protocol 9\); install"):
+    with pytest.raises(NotAuthenticated, match=r"0\.1 \(protocol 2\), the driver 0\.7 \(protocol 9\); install"):
         a.receive(wire.pack(17, 9, "0.7", "whatever that version says"))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -23,7 +24,8 @@ from tallymark.engine.errors import (
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import MarkerClient, client_for
-from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, in_thread, serving, until
+from tallymark.engine.service.connection import BlockOf
+from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
 LATER_INSTANT = "20260102030405007"
@@ -54,7 +56,7 @@ def closed_port() -> int:
     return port
 
 
-async def settled(future: Future[None]) -> BaseException | None:
+async def settled(future: Future[Any]) -> BaseException | None:
     return await in_thread(future.exception, PATIENCE_S)
 
 
@@ -147,6 +149,70 @@ async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_ther
             error = await settled(client.ask(["a"]))
     assert isinstance(error, ServiceOverloaded)
     assert "queue is full" in str(error)
+
+
+@on_both_loops
+async def test_a_look_up_has_the_blocks_of_its_partitions_and_an_empty_one_of_an_unknown() -> None:
+    table = Table(a=bytes(range(200)) * 100, b=b"of b")
+    async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
+        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+            found = client.look_up(7, "hash", ["b", "a", "none", "a"], wait_s=5)
+            assert await in_thread(found.result, PATIENCE_S) == {**table.blocks, "none": b""}
+            assert client.look_up(7, "hash", [], wait_s=5).result(0) == {}
+    assert table.asked == ["b", "a", "none"]
+
+
+@on_both_loops
+async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
+    table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
+    async with serving(Ledger().create, look_up=table.look_up) as server:
+        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+            found = client.look_up(7, "hash", list(table.blocks), wait_s=5)
+            assert await in_thread(found.result, PATIENCE_S) == table.blocks
+        assert server.statistics().requests == 1
+
+
+@on_both_loops
+async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -> None:
+    table, ledger = Table(a=b"of a"), Ledger()
+
+    async def hold(partition: str) -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
+    async def look_up(position: int, log_hash: str) -> BlockOf:
+        return hold if position == 8 else await table.look_up(position, log_hash)
+
+    async with serving(ledger.create, look_up=look_up) as server:
+        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+            marker, never = client.ask(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
+            error = await settled(never)
+            assert isinstance(error, ServiceUnavailable)
+            assert "within 0.1 s" in str(error)
+            assert not marker.done()
+            assert await settled(client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)) is None
+            ledger.released.set()
+            assert await settled(marker) is None
+            assert server.statistics().connections == 1
+
+
+@on_both_loops
+async def test_a_look_up_is_asked_again_at_a_server_that_restarts() -> None:
+    begun = anyio.Event()
+
+    async def hold(position: int, log_hash: str) -> BlockOf:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with serving(Ledger().create, look_up=hold) as server:
+        address = server.address(INSTANT)
+        client = MarkerClient(address, INSTANT, wait_s=PATIENCE_S)
+        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)
+        await begun.wait()
+    async with serving(Ledger().create, look_up=Table(a=b"of a").look_up, port=address.port):
+        assert await in_thread(found.result, PATIENCE_S) == {"a": b"of a"}
+        await in_thread(client.close)
 
 
 @on_both_loops

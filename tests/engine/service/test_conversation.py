@@ -10,8 +10,9 @@ from tallymark.engine.errors import (
     ServiceOverloaded,
     ServiceUnavailable,
 )
-from tallymark.engine.service.conversation import Ask, Conversation
-from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
+from tallymark.engine.service.ask import Ask, LookUpAsk
+from tallymark.engine.service.conversation import Conversation
+from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal, Request
 
 SIZE = 2000
 
@@ -20,7 +21,11 @@ def ask(*paths: str, deadline: float = 60.0) -> Ask:
     return Ask(paths, "CREATE", deadline)
 
 
-def conversation(*asks: Ask) -> Conversation:
+def look_up(*partitions: str, deadline: float = 60.0) -> LookUpAsk:
+    return LookUpAsk(7, "hash", partitions, deadline)
+
+
+def conversation(*asks: Ask | LookUpAsk) -> Conversation:
     made = Conversation(jitter=lambda: 0.5)
     for each in asks:
         made.add(each)
@@ -101,7 +106,7 @@ def test_an_ask_that_is_put_off_to_the_end_fails_as_such_unless_the_service_has_
         talk.receive(Refusal(1, Overloaded("full", retry_after_s=100.0)), 10.0)
         if is_lost:
             talk.lost("reset")
-        talk.expire(20.0, lambda: ServiceUnavailable("late"))
+        talk.expire(20.0, lambda _: ServiceUnavailable("late"))
         assert isinstance(put_off.future.exception(0), ServiceOverloaded) is not is_lost
         assert str(put_off.future.exception(0)) == "late"
 
@@ -122,9 +127,9 @@ def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
     assert talk.seconds_to_deadline(1.0) == 4.0
     talk.take_requests(1.0, SIZE)
     assert talk.seconds_to_next(1.0) == 4.0
-    talk.expire(4.9, lambda: ServiceUnavailable("late"))
+    talk.expire(4.9, lambda _: ServiceUnavailable("late"))
     assert not early.future.done()
-    talk.expire(5.0, lambda: ServiceUnavailable("late"))
+    talk.expire(5.0, lambda _: ServiceUnavailable("late"))
     with pytest.raises(ServiceUnavailable):
         early.future.result(0)
     talk.receive(Ack(1), 5.5)
@@ -133,7 +138,7 @@ def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
 
 def test_an_expired_ask_is_not_sent() -> None:
     talk = conversation(ask("a", deadline=5.0))
-    talk.expire(5.0, lambda: ServiceUnavailable("late"))
+    talk.expire(5.0, lambda _: ServiceUnavailable("late"))
     assert talk.take_requests(5.0, SIZE) == []
     assert talk.seconds_to_next(5.0) is None
 
@@ -141,7 +146,7 @@ def test_an_expired_ask_is_not_sent() -> None:
 def test_a_path_that_fits_no_frame_fails_its_own_ask_only() -> None:
     long, short = ask("a" * 3000, "b"), ask("c")
     talk = conversation(long, short)
-    assert [request.paths for request in talk.take_requests(0.0, SIZE)] == [("c",)]
+    assert talk.take_requests(0.0, SIZE) == [CreateMarkers(1, ("c",), "CREATE")]
     with pytest.raises(InvalidRequest, match="frame_bytes"):
         long.future.result(0)
 
@@ -158,6 +163,61 @@ def test_the_end_settles_everybody() -> None:
             each.future.result(0)
 
 
+def test_a_look_up_has_its_blocks_when_the_last_of_them_is_whole() -> None:
+    one = look_up("a", "b")
+    talk = conversation(one)
+    assert talk.take_requests(0.0, SIZE) == [LookUp(1, 7, "hash", ("a", "b"))]
+    talk.receive(Blocks(1, (Piece(1, b"A"), Piece(3, b"B"))), 1.0)
+    assert not one.future.done()
+    talk.receive(Blocks(1, (Piece(3, b"B"),)), 1.0)
+    assert not one.future.done()
+    talk.receive(Blocks(1, (Piece(3, b"B"),)), 1.0)
+    assert one.future.result(0) == {"a": b"A", "b": b"BBB"}
+    assert talk.is_idle
+
+
+def test_a_look_up_of_more_partitions_than_a_request_takes_has_the_blocks_of_all() -> None:
+    names = [f"{n:0500}" for n in range(4)]
+    one = look_up(*names)
+    talk = conversation(one)
+    parts = talk.take_requests(0.0, 600)
+    assert len(parts) == 4
+    for number, part in enumerate(parts):
+        talk.receive(Blocks(part.id, (Piece(1, bytes([number])),)), 1.0)
+    assert one.future.result(0) == {name: bytes([number]) for number, name in enumerate(names)}
+
+
+def test_a_look_up_that_was_answered_in_part_before_a_loss_begins_anew() -> None:
+    one = look_up("a", "b")
+    talk = conversation(one)
+    talk.take_requests(0.0, SIZE)
+    talk.receive(Blocks(1, (Piece(1, b"A"), Piece(4, b"B"))), 1.0)
+    talk.lost("reset")
+    assert talk.take_requests(1.0, SIZE) == [LookUp(2, 7, "hash", ("a", "b"))]
+    talk.receive(Blocks(1, (Piece(4, b"BBB"),)), 1.0)
+    talk.receive(Blocks(2, (Piece(1, b"A"), Piece(1, b"B"))), 1.0)
+    assert one.future.result(0) == {"a": b"A", "b": b"B"}
+
+
+def test_look_ups_and_markers_fail_each_at_its_own_deadline() -> None:
+    marker, quick = ask("a", deadline=20.0), look_up("a", deadline=5.0)
+    talk = conversation(marker, quick)
+    assert talk.seconds_to_deadline(0.0) == 5.0
+    talk.expire(5.0, lambda _: ServiceUnavailable("late"))
+    assert isinstance(quick.future.exception(0), ServiceUnavailable)
+    assert not marker.future.done()
+    assert talk.seconds_to_deadline(5.0) == 15.0
+
+
+def test_the_answer_to_another_question_is_no_answer() -> None:
+    talk = conversation(ask("a"), look_up("a"))
+    talk.take_requests(0.0, SIZE)
+    with pytest.raises(InvalidRequest, match="another question"):
+        talk.receive(Ack(2), 1.0)
+    with pytest.raises(InvalidRequest, match="another question"):
+        talk.receive(Blocks(1, (Piece(0, b""),)), 1.0)
+
+
 def test_an_ask_cannot_be_cancelled() -> None:
     one = ask("a")
     assert not one.future.cancel()
@@ -166,7 +226,7 @@ def test_an_ask_cannot_be_cancelled() -> None:
 @given(st.lists(st.sampled_from(["ask", "ack", "lose", "overload", "send"]), max_size=40), st.data())
 def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], data: st.DataObject) -> None:
     """However answers, losses and refusals interleave, a result means that each of the paths was acked."""
-    talk, asks, inflight, acked, now = conversation(), list[Ask](), dict[int, CreateMarkers](), set[str](), 0.0
+    talk, asks, inflight, acked, now = conversation(), list[Ask](), dict[int, Request](), set[str](), 0.0
 
     def send() -> None:
         inflight.update((request.id, request) for request in talk.take_requests(now, 600))
@@ -183,6 +243,7 @@ def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], da
             inflight.clear()
         elif inflight:
             request = inflight.pop(data.draw(st.sampled_from(sorted(inflight))))
+            assert isinstance(request, CreateMarkers)
             if step == "ack":
                 acked.update(request.paths)
                 talk.receive(Ack(request.id), now)

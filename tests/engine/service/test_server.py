@@ -22,9 +22,9 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.frame import FrameReader, encode_frame
 from tallymark.engine.service.server import MarkerServer
-from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
+from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
 from tallymark.engine.settings import ServiceSettings
-from tests.engine.service.serving import INSTANT, SECRET, Ledger, Peer, exchange, in_thread, serving, until
+from tests.engine.service.serving import INSTANT, SECRET, Ledger, Peer, Table, exchange, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
 
@@ -153,6 +153,50 @@ async def test_a_task_of_another_release_is_told_both_versions() -> None:
         error = refusal_in(await in_thread(exchange, server.address(INSTANT), encode_frame(hello)))
     assert isinstance(error, NotAuthenticated)
     assert "7.3 (protocol 1)" in str(error)
+
+
+@on_both_loops
+async def test_a_look_up_is_answered_by_the_blocks_of_its_partitions_in_their_order() -> None:
+    table = Table(a=b"of a", b=b"of b")
+    async with serving(Ledger().create, look_up=table.look_up) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            answers = await in_thread(peer.say(LookUp(5, 7, "hash", ("b", "none", "a"))).hear, 1)
+            assert answers == [Blocks(5, (Piece(4, b"of b"), Piece(0, b""), Piece(4, b"of a")))]
+        statistics = server.statistics()
+    assert (statistics.requests, statistics.look_ups, statistics.names, statistics.refusals) == (1, 1, 0, 0)
+
+
+@on_both_loops
+async def test_blocks_that_exceed_a_frame_come_in_several_and_acks_in_between() -> None:
+    table = Table(a=bytes(5000))
+    async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            answers = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",)), ask(2, "name")).hear, 7)
+    pieces = [piece for answer in answers if isinstance(answer, Blocks) for piece in answer.pieces]
+    assert b"".join(piece.data for piece in pieces) == table.blocks["a"]
+    assert Ack(2) in answers
+
+
+@on_both_loops
+async def test_a_look_up_that_is_refused_is_told_why() -> None:
+    async with serving(Ledger().create, look_up=Table().look_up) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            [answer] = await in_thread(peer.say(LookUp(1, 8, "hash", ("a",))).hear, 1)
+        assert server.statistics().refusals == 1
+    assert isinstance(answer, Refusal)
+    assert (answer.id, type(answer.error)) == (1, InvalidRequest)
+    assert "position 8 is one of another log" in str(answer.error)
+
+
+@on_both_loops
+async def test_a_service_without_a_view_says_that_it_answers_no_look_ups() -> None:
+    async with serving(Ledger().create) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
+        await is_well(server)
+    assert isinstance(answer, Refusal)
+    assert isinstance(answer.error, ServiceUnavailable)
+    assert "ViewSettings.serve" in str(answer.error)
 
 
 @on_both_loops

@@ -16,7 +16,7 @@ from tallymark.engine.errors import (
     UnsupportedTable,
 )
 from tallymark.engine.service import wire
-from tallymark.engine.service.wire import Ack, CreateMarkers, Refusal
+from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
 
 ids = st.integers(1, 2**63 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -73,13 +73,50 @@ def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
             message = decode(data)
         except InvalidRequest:
             continue
-        assert isinstance(message, CreateMarkers | Ack | Refusal)
+        assert isinstance(message, CreateMarkers | LookUp | Ack | Blocks | Refusal)
 
 
 @given(ids, st.lists(text, max_size=10), st.sampled_from(["CREATE", "MERGE", "APPEND", "?"]))
 def test_a_request_comes_back_as_it_was_encoded(request_id: int, paths: list[str], io: str) -> None:
     request = CreateMarkers(request_id, tuple(paths), io)
     assert wire.decode_request(wire.encode_request(request)) == request
+
+
+@given(ids, st.integers(0, 2**63 - 1), text, st.lists(text, min_size=1, max_size=10))
+def test_a_look_up_comes_back_as_it_was_encoded(request_id: int, position: int, log: str, asked: list[str]) -> None:
+    request = LookUp(request_id, position, log, tuple(asked))
+    assert wire.decode_request(wire.encode_request(request)) == request
+
+
+pieces = st.builds(Piece, st.integers(30, 2**63 - 1), st.binary(max_size=30))
+
+
+@given(ids, st.lists(pieces, min_size=1, max_size=10))
+def test_blocks_come_back_as_they_were_encoded(request_id: int, some: list[Piece]) -> None:
+    answer = Blocks(request_id, tuple(some))
+    assert wire.decode_answer(wire.encode_answer(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (wire.LOOK_UP, 1, 7, "hash"),
+        (wire.LOOK_UP, 1, -1, "hash", "a"),
+        (wire.LOOK_UP, 0, 7, "hash", "a"),
+        (wire.LOOK_UP, 1, 7, "hash", b"a"),
+        (wire.LOOK_UP, 1, "7", "hash", "a"),
+        (wire.LOOK_UP, 1, 7, "hash", *map(str, range(wire.PATH_COUNT_MAX + 1))),
+    ],
+)
+def test_a_look_up_that_asks_for_nothing_or_too_much_is_refused(fields: tuple[wire.Scalar, ...]) -> None:
+    with pytest.raises(InvalidRequest, match=str(wire.PATH_COUNT_MAX)):
+        wire.decode_request(wire.pack(*fields))
+
+
+@pytest.mark.parametrize("told", [(), (1,), (1, b"a", 1), (0, b"a"), (1, "a"), (b"a", 1)])
+def test_blocks_without_whole_pieces_are_refused(told: tuple[wire.Scalar, ...]) -> None:
+    with pytest.raises(InvalidRequest, match="answer"):
+        wire.decode_answer(wire.pack(wire.BLOCKS, 1, *told))
 
 
 @given(ids)
@@ -99,7 +136,8 @@ def test_an_ack_of_a_whole_connection_is_refused() -> None:
 
 def test_more_paths_than_a_request_may_hold_are_refused() -> None:
     paths = tuple(map(str, range(wire.PATH_COUNT_MAX + 1)))
-    assert len(wire.decode_request(wire.encode_request(CreateMarkers(1, paths[:-1], "CREATE"))).paths) == len(paths) - 1
+    most = CreateMarkers(1, paths[:-1], "CREATE")
+    assert wire.decode_request(wire.encode_request(most)) == most
     with pytest.raises(InvalidRequest, match=str(wire.PATH_COUNT_MAX)):
         wire.decode_request(wire.encode_request(CreateMarkers(1, paths, "CREATE")))
 

@@ -1,0 +1,119 @@
+"""What tasks ask the service: how it goes into requests, and what settles it. Sans-I/O; owned by one thread."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.service.blocks import BlockGatherer
+from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, split_paths
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting(Generic[T]):
+    """What all asks have in common."""
+
+    future: Future[T] = field(default_factory=Future, kw_only=True)
+    wait_s: float = field(default=0.0, kw_only=True)
+    """What the deadline was made with, for words."""
+    unanswered_parts: int = field(default=1, kw_only=True)
+    was_put_off: bool = field(default=False, kw_only=True)
+    """The last word from the service was that it has no room for now."""
+
+    def __post_init__(self) -> None:
+        self.future.set_running_or_notify_cancel()  # a marker that is asked for cannot be un-asked
+
+    def fail(self, error: TallymarkError) -> None:
+        self.future.set_exception(error)
+
+
+@dataclass(slots=True, eq=False)
+class Ask(_Waiting[None]):
+    """One call of a task: its future has a result when the markers of all its paths are durable."""
+
+    paths: tuple[str, ...]
+    io: str
+    deadline: float
+
+    def whole(self) -> "AskPart":
+        return AskPart(self, self.paths)
+
+
+@dataclass(slots=True, eq=False)
+class LookUpAsk(_Waiting[dict[str, bytes]]):
+    """One call of a task: its future has the blocks of all its partitions as of a position, or an error."""
+
+    position: int
+    hash: str
+    partitions: tuple[str, ...]
+    deadline: float
+    blocks: dict[str, bytes] = field(default_factory=dict, init=False)
+
+    def whole(self) -> "LookUpPart":
+        return LookUpPart(self, self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class AskPart:
+    """As much of an ask as goes into one request."""
+
+    ask: Ask
+    paths: tuple[str, ...]
+
+    def split(self, message_bytes: int) -> "Iterator[AskPart]":
+        """Parts whose requests are no larger. Raises InvalidRequest: one path alone is too long."""
+        return (AskPart(self.ask, run) for run in split_paths(self.paths, self.ask.io, message_bytes))
+
+    def request(self, request_id: int) -> CreateMarkers:
+        return CreateMarkers(request_id, self.paths, self.ask.io)
+
+    def take(self, answer: Ack | Blocks) -> bool:
+        """Whether the part is answered now."""
+        if not isinstance(answer, Ack):
+            raise _misunderstood()
+        return True
+
+    def settle(self) -> None:
+        """All parts of the ask are answered."""
+        self.ask.future.set_result(None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LookUpPart:
+    """As much of a look-up as goes into one request."""
+
+    ask: LookUpAsk
+    partitions: tuple[str, ...]
+    _gathered: list[BlockGatherer] = field(default_factory=list)
+
+    def split(self, message_bytes: int) -> "Iterator[LookUpPart]":
+        return (LookUpPart(self.ask, run) for run in split_paths(self.partitions, self.ask.hash, message_bytes))
+
+    def request(self, request_id: int) -> LookUp:
+        """What came of an earlier request is forgotten: an answer is of one connection."""
+        self._gathered[:] = [BlockGatherer(len(self.partitions))]
+        return LookUp(request_id, self.ask.position, self.ask.hash, self.partitions)
+
+    def take(self, answer: Ack | Blocks) -> bool:
+        if not isinstance(answer, Blocks):
+            raise _misunderstood()
+        (gathered,) = self._gathered
+        gathered.add(answer.pieces)
+        if gathered.is_whole:
+            self.ask.blocks.update(zip(self.partitions, gathered.blocks, strict=True))
+        return gathered.is_whole
+
+    def settle(self) -> None:
+        self.ask.future.set_result(self.ask.blocks)
+
+
+AnyAsk = Ask | LookUpAsk
+AnyPart = AskPart | LookUpPart
+
+
+def _misunderstood() -> InvalidRequest:
+    return InvalidRequest("the service answered another question than it was asked; report this")

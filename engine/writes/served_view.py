@@ -1,0 +1,60 @@
+"""What a job's service answers tasks that ask what partitions hold: as of the position that they name, or a refusal."""
+
+from collections.abc import Callable
+
+import anyio
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.service.connection import BlockOf
+from tallymark.engine.timeline.log import CommitLog
+from tallymark.engine.views.view import View
+
+
+class ServedView:
+    """Belongs to the job's event loop."""
+
+    def __init__(self, log: CommitLog, view: Callable[[], View]) -> None:
+        """``view`` gives the table's, synced with all that was read of the log."""
+        self._log = log
+        self._view = view
+        self._reading = anyio.Lock()
+        self._begun = 0
+        """Readings of the log so far, for positions that it had not come to."""
+        self._failure: Exception | None = None
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        """What gives the blocks as of a position of the log with that hash.
+
+        Raises:
+            InvalidRequest: the log does not reach there, or is another one, or the view has let go of that position.
+            CorruptObject, BackendError: the log would have to be read for that, and cannot be.
+        """
+        if position > self._log.history.head:
+            await self._catch_up()
+        history = self._log.history
+        if position > history.head:
+            raise InvalidRequest(
+                f"position {position}: the log ends at {history.head}; the ticket is of another table, or log"
+            )
+        if history.hash_at(position) != log_hash:
+            raise InvalidRequest(
+                f"position {position} is one of another log: it has the hash "
+                f"{log_hash[:16]!r} there, and this one {history.hash_at(position)[:16]!r}; use the ticket of the job that is running"
+            )
+        return self._view().at(position).block
+
+    async def _catch_up(self) -> None:
+        """Read the log on, once for all who had asked by the time that the reading began."""
+        begun = self._begun
+        async with self._reading:
+            if self._begun > begun:
+                if self._failure is not None:
+                    raise self._failure
+                return
+            self._begun += 1
+            self._failure = None
+            try:
+                await self._log.refresh()
+            except Exception as error:
+                self._failure = error
+                raise
