@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
@@ -82,6 +82,7 @@ class View:
         self._history = history
         for position, entry in history.after(self._head):
             self._apply(position, entry)
+            self._head = position
         self._head = max(self._head, history.head)
         self._raise_floor(history)
 
@@ -175,10 +176,10 @@ class View:
 
     async def _read(self, partition: str) -> None:
         """Hold a partition, and those that come with it."""
-        if partition not in self._base.partitions:
-            blocks = {partition: b""}
-        else:
-            blocks = dict(await self._base.blocks(partition))
+        base = self._base
+        blocks = dict(await base.blocks(partition)) if partition in base.partitions else {partition: b""}
+        if base is not self._base:
+            return  # what came between the two bases may be forgotten: whoever asks reads the later one
         for found, block in blocks.items():
             if not self._store.holds(found):
                 self._store.load(found, self._as_of_head(found, block))
@@ -186,13 +187,21 @@ class View:
                 self._loaded += 1
 
     def _as_of_head(self, partition: str, block: bytes) -> bytes:
-        """A block of the base, with what came after."""
-        rows = bytearray(without_removed(block, self._floor))
+        """A block of the base, with what came after.
+
+        Raises:
+            CorruptObject: it lacks a file that was removed after it: it is not of this log.
+        """
+        rows = bytearray(block)
         for change in self._unread.get(partition, ()):
             for name in change.removed:
-                mark_removed(rows, name, change.position)
+                if not mark_removed(rows, name, change.position):
+                    raise CorruptObject(
+                        f"what partition {partition!r} held at position {self._base.position} lacks {name}, which "
+                        f"position {change.position} removes"
+                    )
             rows += change.rows()
-        return bytes(rows)
+        return without_removed(rows, self._floor)
 
     def _rebuild(self, damage: DamagedStore, *, also: str | None = None, until: int | None = None) -> frozenset[str]:
         """Forget what the store may have lost; what came after the base is gathered from the log once more.
@@ -297,6 +306,7 @@ class ViewAt:
         """The files that were live at an older position, and are no more; sorted by path."""
         self._view.at(position)
         rows = [row async for row in self._changed_since(position) if row.is_live(position)]
+        self._view.at(position)  # rows of the older one may have gone while this waited
         return tuple(row.file for row in rows if not row.is_live(self.position))
 
     async def _changed_since(self, position: int) -> AsyncIterator[FileRow]:
