@@ -8,8 +8,7 @@ from tallymark.engine.files.fallback_markers import FallbackMarkers
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import client_for
+from tallymark.engine.service.client import MarkerClient, client_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,22 +20,22 @@ class TaskMarkers:
 
 def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskMarkers:
     """The markers that the ticket names, for the time of one task, whose event loop this is."""
-    direct = DirectMarkers(loop.start_soon, backend, ticket)
-    return TaskMarkers(_source(ticket, ticket.service, direct), direct)
-
-
-def _source(ticket: WriteTicket, service: ServiceAddress | None, direct: DirectMarkers) -> MarkerSource:
+    if ticket.service is None:
+        direct = DirectMarkers(loop.start_soon, backend, ticket)
+        return TaskMarkers(direct, direct)
     settings = ticket.settings
-    if service is None:
-        return direct
-    if not settings.fallback:
-        return client_for(service, ticket.instant, wait_s=settings.marker_wait_s)
-    client = client_for(service, ticket.instant, wait_s=settings.service_patience_s)
+    patience_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
+    client = client_for(ticket.service, ticket.instant, wait_s=patience_s)
+    direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
+    return TaskMarkers(_with_fallback(client, direct, ticket) if settings.fallback else client, direct)
+
+
+def _with_fallback(client: MarkerClient, direct: DirectMarkers, ticket: WriteTicket) -> MarkerSource:
     return FallbackMarkers(
         client,
         direct,
         instant=ticket.instant,
         outage=client.outage,
-        wait_s=settings.marker_wait_s,
-        pause_s=settings.service_pause_s,
+        wait_s=ticket.settings.marker_wait_s,
+        pause_s=ticket.settings.service_pause_s,
     )

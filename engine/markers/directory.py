@@ -49,13 +49,24 @@ class MarkerDirectory:
     """Made by ``MarkerEngine.directory``. Nothing is read or written until somebody asks."""
 
     def __init__(
-        self, backend: Backend, instant: str, settings: MarkerSettings, *, check_open: CheckOpen = always_open
+        self,
+        backend: Backend,
+        instant: str,
+        settings: MarkerSettings,
+        *,
+        check_open: CheckOpen = always_open,
+        is_new: bool = False,
     ) -> None:
-        """``check_open`` raises if the instant has ended; it is asked after a marker is durable, before the ack."""
+        """``check_open`` raises if the instant has ended; it is asked after a marker is durable, before the ack.
+
+        ``is_new`` is for who has just reserved the instant, and said how its markers are kept: no server has been there
+        before, and nothing is listed to find out.
+        """
         self._backend = backend
         self._settings = settings
         self._check_open = check_open
         self._folder = marker_folder(instant)
+        self._is_new = is_new
         self._loaded = Lazy(self._load)
         self._begun = Lazy(self._begin)
         self._numbers = SegmentNumbers(backend, self._folder, settings)
@@ -136,7 +147,8 @@ class MarkerDirectory:
         else:
             path = await self._numbers.next()
             data = encode_segment(batch.names)
-            await flush(self._backend, path, data, self._settings, self.counts, self.hedge)
+            if await flush(self._backend, path, data, self._settings, self.counts, self.hedge) > 1:
+                self._numbers.unclear(path)
             self.merge.flushed(path, data)
 
     def complete(self, batch: MarkerBatch) -> None:
@@ -183,6 +195,8 @@ class MarkerDirectory:
             raise FlushFailed(f"{self._folder} could not be loaded: {error}") from error
 
     async def _load(self) -> LoadedMarkers:
+        if self._is_new:
+            return LoadedMarkers.of_new_instant()
         loaded = await load_markers(self._backend, self._folder, concurrency=self._settings.load_concurrency)
         self._durable |= loaded.names
         return loaded
@@ -204,6 +218,11 @@ class MarkerDirectory:
     def __repr__(self) -> str:
         moving = f"{self.queue.waiting} waiting, {self.queue.inflight} inflight"
         return f"<MarkerDirectory {self._folder} {moving}, {len(self._durable)} durable>"
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """All that this server may have left in the folder, segments of markers and what announces them."""
+        return self._numbers.objects | {f"{self._folder}/{TYPE_FILE}"}
 
     @property
     def durable_count(self) -> int:

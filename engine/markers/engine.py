@@ -26,15 +26,15 @@ class MarkerEngine:
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._is_closed = False
 
-    def directory(self, instant: str, *, check_open: CheckOpen = always_open) -> MarkerDirectory:
+    def directory(self, instant: str, *, check_open: CheckOpen = always_open, is_new: bool = False) -> MarkerDirectory:
         """The markers of an instant; the same object for the same instant. No I/O.
 
-        ``check_open`` counts where the directory is new: see ``MarkerDirectory``.
+        ``check_open`` and ``is_new`` count with the first call for an instant: see ``MarkerDirectory``.
         """
         if self._is_closed:
             raise Closed("the marker engine was closed")
         if instant not in self._directories:
-            directory = MarkerDirectory(self._backend, instant, self._settings, check_open=check_open)
+            directory = MarkerDirectory(self._backend, instant, self._settings, check_open=check_open, is_new=is_new)
             self._directories[instant] = directory
             self._scopes[instant] = anyio.CancelScope()
             self._tasks.start_soon(self._run, directory, self._scopes[instant])

@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 async def flush(
     backend: Backend, path: str, data: bytes, settings: MarkerSettings, counts: MarkerCounts, hedge: Hedge | None = None
-) -> None:
-    """Return once exactly these bytes survive a crash under exactly this path.
+) -> int:
+    """Return once exactly these bytes survive a crash under exactly this path: how often they were sent.
 
     Nobody else uses the path for other bytes, so a put whose answer is missing is simply repeated: an early copy that
     lands late changes nothing. ``hedge`` sends a second copy where the first is late.
@@ -44,6 +44,7 @@ async def flush(
         is_durable = True
     finally:
         counts.wasted_bytes += len(data) * (sent - is_durable)
+    return sent
 
 
 async def _stored(backend: Backend, path: str) -> bytes:

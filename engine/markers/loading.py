@@ -46,6 +46,13 @@ class LoadedMarkers:
         self.next_incarnation = FIRST_INCARNATION
         """Above every incarnation that was found, so that its segments may replace all of theirs."""
 
+    @classmethod
+    def of_new_instant(cls) -> "LoadedMarkers":
+        """What a reading would find where an instant has just been reserved, and its kind of markers announced."""
+        loaded = cls()
+        loaded.is_announced = True
+        return loaded
+
 
 async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> LoadedMarkers:
     """Every marker that was acked before the call began, batched and direct ones alike.

@@ -127,6 +127,7 @@ class SegmentMerge:
         except BaseException:
             self._counts.wasted_bytes += len(data)
             self._superfluous.append(path)  # it may be there, or come yet
+            self._numbers.unclear(path)
             raise
         return _Merged(path, data)
 
@@ -160,6 +161,7 @@ class SegmentMerge:
             _events.warning("segments.undeleted", count=len(paths), reason=error)
         else:
             self._superfluous = self._superfluous[len(paths) :]
+            self._numbers.deleted(paths)
 
     def _forget_bytes(self, run: Sequence[LiveSegment]) -> None:
         for segment in run:

@@ -5,6 +5,7 @@ than those that this server has used before, and than all that it had found when
 """
 
 import secrets
+from collections.abc import Iterable
 
 import anyio
 
@@ -32,6 +33,8 @@ class SegmentNumbers:
         self._incarnation = 0
         self._sequence = 0
         self._claiming = anyio.Lock()
+        self._objects: set[str] = set()
+        self._lasting: set[str] = set()
 
     async def claim(self, incarnation: int) -> None:
         """Take this incarnation or the next one that nobody had.
@@ -41,7 +44,9 @@ class SegmentNumbers:
             CorruptObject: none is left.
         """
         while incarnation < INCARNATION_LIMIT:
-            if await self._is_won(f"{self._folder}/{claim_name(incarnation)}"):
+            path = f"{self._folder}/{claim_name(incarnation)}"
+            self._objects.add(path)
+            if await self._is_won(path):
                 self._incarnation, self._sequence = incarnation, 0
                 return
             incarnation += 1
@@ -60,7 +65,22 @@ class SegmentNumbers:
                 if self._sequence == SEQUENCE_COUNT:
                     await self.claim(self._incarnation + 1)
         self._sequence += 1
-        return f"{self._folder}/{segment_name(self._incarnation, self._sequence - 1)}"
+        path = f"{self._folder}/{segment_name(self._incarnation, self._sequence - 1)}"
+        self._objects.add(path)
+        return path
+
+    @property
+    def objects(self) -> frozenset[str]:
+        """Every claim and segment that may lie in storage since this server has begun, or may come there yet."""
+        return frozenset(self._objects)
+
+    def unclear(self, path: str) -> None:
+        """A copy of its put may land whenever it likes: whatever is deleted of it meanwhile may be there in the end."""
+        self._lasting.add(path)
+
+    def deleted(self, paths: Iterable[str]) -> None:
+        """These are gone."""
+        self._objects.difference_update(set(paths) - self._lasting)
 
     async def _is_won(self, path: str) -> bool:
         nonce = secrets.token_bytes(16)

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
+from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.ask import AnyAsk, Ask, LookUpAsk
 from tallymark.engine.service.line import DIAL_TIMEOUT_S, Line
@@ -42,7 +43,8 @@ class MarkerClient:
         self._lock = threading.Lock()
         self._line: Line | None = None
         self.outage = Outage()
-        """For those who can do without the service while it is out of reach."""
+        self.flag = DirectFlag()
+        """Both for those who can do without the service while it is out of reach."""
 
     def ask(self, paths: Sequence[str], io: str = "CREATE") -> Future[None]:
         """Ask for a marker of each data file; returns at once, from any thread.

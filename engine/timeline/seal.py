@@ -31,6 +31,11 @@ async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
         pass
     else:
         raise Sealed(f"instant {instant} takes no more markers: it is being committed or rolled back")
+    await check_undecided(backend, instant, base=base)
+
+
+async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
+    """Return if the log has not decided the instant, of which it said nothing up to ``base``. Raises Sealed."""
     number = base
     while True:
         number += 1

@@ -43,6 +43,7 @@ def bookkeeping(path: str, history: History) -> Bookkeeping | None:
 _OF_INSTANTS = {
     r"\.hoodie/\.temp/(?P<instant>\d{17})/(staged|recut)/.+": "A data file in the making, of instant {}.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/FILLS": "It tells other writes which small files instant {} is filling.",
+    r"\.hoodie/\.temp/(?P<instant>\d{17})/DIRECT": "It says that tasks of instant {} may have put markers themselves.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/MARKERS\.type": "It says how the markers of instant {} are kept.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/MARKERS\d+": "Markers of instant {}: files that it may have begun.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/SERVER\d+": "It keeps numbers for a marker service of instant {}.",

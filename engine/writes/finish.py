@@ -1,6 +1,6 @@
 """What remains to be done once the log has decided an instant. Anybody may do it, any number of times."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import anyio
 
@@ -25,14 +25,19 @@ DELETE_BATCH = 1000
 """Files deleted by one call: what S3 deletes with one request. After each, a terminal shows how far it is."""
 
 
-async def finish(handle: TableHandle, properties: TableProperties, instant: str) -> None:
-    """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last."""
+async def finish(
+    handle: TableHandle, properties: TableProperties, instant: str, *, objects: Collection[str] | None = None
+) -> None:
+    """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last.
+
+    ``objects`` as in ``drop_bookkeeping``.
+    """
     decision = handle.log.history.decision(instant)
     assert decision is not None, "an open instant is rolled back, not finished"
     position, _ = decision
     await project(handle, properties, position)
     deleted = await delete_replaced(handle, properties, position)
-    await drop_bookkeeping(handle, instant)
+    await drop_bookkeeping(handle, instant, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)
 
 
@@ -60,13 +65,18 @@ def _let_go(history: History, properties: TableProperties, position: int) -> tup
     return entry.removed if properties.readers == "directory" else ()
 
 
-async def drop_bookkeeping(handle: TableHandle, instant: str) -> None:
-    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest."""
+async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collection[str] | None = None) -> None:
+    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest.
+
+    ``objects`` is all that lies with the markers, where whoever put it there knows; None: it is listed. What a late put
+    brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
+    """
     backend = handle.backend
     await close_staging(backend, instant)
     began = anyio.current_time()
-    objects = [entry.path async for entry in backend.list(marker_folder(instant))]
-    await backend.delete(objects)
+    if objects is None:
+        objects = [entry.path async for entry in backend.list(marker_folder(instant))]
+    await backend.delete(sorted(objects))
     _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
     await backend.delete([seal_path(instant), beat_path(instant)])
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])

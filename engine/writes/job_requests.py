@@ -88,13 +88,15 @@ def begin_requests(shape: JobShape) -> RequestCounts:
     """The table is found; an instant is reserved; the log is read; those of dead writers are looked for."""
     # Gets: properties, log entries, the ends of two readings of the log, one's own reservation, the newest projection.
     log_pages = 1 + shape.log_entries // PAGE_COUNT
-    found = RequestCounts(put=3, get=4 + shape.log_entries + shape.has_commits, list=3 + log_pages)
+    found = RequestCounts(put=3, get=4 + shape.log_entries + shape.has_commits, list=2 + log_pages)
     if not shape.log_entries:
         found += RequestCounts(list=1)  # whether a log has been lost
     if not shape.has_commits:
         found += _FLOOR
-    if shape.is_created:  # the trial of put-if-absent, of which one loses and is read back; properties, the floor
-        found += RequestCounts(put=2 + 1 + 3, head=1, delete=1)
+    if shape.is_created:  # all is listed; the trial of put-if-absent: one loses and is read back; properties, the floor
+        found += RequestCounts(list=1, put=2 + 1 + 3, head=1, delete=1)
+    else:
+        found += RequestCounts(get=1)  # whether there is a metadata table
     return found
 
 
@@ -106,17 +108,17 @@ def sizing_requests(shape: JobShape) -> RequestCounts:
 
 
 def task_requests(shape: JobShape) -> RequestCounts:
-    """A put a data file, and what the first marker costs the service: a claim, a segment, two looks for others.
+    """A put a data file, and what the first marker costs the service: a claim, a segment.
 
     A file that is filled is read, by one get.
     """
-    return RequestCounts(put=shape.files + 2, list=2, get=shape.filled_files) if shape.files else RequestCounts()
+    return RequestCounts(put=shape.files + 2, get=shape.filled_files) if shape.files else RequestCounts()
 
 
 def commit_requests(shape: JobShape) -> RequestCounts:
     """From the call of ``commit`` to the end of the job."""
-    # Seal, entry, three files of the Hudi timeline; further commits are looked for before and after.
-    always = RequestCounts(put=5, get=2, list=2, delete=3)
+    # Seal, entry, three files of the Hudi timeline; the flag of direct markers, and further commits before and after.
+    always = RequestCounts(put=5, get=3, delete=3)
     floor = RequestCounts() if shape.has_commits else _FLOOR
     return (
         always

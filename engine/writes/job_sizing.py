@@ -41,6 +41,8 @@ class JobSizing:
         self._lost = 0
         self._expected: dict[str, int] = {}
         """Bytes of the planned files, by path, as their tasks have named them."""
+        self.has_claimed = False
+        """Whether others may have been told what is filled."""
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
         """Plan, and tell others what is filled. Called again, the last plan counts."""
@@ -53,6 +55,7 @@ class JobSizing:
         )
         is_first, self._plan, self._planned_at = self._plan is None, found, at.position
         if found.fills or not is_first:
+            self.has_claimed = True
             await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
         _events.info(
             "instant.sized",

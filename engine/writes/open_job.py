@@ -88,7 +88,7 @@ async def _begin(
         await backend.open_staging(staging_folder(reservation.instant))
         await help_others(handle, properties, own=beat_path(reservation.instant))
         engine = await background.start(_run_engine, backend, options.markers, flushing)
-        directory = engine.directory(reservation.instant, check_open=lease.check_open)
+        directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
         address = await _serve(handle, properties, engine, reservation, options, background)
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)

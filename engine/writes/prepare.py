@@ -18,6 +18,7 @@ from tallymark.engine.writes.wanted import WantedTable
 from tallymark.engine.writes.write_base import check_base
 
 METADATA_TABLE = ".hoodie/metadata"
+"""Where a Hudi metadata table lies; as every table of that format it has properties, put before all else."""
 
 _events = EventLog(__name__)
 
@@ -40,7 +41,7 @@ async def read_properties(backend: Backend) -> TableProperties | None:
                 f"{backend.url} holds no table, and is not empty (there is {found[0]}); give an empty or new location"
             )
     properties = TableProperties.decode(data)
-    if [entry.path async for entry in backend.list(METADATA_TABLE)]:
+    if await _read(backend, f"{METADATA_TABLE}/{PROPERTIES}") is not None:
         raise UnsupportedTable(
             f"{backend.url} has a Hudi metadata table ({METADATA_TABLE}), which this library does not keep up to date; "
             "turn it off with the engine that made it and delete it first"
@@ -48,9 +49,9 @@ async def read_properties(backend: Backend) -> TableProperties | None:
     return properties
 
 
-async def _read(backend: Backend) -> bytes | None:
+async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
     try:
-        return await backend.get(PROPERTIES)
+        return await backend.get(path)
     except NotFound:
         return None
 

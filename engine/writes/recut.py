@@ -46,6 +46,11 @@ class Recut:
         self._names: set[str] = set()
         """Paths that were marked for that."""
 
+    @property
+    def has_marked(self) -> bool:
+        """Whether it may have put markers of its own."""
+        return bool(self._names)
+
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Excluder) -> LogEntry:
         """The entry without these fills: their small files stay, and their new rows are in files of their own.
 

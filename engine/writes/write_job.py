@@ -12,6 +12,7 @@ from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct_flag import flag_path, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
@@ -24,6 +25,7 @@ from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.writes.claims import claim_path
 from tallymark.engine.writes.exclude import Excluder
 from tallymark.engine.writes.finish import finish
 from tallymark.engine.writes.handle import TableHandle
@@ -76,6 +78,8 @@ class WriteJob:
         self._recut = Recut(handle, lease, ticket)
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
+        self._has_direct = ticket.marker_kind == "direct"
+        """Whether tasks may have put markers themselves; of a job with a service, as far as its seal has shown."""
         self._added: tuple[DataFile, ...] | None = None
         """What the first commit was called with: all else has been excluded since, or may have been."""
         self._entry: LogEntry | None = None
@@ -182,7 +186,7 @@ class WriteJob:
         await self._lease.give_up()
         await self._directory.drained()  # a segment that lands after the others were deleted would stay
         if self._is_decided:
-            await finish(self._handle, self._properties, self.instant)
+            await finish(self._handle, self._properties, self.instant, objects=self._objects())
         else:
             ended = await roll_back(self._handle, self._properties, self._reservation)
             self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
@@ -207,11 +211,20 @@ class WriteJob:
         """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
         self._directory.seal()
         await self._excluder().close()
-        direct = await directly_marked(self._handle.backend, self.instant)
-        if self._reservation.marker_kind == "direct":
-            return Marked(batched=frozenset(), direct=direct)
-        acked = {name.path for name in await self._directory.names()}
+        backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
+        self._has_direct = not is_served or await is_flagged(backend, self.instant)
+        direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
+        acked = {name.path for name in await self._directory.names()} if is_served else set()
         return Marked(batched=frozenset(acked - direct), direct=direct)
+
+    def _objects(self) -> frozenset[str] | None:
+        """All that the job has put beside its markers, and these; None where tasks have put some, or the job itself."""
+        if self._has_direct or self._recut.has_marked:
+            return None
+        others = {flag_path(self.instant)}  # of a task that came too late to count
+        if self._sizing.has_claimed:
+            others.add(claim_path(self.instant))
+        return self._directory.objects | others
 
     def _tell_of_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
         if self._reservation.marker_kind == "batched" and marked.direct:

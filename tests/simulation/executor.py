@@ -20,6 +20,7 @@ from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import TaskWriter
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.service.outage import Outage
 from tallymark.engine.sizing import PlannedFile
@@ -180,9 +181,9 @@ def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, bac
         background.start_soon(_settle, future, act, paths)
         return future
 
-    direct = DirectMarkers(start_soon, port, ticket)
     if ticket.service is None:
-        return direct
+        return DirectMarkers(start_soon, port, ticket)
+    direct = DirectMarkers(start_soon, port, ticket, flag=DirectFlag())
     settings = ticket.settings
     wait_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
     line = Line(scene.network, process, ticket.service, ticket.instant, wait_s=wait_s)

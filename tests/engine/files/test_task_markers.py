@@ -19,6 +19,7 @@ from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.task_markers import TaskMarkers, task_markers
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct_flag import flag_path
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import MarkerClient, client_for
 from tallymark.engine.service.server import MarkerServer
@@ -129,7 +130,7 @@ def test_where_nobody_listens_a_task_marks_its_files_itself_and_says_so(has_stag
     paths = {file.path for file in report.files}
     assert report.rows == 30
     assert report.direct_markers == len(paths) == 3
-    assert set(stored(storage)) == paths | {f"{MARKERS}{path}.marker.CREATE" for path in paths}
+    assert set(stored(storage)) == paths | {f"{MARKERS}{path}.marker.CREATE" for path in paths} | {flag_path(INSTANT)}
     assert 0.1 < report.marker_wait_s < 5
     (told,) = [record for record in caplog.records if record.message.startswith("markers.fallback")]
     assert told.levelname == "WARNING"
@@ -188,12 +189,21 @@ def test_without_fallback_a_task_fails_where_the_service_cannot_be_reached():
     assert stored(storage) == {}
 
 
-def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_nothing():
+def test_the_tasks_of_one_process_put_the_flag_of_direct_markers_once():
+    storage = FaultyBackend(memory(has_staging=False))
+    job = service_job(service_wait_s=0.1)
+    for task in range(3):
+        write_task(job, [flights([1])], task=task, backend=storage)
+    assert storage.paths("put_new").count(flag_path(INSTANT)) == 1
+    assert storage.paths("put_new").index(flag_path(INSTANT)) == 0
+
+
+def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_but_the_flag_to_its_job():
     storage = memory(has_staging=False)
     anyio.run(storage.put, seal_path(INSTANT), b"")
     with pytest.raises(Sealed, match=INSTANT):
         write_task(service_job(service_wait_s=0.1), [flights([1])], task=0, backend=storage)
-    assert set(stored(storage)) == {seal_path(INSTANT)}
+    assert set(stored(storage)) == {seal_path(INSTANT), flag_path(INSTANT)}
 
 
 def test_a_fallback_that_comes_after_the_task_is_over_does_nothing():

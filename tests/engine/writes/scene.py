@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.clock import Clock
+from tallymark.engine.files.direct_markers import DirectMarkers
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerKind, MarkerSettings
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.timeline.seal import check_unsealed
 from tallymark.engine.writes import Table, WriteJob, open_table
 from tests.support.faulty import FaultyBackend, Verb, lost_request
 
@@ -127,9 +127,12 @@ async def mark(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
 
 async def mark_directly(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
     """Put the markers as a task of this job would that has no service, or none within reach."""
-    ticket = job.ticket
-    is_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
-    await create_direct(backend, ticket.instant, list(paths), is_open)
+    flag = DirectFlag() if job.ticket.marker_kind == "batched" else None
+    await DirectMarkers(_on_no_loop, backend, job.ticket, flag=flag)._put("CREATE", list(paths))
+
+
+def _on_no_loop(*_: object) -> Any:
+    raise AssertionError("put at once")
 
 
 def parquet(rows: pa.Table) -> bytes:

@@ -13,9 +13,11 @@ from tallymark.engine.errors import Sealed
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, TaskSettings
+from tallymark.engine.timeline.seal import seal_path
 from tallymark.engine.writes import WriteJob
 from tallymark.engine.writes.marked import Marked, directly_marked
 from tests.engine.writes.scene import (
@@ -140,7 +142,7 @@ async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(has
 
 @families
 @on_virtual_time
-async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_listing(has_staging):
+async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(has_staging):
     store = Store(has_staging=has_staging)
     storage = FaultyBackend(store.backend)
     async with begin(storage, markers=BATCHED) as job:
@@ -148,8 +150,54 @@ async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_listing(has_
         storage.calls.clear()
         await job.commit([report])
     assert len([path for path in storage.paths("put") if "/seal/" in path]) == 1
+    assert storage.paths("list") == []
+    assert [path for path in storage.paths("get") if path.startswith(marker_folder(job.instant))] == [
+        flag_path(job.instant)
+    ]
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_both_loops
+async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_the_seal_after_it(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(store.backend, markers=BATCHED, tasks=HASTY) as job:
+        report = await write_cut_off(job, storage, {1: 1}, task=0)
+        await job.commit([report])
+    marker = f"{marker_folder(job.instant)}/{report.files[0].path}.marker.CREATE"
+    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    wanted = [("put_new", flag_path(job.instant)), ("put_new", marker), ("get", seal_path(job.instant))]
+    assert [call for call in calls if call in wanted] == wanted
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropped(has_staging):
+    """Its process has died before it could tell anybody of them."""
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=BATCHED) as job:
+        report = await write_rows(job, storage)
+        loser = f"month=1/{name_of(job, attempt=1)}"
+        await mark_directly(job, store.backend, [loser])
+        storage.calls.clear()
+        result = await job.commit([report])
+    assert (result.direct_markers, result.fences) == (1, 0 if has_staging else 1)
     assert storage.paths("list").count(marker_folder(job.instant)) == 1 + 1, "before the entry, and to delete them"
-    assert [path for path in storage.paths("get") if path.startswith(marker_folder(job.instant))] == []
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean():
+    """Its task has died right after."""
+    store = Store(has_staging=False)
+    async with begin(store.backend, markers=BATCHED) as job:
+        await job.commit([await write_rows(job, store.backend)])
+    await DirectFlag().put(store.backend, job.instant)
+    await table(store.backend).clean()
+    table_is_at_rest(store.objects)
 
 
 # ---------------------------------------------------------------- losers of whom nobody has heard

@@ -1,6 +1,7 @@
 """A data file is begun after the ack of its marker, and no marker is acked once its instant is being ended."""
 
 from tallymark.engine.files.markers_ahead import MarkersAhead
+from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.timeline import seal
 from tallymark.engine.timeline.lease import Lease
@@ -37,6 +38,12 @@ MUTATIONS = (
         where=(where.without_staging, where.has_direct, where.has_late_tasks),
         breaks="a task that puts its own markers does not hear of the job's end",
         fault=lambda: method(Excluder, "close", _close_staging_only),
+    ),
+    Mutation(
+        name="a task that falls back puts its markers without the flag",
+        where=(where.has_service,),
+        breaks="its job takes what it has marked for unmarked: files of lost attempts stay",
+        fault=lambda: method(DirectFlag, "put", nothing),
     ),
     Mutation(
         name="a task that puts its own markers does not look for the seal, nor in the log",
