@@ -1,29 +1,48 @@
 """What a commit log says, entry by entry: pure, and the same for everybody who has read as far."""
 
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterator, Sequence
 
+from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history_base import NO_HISTORY, Decided, HistoryBase
 from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
+
+APPENDS_TOLD = 20
+"""Appends whose sizes are kept, the newest ones: more than any policy of sizing looks at."""
 
 
 class History:
-    """The entries from the first to ``head``, and what follows from them. An instant's first entry counts."""
+    """What follows from the entries from the first to ``head``. An instant's first entry counts.
 
-    def __init__(self) -> None:
+    The entries themselves are at hand from ``base`` on. Asked for one before it, a history fails: whoever may need one
+    calls ``CommitLog.reach`` first. All that is told without an entry is told of the whole log.
+    """
+
+    def __init__(self, base: HistoryBase = NO_HISTORY) -> None:
+        self._base = base.position
         self._entries: list[LogEntry] = []
-        self._decided: dict[str, int] = {}
-        self._partitions: dict[str, int] = {}
-        self._txns: dict[str, int] = {}
-        self._cleans: dict[int, range] = {}
-        """By the position of a clean, the positions whose replaced files it let go."""
-        self._horizon = 0
-        self._hashes = [NO_ENTRY_HASH]
-        """By position."""
+        self._decided = {decided.instant: decided for decided in base.decided}
+        self._newest = max(self._decided, default=None)
+        self._replacing = [decided.position for decided in base.decided if decided.is_replacing]
+        self._partitions = dict(base.partitions)
+        self._txns = dict(base.txns)
+        self._cleans = dict(base.cleans)
+        self._horizon = base.horizon
+        self._appends = deque(base.appends, maxlen=APPENDS_TOLD)
+        self._hashes = [base.hash_before, base.hash] if base.position else [base.hash]
+        """By position, up to ``head``."""
+
+    @property
+    def base(self) -> int:
+        """The position from which on entries are at hand; 0 where all are."""
+        return self._base
 
     @property
     def head(self) -> int:
         """The number of the newest entry; 0 before the first."""
-        return len(self._entries)
+        return self._base + len(self._entries)
 
     def apply(self, entry: LogEntry) -> None:
         """Take in the entry at ``head + 1``."""
@@ -31,50 +50,118 @@ class History:
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
         if entry.instant in self._decided:
             return
-        self._decided[entry.instant] = self.head
+        is_replacing = entry.kind == "commit" and bool(entry.removed)
+        self._decided[entry.instant] = Decided(self.head, entry.instant, entry.kind, is_replacing)
+        self._newest = max(self._newest or entry.instant, entry.instant)
         if entry.kind == "commit":
-            if entry.txn is not None:
-                self._txns.setdefault(entry.txn, self.head)
-            for file in entry.added:
-                self._partitions.setdefault(file.partition, self.head)
+            self._apply_commit(entry)
         if entry.kind == "clean":
             self._cleans[self.head] = range(self._horizon + 1, entry.horizon + 1)
             self._horizon = max(self._horizon, entry.horizon)
 
+    def _apply_commit(self, entry: LogEntry) -> None:
+        if entry.txn is not None:
+            self._txns.setdefault(entry.txn, self.head)
+        if entry.operation == "append" and entry.added:
+            self._appends.append((sum(file.rows for file in entry.added), sum(file.bytes for file in entry.added)))
+        if entry.removed:
+            self._replacing.append(self.head)
+        for file in entry.added:
+            self._partitions.setdefault(file.partition, self.head)
+
+    def as_base(self) -> HistoryBase:
+        """All of it but the entries, as of the head."""
+        return HistoryBase(
+            position=self.head,
+            hash=self._hashes[-1],
+            hash_before=self._hashes[-2] if self.head else NO_ENTRY_HASH,
+            decided=tuple(self._decided.values()),
+            txns=dict(self._txns),
+            partitions=dict(self._partitions),
+            cleans=dict(self._cleans),
+            horizon=self._horizon,
+            appends=tuple(self._appends),
+        )
+
+    def forget(self, position: int) -> None:
+        """Hold the entries up to a position no more."""
+        assert position <= self.head, f"position {position} of {self.head}"
+        if position > self._base:
+            del self._entries[: position - self._base]
+            self._base = position
+
+    def take_back(self, earlier: Sequence[LogEntry]) -> None:
+        """Hold the entries right before ``base``, too.
+
+        Raises:
+            CorruptObject: with them the log is another one than the base is of.
+        """
+        if len(earlier) == self._base:
+            self._check_leads_here(earlier)
+        self._entries[:0] = earlier
+        self._base -= len(earlier)
+
+    def _check_leads_here(self, entries: Sequence[LogEntry]) -> None:
+        hashes = [NO_ENTRY_HASH]
+        for position, entry in enumerate(entries, 1):
+            hashes.append(next_hash(hashes[-1], position, entry))
+        known = self._hashes[len(entries) - self.head - 1 :]
+        if hashes[-1] != known[0]:
+            raise CorruptObject(
+                f"the entries up to position {len(entries)} are not those that a checkpoint of this log was made of; "
+                "delete .hoodie/.tallymark/checkpoint, which costs time and nothing else"
+            )
+        self._hashes = hashes + known[1:]
+
     def entry(self, position: int) -> LogEntry:
-        return self._entries[position - 1]
+        assert self._base < position <= self.head, (
+            f"entry {position} of {self._base + 1} to {self.head}: reach it first"
+        )
+        return self._entries[position - self._base - 1]
 
     def hash_at(self, position: int) -> str:
-        """Which log this is, up to a position from 0 to ``head``: two logs with the same one agree to there."""
-        return self._hashes[position].hex()
+        """Which log this is, up to a position from ``base`` to ``head``: two logs with the same one agree to there."""
+        offset = position + len(self._hashes) - self.head - 1
+        assert 0 <= offset < len(self._hashes), f"the hash of position {position} needs the entries from the first on"
+        return self._hashes[offset].hex()
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
-        """The entries that count, beyond a position, in order, with their positions."""
-        for number in range(position + 1, self.head + 1):
-            entry = self.entry(number)
-            if self._decided[entry.instant] == number:
+        """The entries that count, beyond a position from ``base`` on, in order, with their positions."""
+        assert position >= self._base, f"entries after {position}: at hand are those after {self._base}; reach it first"
+        for number, entry in enumerate(self._entries[position - self._base :], position + 1):
+            if self._decided[entry.instant].position == number:
                 yield number, entry
 
-    def newest_first(self) -> Iterator[LogEntry]:
-        """The entries that count, from the newest on."""
-        for number in range(self.head, 0, -1):
-            entry = self.entry(number)
-            if self._decided[entry.instant] == number:
-                yield entry
+    def decided(self, instant: str) -> Decided | None:
+        """Where and how an instant was decided; None while it is open."""
+        return self._decided.get(instant)
 
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
-        """The position and entry that decided an instant; None while it is open."""
-        number = self._decided.get(instant)
-        return None if number is None else (number, self.entry(number))
+        """The position and entry that decided an instant, which is at hand; None while it is open."""
+        decided = self._decided.get(instant)
+        return None if decided is None else (decided.position, self.entry(decided.position))
 
-    def committed_as(self, txn: str) -> tuple[int, LogEntry] | None:
-        """The position and entry of the commit of a txn; None while there is none."""
-        number = self._txns.get(txn)
-        return None if number is None else (number, self.entry(number))
+    def instant_at(self, position: int) -> str:
+        """The instant that the entry at a position, which is not void, has decided."""
+        return next(decided.instant for decided in self._decided.values() if decided.position == position)
+
+    def txn_position(self, txn: str) -> int | None:
+        """Where a txn was committed; None while it was not."""
+        return self._txns.get(txn)
 
     @property
     def newest_instant(self) -> str | None:
-        return max(self._decided, default=None)
+        return self._newest
+
+    @property
+    def commits(self) -> list[int]:
+        """The positions of the commits that count, in order."""
+        return [decided.position for decided in self._decided.values() if decided.kind == "commit"]
+
+    @property
+    def appends(self) -> tuple[tuple[int, int], ...]:
+        """Rows and bytes of the files that the newest appends added, the newest first; at most ``APPENDS_TOLD``."""
+        return tuple(reversed(self._appends))
 
     def files_at(self, position: int) -> tuple[DataFile, ...]:
         """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path.
@@ -98,17 +185,26 @@ class History:
         return self._horizon
 
     def replaced(self, positions: range) -> tuple[DataFile, ...]:
-        """The files that commits at these positions have replaced, in their order."""
-        entries = (entry for number, entry in self.after(positions.start - 1) if number < positions.stop)
-        return tuple(file for entry in entries if entry.kind == "commit" for file in entry.removed)
+        """The files that commits at these positions have replaced, in their order; only such entries are needed."""
+        return tuple(file for position in self.replacing(positions) for file in self.entry(position).removed)
+
+    def cleaned(self, position: int) -> range:
+        """The positions whose replaced files the clean at a position has let go, and no clean before it."""
+        return self._cleans[position]
 
     def let_go(self, position: int) -> tuple[DataFile, ...]:
-        """The files that the clean at a position has let go, and no clean before it."""
-        return self.replaced(self._cleans[position])
+        """The files that it has let go."""
+        return self.replaced(self.cleaned(position))
+
+    def replacing(self, positions: range) -> list[int]:
+        """Of these positions those whose commits have replaced files, in order."""
+        first, end = (bisect_left(self._replacing, position) for position in (positions.start, positions.stop))
+        return self._replacing[first:end]
 
     def retained_since(self, horizon: int) -> int:
         """Where replaced files are gone up to ``horizon``: every position from this one on still has all its files."""
-        return max((number for number, entry in self.after(0) if number <= horizon and entry.removed), default=0)
+        count = bisect_right(self._replacing, horizon)
+        return self._replacing[count - 1] if count else 0
 
     def has_held(self, partition: str) -> bool:
         """Whether a file was ever committed to the partition."""

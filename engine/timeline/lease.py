@@ -106,11 +106,11 @@ class Lease:
         return anyio.current_time() + self._asleep_s()
 
     def _refuse_if_rolled_back(self, history: History) -> None:
-        decision = history.decision(self._instant)
-        if decision is not None and decision[1].kind == "rollback":
+        decided = history.decided(self._instant)
+        if decided is not None and decided.kind == "rollback":
             raise RolledBack(
-                f"instant {self._instant} was rolled back at position {decision[0]}, by another writer that took this "
-                "one for dead, or by 'tallymark rollback --instant'; write again"
+                f"instant {self._instant} was rolled back at position {decided.position}, by another writer that took "
+                "this one for dead, or by 'tallymark rollback --instant'; write again"
             )
 
 

@@ -7,10 +7,11 @@ conflict (``conflict``), nor what follows from an entry.
 import math
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Protocol
 
 import anyio
 
@@ -22,7 +23,9 @@ from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, Ta
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
+from tallymark.engine.timeline.log_hash import next_hash
 
 _COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
 
@@ -35,15 +38,32 @@ BODY_BYTES = 1 << 20
 READ_AHEAD = 32
 """Entries asked for at once when the log is read: ten thousand entries at 30 ms a request take ten seconds, not 300."""
 
+LOOK_AHEAD = 2
+"""Entries asked for with that of a checkpoint: one more than tells the end, so that a gap there is seen."""
+
+
+class LogStart(Protocol):
+    """What knows from where on a log may be read."""
+
+    async def newest(self) -> HistoryBase | None:
+        """What the newest checkpoint that can be read says; None where there is none."""
+        ...
+
+    def refuse(self, reason: str) -> None:
+        """It is not of this log: nothing else of it may be used."""
+        ...
+
 
 class CommitLog:
     """One reader's and writer's hold on a table's log; ``history`` is as far as it has read."""
 
-    def __init__(self, backend: Backend, settings: CommitSettings) -> None:
+    def __init__(self, backend: Backend, settings: CommitSettings, *, start: LogStart | None = None) -> None:
+        """Where ``start`` knows a checkpoint, the log is read from there on, without a listing."""
         self._backend = backend
         self._settings = settings
+        self._start = start
         self._reading = anyio.Lock()
-        self._is_known_whole = False
+        self._is_begun = False
         self._attempts: dict[str, _Attempt] = {}
         """By nonce, those that a call left unclear: tried again, the entry may be there already."""
         self.history = History()
@@ -51,16 +71,39 @@ class CommitLog:
     async def refresh(self) -> History:
         """Read to the end: every entry that was won before the call began is in the history on return.
 
+        An entry that is gone is noticed where the reading comes by it. Without a checkpoint, the first one goes by a
+        listing of all: then each is. From a checkpoint, its own entry and two further numbers are looked at, at least:
+        one that is gone before it is noticed when somebody has to ``reach`` it; of those after it, one that is followed
+        by another within what is looked at.
+
         Raises:
             CorruptObject: an entry cannot be read, or is gone.
         """
         async with self._reading:
-            if not self._is_known_whole:
-                await self._read_listed()
-            window = 1
-            while await self._read_window(window):
+            window = 1 if self._is_begun else await self._begin()
+            while window and await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
         return self.history
+
+    async def reach(self, position: int) -> History:
+        """On return the history has the entries after a position, and not only those after its base.
+
+        Raises:
+            CorruptObject: an entry cannot be read, or is gone; or they are not those of the base.
+        """
+        if position < self.history.base:
+            async with self._reading:
+                numbers = range(position + 1, self.history.base + 1)
+                found = await read_entries(self._backend, numbers)
+                if missing := next((number for number in numbers if number not in found), None):
+                    raise _gone(missing)
+                self.history.take_back([found[number] for number in numbers])
+        return self.history
+
+    async def reach_replaced(self, positions: range) -> History:
+        """On return the history has the entries at these positions that have replaced files. Raises as ``reach``."""
+        replacing = self.history.replacing(positions)
+        return await self.reach(replacing[0] - 1) if replacing else self.history
 
     async def times(self) -> tuple[float, ...]:
         """When each entry up to the head was put, by the store's clock, from the first on; never going back.
@@ -114,8 +157,8 @@ class CommitLog:
         while True:
             try:
                 history = await self.refresh()
-                if (decided := _decided_position(history, attempt.entry)) is not None:
-                    return decided
+                if (decided := history.decided(attempt.entry.instant)) is not None:
+                    return _won(await self.reach(decided.position - 1), decided, attempt.entry)
                 attempt.has_read(history.head)
                 check(history)
                 return await self._take(attempt, history.head + 1)
@@ -138,8 +181,23 @@ class CommitLog:
             self.history.apply(attempt.entry)
         return number
 
+    async def _begin(self) -> int:
+        """The first reading; returns how many entries to look for next, 0 where the end has been seen."""
+        base = None if self._start is None else await self._start.newest()
+        found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
+        if base is None or self._start is None or not _is_of(base, found):
+            if base is not None and self._start is not None:
+                self._start.refuse("the log does not hold the entry that it ends with")
+            await self._read_listed()
+            window = 1
+        else:
+            self.history = History(base)
+            window = 2 * LOOK_AHEAD if await self._take_in(found, base.position + 1, LOOK_AHEAD) else 0
+        self._is_begun = True
+        return window
+
     async def _read_listed(self) -> None:
-        """The first reading goes by a listing of the log: an entry that is gone is never taken for the log's end.
+        """The first reading without a checkpoint: by a listing, an entry that is gone is never taken for the log's end.
 
         An empty log beside a Hudi timeline with commits has been lost: a copy of the table has left it behind.
         """
@@ -147,15 +205,13 @@ class CommitLog:
         newest = max(map(_number, listed), default=0)
         while self.history.head < newest:
             if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
-                missing = _entry_path(self.history.head + 1)
-                raise CorruptObject(f"{missing} is gone, and later entries are there; restore it from a copy")
+                raise _gone(self.history.head + 1)
         if newest == 0 and (projected := await self._projected_instant()) is not None:
             await self._read_window(1)  # somebody may have won the first entry meanwhile, and projected it
             if self.history.head == 0:
                 raise CorruptObject(
                     f"{LOG_FOLDER} is empty, and {projected} is there; restore .hoodie/.tallymark from a copy"
                 )
-        self._is_known_whole = True
 
     async def _projected_instant(self) -> str | None:
         """A completed instant of the Hudi timeline other than the floor."""
@@ -165,16 +221,21 @@ class CommitLog:
     async def _read_window(self, size: int) -> bool:
         """Read up to ``size`` entries beyond the head; False once the end is reached."""
         first = self.history.head + 1
-        found: dict[int, LogEntry] = {}
+        return await self._take_in(await read_entries(self._backend, range(first, first + size)), first, size)
 
-        async def read(number: int) -> None:
-            with suppress(NotFound):
-                found[number] = await read_entry(self._backend, number)
+    async def _take_in(self, found: dict[int, LogEntry], first: int, size: int) -> bool:
+        """Apply what was found at these numbers; False if they go beyond the end.
 
-        await concurrently(read, range(first, first + size), limit=size)
+        An entry is won after the one before it can be read: one that is not there, though a later one is, is gone.
+        """
+        newest = max(found, default=0)
         for number in range(first, first + size):
             if number <= self.history.head:
                 continue  # this process has won it meanwhile
+            if number not in found and number < newest:  # won while the others were asked for
+                found |= await read_entries(self._backend, [number])
+                if number not in found:
+                    raise _gone(number)
             if number not in found:
                 return False
             self.history.apply(found[number])
@@ -210,17 +271,40 @@ class _Attempt:
             self.unclear = None
 
 
-def _decided_position(history: History, entry: LogEntry) -> int | None:
-    decision = history.decision(entry.instant)
-    if decision is None:
-        return None
-    position, decided = decision
-    if decided.nonce == entry.nonce:
-        return position
+def _won(history: History, decided: Decided, entry: LogEntry) -> int:
+    """The position of the entry if it is the one that decided its instant. Raises RolledBack."""
+    if history.entry(decided.position).nonce == entry.nonce:
+        return decided.position
     raise RolledBack(
-        f"instant {entry.instant} was ended by another writer's {decided.kind} at position {position}: it had been "
-        "taken for dead; write again"
+        f"instant {entry.instant} was ended by another writer's {decided.kind} at position {decided.position}: it had "
+        "been taken for dead; write again"
     )
+
+
+def _first_window(position: int) -> range:
+    return range(position, position + 1 + LOOK_AHEAD)
+
+
+def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
+    """Whether the entry at the base's position is the one that the base ends with."""
+    entry = found.get(base.position)
+    return entry is not None and next_hash(base.hash_before, base.position, entry) == base.hash
+
+
+def _gone(number: int) -> CorruptObject:
+    return CorruptObject(f"{_entry_path(number)} is gone, and later entries are there; restore it from a copy")
+
+
+async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, LogEntry]:
+    """The entries at these numbers, ``READ_AHEAD`` at once; those that are not there are left out."""
+    found: dict[int, LogEntry] = {}
+
+    async def read(number: int) -> None:
+        with suppress(NotFound):
+            found[number] = await read_entry(backend, number)
+
+    await concurrently(read, numbers, limit=READ_AHEAD)
+    return found
 
 
 async def read_entry(backend: Backend, number: int) -> LogEntry:

@@ -90,19 +90,18 @@ def _at_position(history: History, position: int) -> int:
 
 
 def _at_instant(history: History, instant: str) -> int:
-    decision = history.decision(instant)
-    if decision is None or decision[1].kind == "clean":
+    decided = history.decided(instant)
+    if decided is None or decided.kind == "clean":
         raise InvalidRequest(
             f"as_of={instant!r}: no such instant was committed; 'tallymark timeline' lists those that were"
         )
-    position, entry = decision
-    if entry.kind == "rollback":
-        raise InvalidRequest(f"as_of={instant!r}: that instant was rolled back, at position {position}")
-    return position
+    if decided.kind == "rollback":
+        raise InvalidRequest(f"as_of={instant!r}: that instant was rolled back, at position {decided.position}")
+    return decided.position
 
 
 def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
-    commits = [number for number, entry in history.after(0) if entry.kind == "commit"]
+    commits = history.commits
     by_then = [number for number in commits if put[number - 1] <= moment.timestamp()]
     if by_then:
         return by_then[-1]
@@ -116,7 +115,7 @@ async def check_retained(handle: TableHandle, properties: TableProperties, posit
     Raises:
         InvalidRequest: some may be gone; says what is retained.
     """
-    history = handle.log.history
+    history = await handle.log.reach(position)
     horizon = history.horizon if properties.readers == "table" else history.head
     later = {file.path for _, entry in history.after(position) for file in entry.added}
     if all(file.path in later for file in history.replaced(range(position + 1, horizon + 1))):

@@ -118,7 +118,7 @@ async def _let_go(
 async def old_fence_lists(handle: TableHandle) -> list[str]:
     """The lists whose fences nobody runs into any more."""
     old = [entry.path for entry in await _old(handle, FENCE_FOLDER)]
-    return [path for path in old if handle.log.history.decision(_below(FENCE_FOLDER, path)) is not None]
+    return [path for path in old if handle.log.history.decided(_below(FENCE_FOLDER, path)) is not None]
 
 
 async def _drop_late(handle: TableHandle) -> None:
@@ -134,7 +134,7 @@ async def _drop_late(handle: TableHandle) -> None:
             late[instant] = max(entry.modified, late.get(instant, entry.modified))
     for reservation in await open_reservations(handle):
         late.pop(reservation.instant, None)
-    undecided = {instant for instant in late if handle.log.history.decision(instant) is None}
+    undecided = {instant for instant in late if handle.log.history.decided(instant) is None}
     for instant in sorted(late.keys() - undecided):
         await drop_bookkeeping(handle, instant)
     if undecided:
@@ -146,9 +146,9 @@ async def _drop_late(handle: TableHandle) -> None:
 
 async def _drop_bodies(handle: TableHandle) -> None:
     """Delete the bodies of entries that never came into the log: their writers died, or were ended, in between."""
-    history = handle.log.history
-    known = {history.entry(position).nonce for position in range(1, history.head + 1)}
     bodies = [entry.path for entry in await _old(handle, BODY_FOLDER)]
+    history = await handle.log.reach(0) if bodies else handle.log.history
+    known = {history.entry(position).nonce for position in range(history.base + 1, history.head + 1)}
     await handle.backend.delete([path for path in bodies if _below(BODY_FOLDER, path) not in known])
 
 

@@ -28,7 +28,8 @@ async def explain(handle: TableHandle, properties: TableProperties, file: str) -
     Beside the log it asks for the file, for the reservation of the instant that is to deal with it and, where that one
     is open, for its markers and its beat. Raises InvalidRequest for what does not lie below the table.
     """
-    history = await handle.log.refresh()
+    await handle.log.refresh()
+    history = await handle.log.reach(0)
     path = _logged_path(paths_below(handle.backend.url, file), history)
     kind = bookkeeping(path, history)
     if kind is not None:

@@ -1,7 +1,6 @@
 """The small files that a job fills: which of them its tasks report, and which of these were in vain. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.report import Fill, TaskReport
@@ -9,17 +8,10 @@ from tallymark.engine.sizing.profile import CommitSize
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 
-COMMITS_TOLD = 20
-"""Commits that a plan is told of, the newest ones: more than any policy looks at."""
-
 
 def commit_sizes(history: History) -> tuple[CommitSize, ...]:
     """What appends have written, the newest first."""
-    appends = (entry.added for entry in history.newest_first() if entry.operation == "append" and entry.added)
-    return tuple(
-        CommitSize(sum(file.rows for file in added), sum(file.bytes for file in added))
-        for added in islice(appends, COMMITS_TOLD)
-    )
+    return tuple(CommitSize(rows, size) for rows, size in history.appends)
 
 
 def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]) -> tuple[Fill, ...]:

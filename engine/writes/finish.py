@@ -32,11 +32,10 @@ async def finish(
 
     ``objects`` as in ``drop_bookkeeping``.
     """
-    decision = handle.log.history.decision(instant)
-    assert decision is not None, "an open instant is rolled back, not finished"
-    position, _ = decision
-    await project(handle, properties, position)
-    deleted = await delete_replaced(handle, properties, position)
+    decided = handle.log.history.decided(instant)
+    assert decided is not None, "an open instant is rolled back, not finished"
+    await project(handle, properties, decided.position)
+    deleted = await delete_replaced(handle, properties, decided.position)
     await drop_bookkeeping(handle, instant, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)
 
@@ -48,7 +47,10 @@ async def delete_replaced(
 
     Returns how many there were.
     """
-    paths = [file.path for file in _let_go(handle.log.history, properties, position)]
+    history = await handle.log.reach(position - 1)
+    if history.entry(position).kind == "clean":
+        history = await handle.log.reach_replaced(history.cleaned(position))
+    paths = [file.path for file in _let_go(history, properties, position)]
     for done in range(0, len(paths), DELETE_BATCH):
         batch = paths[done : done + DELETE_BATCH]
         await handle.backend.delete(batch)

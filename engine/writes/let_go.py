@@ -65,13 +65,14 @@ async def find_due(
     """
     history = handle.log.history
     kept = range(history.horizon + 1, history.head + 1)
-    if not history.replaced(kept):
+    if not history.replacing(kept):
         return None
     put = await handle.log.times()
     present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
     latest = present - retain_hours * 3600
     horizon = max((number for number in kept if put[number - 1] <= latest), default=0)
-    files = history.replaced(range(kept.start, horizon + 1))
+    due = range(kept.start, horizon + 1)
+    files = (await handle.log.reach_replaced(due)).replaced(due)
     return Due(horizon=history.retained_since(horizon), files=files) if files else None
 
 

@@ -55,7 +55,7 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     target = WriteTarget.of(wanted.request, properties)
     view = handle.view(properties)
     at, base = view.at(history.head), WriteBase.of(view, wanted.request.base)
-    committed = committed_write(history, wanted.request.txn, declared(target))
+    committed = await committed_write(handle.log, wanted.request.txn, declared(target))
     coming = await _coming(target, properties, base.at, foresight) if committed is None else _NOTHING
     if (profile := coming.profile) is not None:
         planned = await sized(handle, at, profile, foresight.sizing, is_overwrite=target.is_overwrite)
@@ -163,7 +163,7 @@ def _requests(
     return job_requests(
         JobShape(
             log_entries=history.head,
-            has_commits=any(entry.kind == "commit" for _, entry in history.after(0)),
+            has_commits=bool(history.commits),
             is_created=is_created,
             files=coming.files,
             new_partitions=sum(not history.has_held(partition) for partition in coming.partitions),

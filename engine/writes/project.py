@@ -13,6 +13,7 @@ async def project(handle: TableHandle, properties: TableProperties, position: in
     The bytes follow from the entries alone, so that any number of writers may do this at once.
     """
     history = handle.log.history
+    handle.projected = max(handle.projected, history.base)  # a checkpoint is put after the projection of its position
     commits = [(number, entry) for number, entry in history.after(handle.projected) if number <= position]
     commits = [(number, entry) for number, entry in commits if entry.kind == "commit"]
     first = len(commits)

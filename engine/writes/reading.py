@@ -85,7 +85,7 @@ async def _held(
     if as_of is None:
         lease.move_to(history.head)
         return history.head
-    if history.replaced(range(position + 1, history.head + 1)):
+    if history.replacing(range(position + 1, history.head + 1)):
         await _until_cleans_are_decided(handle)
         await check_retained(handle, properties, position, as_of)
     return position
@@ -112,7 +112,7 @@ async def _undecided(handle: TableHandle, cleans: list[Reservation]) -> list[Res
     """Those that are still open, before the log is read, and not in it."""
     still_open = [clean for clean in cleans if await _stands(handle, clean)]
     history = await handle.log.refresh()
-    return [clean for clean in still_open if history.decision(clean.instant) is None]
+    return [clean for clean in still_open if history.decided(clean.instant) is None]
 
 
 async def _stands(handle: TableHandle, reservation: Reservation) -> bool:

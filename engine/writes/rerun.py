@@ -72,7 +72,8 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
     """
     if request.txn is None:
         return None
-    found = committed_write(await handle.log.refresh(), request.txn, declared(WriteTarget.of(request, properties)))
+    await handle.log.refresh()
+    found = await committed_write(handle.log, request.txn, declared(WriteTarget.of(request, properties)))
     if found is None:
         return None
     position, entry = found

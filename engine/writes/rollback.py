@@ -88,10 +88,10 @@ def _belongs_to(path: str, instant: str) -> bool:
 async def decide(handle: TableHandle, instant: str) -> EntryKind:
     """Win a rollback entry for the instant, unless the log has decided it; returns which of both it is."""
     history = await handle.log.refresh()
-    if history.decision(instant) is None:
+    if history.decided(instant) is None:
         entry = LogEntry(kind="rollback", instant=instant, nonce=new_nonce(), base=history.head, operation="rollback")
         with suppress(RolledBack):  # decided by somebody else meanwhile
             await handle.log.win(entry, check=lambda _: None)
-    decision = history.decision(instant)
-    assert decision is not None
-    return decision[1].kind
+    decided = history.decided(instant)
+    assert decided is not None
+    return decided.kind

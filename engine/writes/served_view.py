@@ -36,10 +36,14 @@ class ServedView:
             raise InvalidRequest(
                 f"position {position}: the log ends at {history.head}; the ticket is of another table, or log"
             )
+        if position < history.base:
+            raise InvalidRequest(
+                f"position {position}: this job has the log from position {history.base} on; read it for older ones"
+            )
         if history.hash_at(position) != log_hash:
             raise InvalidRequest(
-                f"position {position} is one of another log: it has the hash "
-                f"{log_hash[:16]!r} there, and this one {history.hash_at(position)[:16]!r}; use the ticket of the job that is running"
+                f"position {position} is one of another log: it has the hash {log_hash[:16]!r} there, and this one "
+                f"{history.hash_at(position)[:16]!r}; use the ticket of the job that is running"
             )
         return self._view().at(position).block
 

@@ -47,5 +47,5 @@ async def _files_at(handle: TableHandle, properties: TableProperties, position: 
     """By the view; below its floor by the log itself, which forgets nothing."""
     view = handle.view(properties)
     if position < view.floor:
-        return handle.log.history.files_at(position)
+        return (await handle.log.reach(0)).files_at(position)
     return tuple([file async for file in view.at(position).all_files()])

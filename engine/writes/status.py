@@ -52,7 +52,7 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
         name=properties.name,
         readers=properties.readers,
         retain_hours=properties.retain_hours,
-        retained=_retained(history, properties),
+        retained=await _retained(handle, properties),
         snapshot=await Snapshot.of(handle, properties),
         open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
     )
@@ -68,10 +68,11 @@ async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | 
     return _open_instant(reservation, await _beat_ages(handle), handle.log.history)
 
 
-def _retained(history: History, properties: TableProperties) -> tuple[DataFile, ...]:
+async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[DataFile, ...]:
     if properties.readers == "directory":
         return ()
-    return history.replaced(range(history.horizon + 1, history.head + 1))
+    kept = range(handle.log.history.horizon + 1, handle.log.history.head + 1)
+    return (await handle.log.reach_replaced(kept)).replaced(kept)
 
 
 async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:
@@ -87,12 +88,12 @@ async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:
 
 
 def _open_instant(reservation: Reservation, ages: dict[str, float] | None, history: History) -> OpenInstant:
-    decision = history.decision(reservation.instant)
+    decided = history.decided(reservation.instant)
     return OpenInstant(
         reservation=reservation,
         beat_age_s=None if ages is None else ages.get(reservation.instant),
         writer=_writer_state(reservation, ages),
-        decision=None if decision is None else decision[1].kind,
+        decision=None if decided is None else decided.kind,
     )
 
 

@@ -300,7 +300,9 @@ class Table:
     async def timeline(self) -> list[tuple[int, LogEntry]]:
         """The entries of the commit log that count, oldest first, with their positions."""
         await self._properties()
-        return list((await self._handle().log.refresh()).after(0))
+        log = self._handle().log
+        await log.refresh()
+        return list((await log.reach(0)).after(0))
 
     async def open_instants(self) -> list[Reservation]:
         """The instants that are being written, or that dead writers have left."""

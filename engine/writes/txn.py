@@ -10,6 +10,7 @@ import json
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.writes.target import WriteTarget
 
 
@@ -27,31 +28,33 @@ def declared(target: WriteTarget) -> str:
     return json.dumps(words, sort_keys=True)
 
 
-def committed_write(history: History, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
-    """The position and entry that committed the txn; None while none has, or without one.
+async def committed_write(log: CommitLog, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
+    """The position and entry that committed the txn, as far as the log was read; None while none has, or without one.
 
     Raises:
         InvalidRequest: what was committed had been declared otherwise than in ``request``.
     """
-    found = None if txn is None else history.committed_as(txn)
-    if found is not None and found[1].request != request:
-        position, entry = found
+    position = None if txn is None else log.history.txn_position(txn)
+    if position is None:
+        return None
+    entry = (await log.reach(position - 1)).entry(position)
+    if entry.request != request:
         raise InvalidRequest(
             f"txn={txn!r} was committed at position {position} (instant {entry.instant}) as {entry.request}, and this "
             f"call declares {request}: a txn names one write; give this one a txn of its own, or repeat the call as it "
             "was"
         )
-    return found
+    return position, entry
 
 
 def check_not_committed(mine: LogEntry, history: History) -> None:
     """Return if no other entry has committed the txn of this one. Raises ConflictError."""
-    found = None if mine.txn is None else history.committed_as(mine.txn)
-    if found is not None:
-        position, theirs = found
+    position = None if mine.txn is None else history.txn_position(mine.txn)
+    if position is not None:
+        winner = history.instant_at(position)
         raise ConflictError(
-            f"txn={mine.txn!r} was committed at position {position} by instant {theirs.instant}, and instant "
+            f"txn={mine.txn!r} was committed at position {position} by instant {winner}, and instant "
             f"{mine.instant} is of the same txn",
             partition=None,
-            winner=theirs.instant,
+            winner=winner,
         )

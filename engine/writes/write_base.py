@@ -34,7 +34,10 @@ class WriteBase:
 
 
 async def check_base(handle: TableHandle, request: WriteRequest) -> None:
-    """Raises InvalidRequest for a base that the log has not reached. Without one, nothing is read."""
+    """Raises InvalidRequest for a base that the log has not reached. Without one, nothing is read.
+
+    On return the history has all entries since the base.
+    """
     if request.base is None:
         return
     history = await handle.log.refresh()
@@ -42,3 +45,4 @@ async def check_base(handle: TableHandle, request: WriteRequest) -> None:
         raise InvalidRequest(
             f"base={request.base}: the log ends at position {history.head}; give one at which this table was read"
         )
+    await handle.log.reach(request.base)

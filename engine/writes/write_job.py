@@ -276,7 +276,7 @@ class WriteJob:
             try:
                 return await self._handle.log.win(entry, check=partial(_check, entry)), entry
             except ConflictError as error:
-                twin = committed_write(self._handle.log.history, entry.txn, entry.request)
+                twin = await committed_write(self._handle.log, entry.txn, entry.request)
                 if twin is not None:
                     return twin
                 await self._give_up_fills(entry, error)

@@ -67,16 +67,16 @@ def test_a_second_entry_of_an_instant_is_void():
 
 def test_a_txn_is_found_where_it_was_committed():
     read = history(commit(1), commit(2, txn="etl:7"), commit(3, txn="etl:8"))
-    assert read.committed_as("etl:7") == (2, commit(2, txn="etl:7"))
-    assert read.committed_as("etl:9") is None
+    assert read.txn_position("etl:7") == 2
+    assert read.txn_position("etl:9") is None
 
 
 def test_a_rolled_back_txn_and_a_void_commit_of_one_do_not_count():
     ended = rollback(1)
     read = history(ended, commit(1, txn="etl:7"), replace(rollback(2), txn="etl:7"))
-    assert read.committed_as("etl:7") is None
+    assert read.txn_position("etl:7") is None
     read.apply(commit(3, txn="etl:7"))
-    assert read.committed_as("etl:7") == (4, commit(3, txn="etl:7"))
+    assert read.txn_position("etl:7") == 4
 
 
 def test_a_void_entry_removes_nothing_either():

@@ -8,9 +8,11 @@ import pytest
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, RolledBack
+from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
+from tallymark.engine.timeline.history_base import HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD
+from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD, CommitLog
 from tests.engine.timeline.entries import commit, data_file, instant, log, rollback, win
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
@@ -389,3 +391,135 @@ async def test_an_entry_that_no_listing_shows_yet_is_of_no_time_so_far():
     await storage.delete([".hoodie/.tallymark/log/00000000000000000002"])
     first, second = await reading.times()
     assert (first, second) == (1.0, math.inf)
+
+
+class Start:
+    """A checkpoint of a log, as one who reads on from it has it."""
+
+    def __init__(self, base: HistoryBase | None) -> None:
+        self.base = base
+        self.refused: list[str] = []
+
+    async def newest(self) -> HistoryBase | None:
+        return self.base
+
+    def refuse(self, reason: str) -> None:
+        self.refused.append(reason)
+
+
+async def _read_on(storage, base: HistoryBase | None) -> tuple[CommitLog, Start]:
+    start = Start(base)
+    read = CommitLog(storage, CommitSettings(), start=start)
+    await read.refresh()
+    return read, start
+
+
+async def _base_at(storage, count: int) -> HistoryBase:
+    """Of the log once it has so many entries."""
+    await win(storage, *(commit(number) for number in range(1, count + 1)))
+    return (await log(storage).refresh()).as_base()
+
+
+@pytest.mark.parametrize("later", [0, 1, 2, 3, 7, 2 * READ_AHEAD])
+@on_both_loops
+async def test_a_log_is_read_on_from_a_checkpoint_without_a_listing(later):
+    inner = MemoryBackend()
+    base = await _base_at(inner, 4)
+    await win(inner, *(commit(number) for number in range(5, 5 + later)))
+    storage = FaultyBackend(inner)
+    read, start = await _read_on(storage, base)
+    assert (read.history.base, read.history.head) == (4, 4 + later)
+    assert read.history.as_base() == (await log(inner).refresh()).as_base()
+    assert storage.paths("list") == start.refused == []
+    assert path(3) not in storage.paths("get")
+
+
+@on_both_loops
+async def test_a_log_that_ends_where_its_checkpoint_does_takes_three_gets():
+    inner = MemoryBackend()
+    base = await _base_at(inner, 4)
+    storage = FaultyBackend(inner)
+    await _read_on(storage, base)
+    assert sorted(storage.paths("get")) == [path(4), path(5), path(6)]
+
+
+@pytest.mark.parametrize("count", [3, 4, 6])
+@on_both_loops
+async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(count):
+    storage = MemoryBackend()
+    base = await _base_at(MemoryBackend(), 4)
+    await win(storage, *(commit(number, nonce=f"other{number}") for number in range(1, count + 1)))
+    read, start = await _read_on(storage, base)
+    assert (read.history.base, read.history.head) == (0, count)
+    assert len(start.refused) == 1
+
+
+@on_both_loops
+async def test_without_a_checkpoint_the_log_is_read_whole():
+    storage = MemoryBackend()
+    await _base_at(storage, 3)
+    read, start = await _read_on(storage, None)
+    assert (read.history.base, read.history.head, start.refused) == (0, 3, [])
+
+
+@pytest.mark.parametrize("lost", [5, 7, 9])
+@on_both_loops
+async def test_an_entry_that_is_gone_after_a_checkpoint_is_not_taken_for_the_logs_end(lost):
+    storage = MemoryBackend()
+    base = await _base_at(storage, 4)
+    await win(storage, *(commit(number) for number in range(5, 12)))
+    await storage.delete([path(lost)])
+    with pytest.raises(CorruptObject, match=f"{lost:020d} is gone"):
+        await _read_on(storage, base)
+
+
+@on_virtual_time
+async def test_an_entry_that_is_won_while_those_behind_it_are_asked_for_is_no_gap():
+    inner = MemoryBackend()
+    base = await _base_at(inner, 4)
+    storage = FaultyBackend(inner, slow("get", 1, path(6)))
+
+    async def write() -> None:
+        await anyio.sleep(0.5)
+        await win(inner, commit(5), commit(6))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        read, _ = await _read_on(storage, base)
+    assert read.history.head == 6
+
+
+@on_both_loops
+async def test_what_is_reached_back_for_is_there_and_nothing_else_is_asked_for():
+    inner = MemoryBackend()
+    base = await _base_at(inner, 6)
+    storage = FaultyBackend(inner)
+    read, _ = await _read_on(storage, base)
+    storage.calls.clear()
+    history = await read.reach(3)
+    assert sorted(storage.paths("get")) == [path(4), path(5), path(6)]
+    assert [number for number, _ in history.after(3)] == [4, 5, 6]
+    assert await read.reach(5) is history
+    assert len(storage.calls) == 3
+
+
+@on_both_loops
+async def test_an_entry_that_is_gone_before_a_checkpoint_is_noticed_where_it_is_reached_for():
+    storage = MemoryBackend()
+    base = await _base_at(storage, 6)
+    await storage.delete([path(2)])
+    read, _ = await _read_on(storage, base)
+    await read.reach(2)
+    with pytest.raises(CorruptObject, match="02 is gone"):
+        await read.reach(0)
+    assert read.history.base == 2
+
+
+@on_both_loops
+async def test_an_instant_that_was_decided_before_a_checkpoint_is_told_from_anothers():
+    storage = MemoryBackend()
+    base = await _base_at(storage, 4)
+    read, _ = await _read_on(storage, base)
+    assert await read.win(commit(2), check=anything) == 2
+    with pytest.raises(RolledBack, match="at position 3"):
+        await read.win(commit(3, nonce="late"), check=anything)

@@ -1,0 +1,44 @@
+"""What has to be known of the entries of a log before a position, so that the later ones can be read without them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH
+
+
+class Decided(NamedTuple):
+    """What is kept of an entry that counts. A tuple: a log has as many as entries."""
+
+    position: int
+    instant: str
+    kind: EntryKind
+    is_replacing: bool
+    """Whether it replaced files."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryBase:
+    """All that follows from the entries up to a position, but the entries themselves and the files that are live."""
+
+    position: int = 0
+    hash: bytes = NO_ENTRY_HASH
+    """Of this position."""
+    hash_before: bytes = NO_ENTRY_HASH
+    """Of the position before: with the entry of this one it gives ``hash``."""
+    decided: tuple[Decided, ...] = ()
+    """The entries that count, in order."""
+    txns: Mapping[str, int] = field(default_factory=dict)
+    """Where each was committed."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Of each that ever held a file, the position of its first."""
+    cleans: Mapping[int, range] = field(default_factory=dict)
+    """By the position of a clean, the positions whose replaced files it let go."""
+    horizon: int = 0
+    appends: tuple[tuple[int, int], ...] = ()
+    """Rows and bytes of the files that the newest appends added, the newest last."""
+
+
+NO_HISTORY = HistoryBase()
+"""The start of every log."""
