@@ -11,6 +11,9 @@ Kill = Literal["executor", "job"]
 
 Figures = Mapping[str, float | str]
 
+PLAN_ERROR = "plan_error_p95"
+"""Of the files of a write whose sizes were planned: |size - planned| / planned that 95 of 100 do not exceed."""
+
 Policy = Literal["balanced", "hudi", "off"]
 
 

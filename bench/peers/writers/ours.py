@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
 from tallymark.bench.writes.case import WriteCase
-from tallymark.bench.writes.order import Figures, FileSizes, Order
+from tallymark.bench.writes.order import PLAN_ERROR, Figures, FileSizes, Order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,7 +71,10 @@ def _sizing(sizes: FileSizes | None) -> "SizingSettings | None":
 
 
 def _figures(result: "WriteResult") -> Figures:
-    return {name: getattr(result, name) for name in FIGURES}
+    told: dict[str, float | str] = {name: getattr(result, name) for name in FIGURES}
+    if result.sizing is not None and result.sizing.size_error_p95 is not None:
+        told[PLAN_ERROR] = result.sizing.size_error_p95
+    return told
 
 
 class _JobLog(logging.Handler):

@@ -10,7 +10,7 @@ from tallymark.bench.paired import Estimate, compare
 from tallymark.bench.sizing.figures import FROM_COMMIT, histogram, minimum, percentile
 from tallymark.bench.sizing.written.folder import Landed
 from tallymark.bench.writes.answer import Reading
-from tallymark.bench.writes.order import Done
+from tallymark.bench.writes.order import PLAN_ERROR, Done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +78,13 @@ class WrittenSection:
         """As in the arithmetic; which file was the last cannot be seen, so each append's smallest is left out."""
         return error_p95(row.landed, self.max_file_bytes)
 
+    def plan_error_p95(self, row: WrittenRow) -> float | None:
+        """Of the commit whose files differ most from what its plan said, from the third on; None without a plan."""
+        return max(
+            (float(done.figures[PLAN_ERROR]) for done in row.done[FROM_COMMIT - 1 :] if PLAN_ERROR in done.figures),
+            default=None,
+        )
+
     def largest(self, row: WrittenRow) -> float:
         return max(file.bytes for file in row.landed) / self.max_file_bytes
 
@@ -104,6 +111,7 @@ class WrittenSection:
             "small_share": self.small_share(row),
             "written_over_left": row.written_over_left,
             "error_p95": self.error_p95(row),
+            "plan_error_p95": self.plan_error_p95(row),
             "largest": self.largest(row),
             "histogram": list(self.histogram(row)),
             "appends": [asdict(done) for done in row.done],

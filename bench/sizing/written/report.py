@@ -29,16 +29,25 @@ def sizes(section: WrittenSection) -> Table:
     title = f"written: {section.label}; files of at most {_mb(section.max_file_bytes)}"
     page = _table(
         title,
-        ("files", "minimum", "small files", "error, from the third", "largest", "left", "written / left"),
+        (
+            "files",
+            "minimum",
+            "small files",
+            "off the maximum, from the third",
+            "off the plan",
+            "largest",
+            "left",
+            "written / left",
+        ),
     )
     for row in section.rows:
-        error = section.error_p95(row)
+        errors = section.error_p95(row), section.plan_error_p95(row)
         page.add_row(
             row.title,
             f"{len(row.files):,}",
             f"{section.minimum(row):,}",
             f"{section.small_share(row):.0%}",
-            "" if error is None else f"{error:.1%}",
+            *("" if error is None else f"{error:.1%}" for error in errors),
             f"{section.largest(row):.2f} x",
             _mb(row.bytes),
             f"{row.written_over_left:.2f}",

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tallymark.bench.sizing.written.answer import WrittenRow, WrittenSection, error_p95
@@ -5,7 +7,8 @@ from tallymark.bench.sizing.written.case import case
 from tallymark.bench.sizing.written.folder import Folder, Landed, sizes_of
 from tallymark.bench.sizing.written.report import sizes
 from tallymark.bench.sizing.written.source import Load
-from tallymark.bench.writes.order import FileSizes, Order
+from tallymark.bench.writes.order import PLAN_ERROR, Done, FileSizes, Order
+from tallymark.bench.writes.process_tree import Spent
 
 
 def put(folder, name, size):
@@ -67,6 +70,22 @@ LANDED = (
 def test_the_error_leaves_out_the_first_commits_and_the_smallest_file_of_each_partition():
     assert error_p95(LANDED, 100) == pytest.approx(0.1)
     assert error_p95(LANDED[:2], 100) is None
+
+
+def test_how_far_files_are_off_their_plan_is_told_of_the_worst_commit_from_the_third_on():
+    errors = (0.9, 0.8, 0.02, None, 0.05)
+    done = tuple(
+        Done(
+            wall_s=1,
+            spent=Spent(driver_s=0, jvm_s=0, python_s=0, forks_s=0),
+            figures={} if e is None else {PLAN_ERROR: e},
+        )
+        for e in errors
+    )
+    row = WrittenRow(side="balanced", title="A side", done=done, rows=3, files=(), landed=LANDED)
+    section = WrittenSection(case="drift", label="", max_file_bytes=100, small_file_bytes=80, rows=(row,), absent={})
+    assert section.plan_error_p95(row) == 0.05
+    assert section.plan_error_p95(replace(row, done=done[:2])) is None
 
 
 def test_bytes_written_are_held_against_those_that_are_left():
