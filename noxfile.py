@@ -20,11 +20,13 @@ ENGINE_COVERAGE_MIN = 95
 
 PINS = """
     anyio==4.16.0
+    arro3-core==0.9.1
     boto3==1.44.5
     boto3-stubs==1.44.1
     click==8.5.1
     coverage==7.17.3
     daft==0.6.14
+    deltalake==1.6.6
     duckdb==2.0.0
     googleapis-common-protos==1.76.0
     greenlet==3.5.6
@@ -84,7 +86,7 @@ def tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus]",
+        ".[pyspark,hdfs,aws,prometheus,bench]",
         "moto[server]",
         "pytest",
         "pytest-cov",
@@ -172,7 +174,7 @@ def types(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus]",
+        ".[pyspark,hdfs,aws,prometheus,bench]",
         "moto[server]",
         "mypy",
         "boto3-stubs",

@@ -10,6 +10,7 @@ from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
 from tallymark.bench.killed.command import killed
 from tallymark.bench.sizing.command import sizing
+from tallymark.bench.views.command import views
 from tallymark.bench.writes.command import writes
 
 _url = click.option(
@@ -69,6 +70,7 @@ def backends(
 main.add_command(writes)
 main.add_command(killed)
 main.add_command(sizing)
+main.add_command(views)
 
 
 if __name__ == "__main__":

@@ -48,11 +48,16 @@ def java() -> str | None:
 
 def pyspark_jar(pattern: str) -> Path:
     """The one jar that PySpark ships under such a name."""
+    [found] = pyspark_jars().glob(pattern)
+    return found
+
+
+def pyspark_jars() -> Path:
+    """The folder of all that it ships."""
     home = find_spec("pyspark")
     assert home is not None
     assert home.origin is not None
-    [found] = (Path(home.origin).parent / "jars").glob(pattern)
-    return found
+    return Path(home.origin).parent / "jars"
 
 
 def _retrieve(coordinates: Sequence[str], folder: Path) -> None:

@@ -4,13 +4,16 @@ import asyncio
 import functools
 import sys
 import threading
+from pathlib import Path
 
 from tallymark.bench.loopback.connection import Connection
 from tallymark.bench.loopback.objects import Objects
 
 
-async def _serve(latency_s: float, kept_bytes_max: int) -> None:
+async def _serve(latency_s: float, kept_bytes_max: int, held: Path | None) -> None:
     objects = Objects()
+    if held is not None:
+        objects.hold(held.read_text().splitlines())
     connection = functools.partial(Connection, objects, latency_s, kept_bytes_max=kept_bytes_max)
     loop = asyncio.get_running_loop()
     listening = await loop.create_server(connection, "127.0.0.1", 0)
@@ -21,4 +24,5 @@ async def _serve(latency_s: float, kept_bytes_max: int) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(latency_s=float(sys.argv[1]), kept_bytes_max=int(sys.argv[2])))
+    _, latency, kept, *names = sys.argv
+    asyncio.run(_serve(float(latency), int(kept), Path(names[0]) if names else None))

@@ -213,3 +213,13 @@ def test_each_answer_waits_for_the_latency_and_a_client_that_asks_first_is_told_
     assert (at_once, go_on) == (0.0, b"HTTP/1.1 100 Continue\r\n\r\n")
     assert waited == 0.03
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@on_both_loops
+async def test_a_server_has_those_objects_from_the_beginning_that_it_is_told_to_hold(tmp_path):
+    (tmp_path / "names").write_text("a/2\na/1\nb/3\n")
+    with server(held=tmp_path / "names") as endpoint:
+        backend = open_backend("s3://bench/a", options=options(endpoint))
+        assert [(entry.path, entry.size) async for entry in backend.list("")] == [("1", 0), ("2", 0)]
+        await backend.put_new("3", b"another")
+        assert [entry.path async for entry in backend.list("")] == ["1", "2", "3"]

@@ -1,0 +1,105 @@
+"""A caller's way to ask, one object a connection: blocking, and used by one thread."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from tallymark.bench.views.question import Question
+
+
+class Door(Protocol):
+    def ask(self, question: Question) -> object:
+        """Until the whole answer is there."""
+        ...
+
+    def count(self, answer: object) -> int:
+        """The files that it names. Not counted as time."""
+        ...
+
+    def close(self) -> None: ...
+
+
+Address = Mapping[str, Any]
+"""``door``, the name of one of these, and what it needs to be opened; JSON, since callers are other processes."""
+
+
+def open_door(address: Address) -> Door:
+    return _DOORS[address["door"]](address)
+
+
+class HudiDoor:
+    """A connection to Hudi's timeline server."""
+
+    def __init__(self, address: Address) -> None:
+        from tallymark.bench.peers.hudi_view import HudiView
+
+        self._view = HudiView(address["port"], Path(address["table"]))
+
+    def ask(self, question: Question) -> object:
+        if question.file_id is None:
+            return self._view.files(question.partition)
+        return self._view.file(question.partition, question.file_id)
+
+    def count(self, answer: object) -> int:
+        from tallymark.bench.peers.hudi_view import names
+
+        assert isinstance(answer, bytes)
+        return len(names(answer))
+
+    def close(self) -> None:
+        self._view.close()
+
+
+class DiskDoor:
+    """No view at all: the partition's folder is listed."""
+
+    def __init__(self, address: Address) -> None:
+        from tallymark.bench.peers.disk import Disk
+
+        self._disk = Disk(Path(address["table"]))
+
+    def ask(self, question: Question) -> object:
+        return self._disk.list(question.partition)
+
+    def count(self, answer: object) -> int:
+        return _number(answer)
+
+    def close(self) -> None:
+        pass
+
+
+class S3Door:
+    """No view at all: what begins with the partition's path is listed."""
+
+    def __init__(self, address: Address) -> None:
+        from tallymark.backends import StorageOptions
+        from tallymark.backends.s3 import S3Stores
+        from tallymark.bench.loopback import credentials
+        from tallymark.bench.loopback.objects import BUCKET
+        from tallymark.bench.peers.objects import Obstore
+
+        provider = f"{credentials.__module__}:{credentials.__name__}"
+        options = StorageOptions(endpoint=address["endpoint"], region="us-east-1", credentials=provider)
+        stores = S3Stores(BUCKET, options)
+        self._store = Obstore(stores.make(options.request_timeout_s), address["prefix"])
+
+    def ask(self, question: Question) -> object:
+        return self._store.list(question.partition)
+
+    def count(self, answer: object) -> int:
+        return _number(answer)
+
+    def close(self) -> None:
+        pass
+
+
+def _number(answer: object) -> int:
+    assert isinstance(answer, int)
+    return answer
+
+
+_DOORS: dict[str, Callable[[Address], Door]] = {
+    "hudi": HudiDoor,
+    "disk": DiskDoor,
+    "s3": S3Door,
+}

@@ -1,0 +1,84 @@
+"""One table, in all the forms that the sides need, and what is asked of it."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tallymark.backends import open_backend
+from tallymark.bench.peers.delta_log import append_delta_commit, has_delta, write_delta_log
+from tallymark.bench.views.question import Question, questions
+from tallymark.bench.views.schedule import Schedule
+from tallymark.bench.views.table import MadeTable, TableShape, touch
+
+FILES_ON_DISK_MAX = 100_000
+"""Empty files of a larger table are not made: a million take minutes to make and to remove, and a gigabyte of inodes.
+What lists a partition takes as long as the partition is large, whatever else there is."""
+
+FOLLOWED = (1, 100, 1000)
+"""Files of the commits that are followed."""
+
+FOLLOWED_TIMES = 7
+"""Commits of each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much is measured."""
+
+    schedule: Schedule = field(default_factory=Schedule)
+    alone_s: float = 3.0
+    """How long one caller asks one thing after the other."""
+    followed: tuple[int, ...] = FOLLOWED
+    followed_times: int = FOLLOWED_TIMES
+
+
+class Ground:
+    """Below a folder that goes at the end. Belongs to one event loop."""
+
+    def __init__(self, folder: Path, shape: TableShape, effort: Effort) -> None:
+        self.folder = folder
+        self.shape = shape
+        self.effort = effort
+        self.has_files = shape.files <= FILES_ON_DISK_MAX
+        """Whether the names of data files have empty files behind them, and a Hudi timeline before them."""
+        self.questions: tuple[Question, ...] = ()
+        self._random = Random(0)  # noqa: S311 no secret
+        self._made = MadeTable(open_backend(self.table), shape, projected=self.has_files)
+
+    @property
+    def table(self) -> Path:
+        return self.folder / "table"
+
+    @property
+    def delta(self) -> Path:
+        """The same files, by a Delta log."""
+        return self.folder / "delta"
+
+    @property
+    def names(self) -> Path:
+        """A file with the paths of all data files, one a line."""
+        return self.folder / "names"
+
+    async def make(self) -> None:
+        self.table.mkdir(parents=True)
+        await self._made.make()
+        files = self._made.files
+        self.questions = questions(files, self._random)
+        self.names.write_text("".join(f"{file.path}\n" for file in files))
+        if self.has_files:
+            touch(self.table, files)
+        if has_delta():
+            each = -(-len(files) // self.shape.commits)
+            commits = (files[at : at + each] for at in range(0, len(files), each))
+            write_delta_log(self.delta, commits, partition_column="p")
+
+    async def append(self, count: int) -> Question:
+        """One more commit, of so many files; returns for what to ask to see it."""
+        added = await self._made.append(count, self._random)
+        if self.has_files:
+            touch(self.table, added)
+        if has_delta():
+            append_delta_commit(self.delta, added)
+        partition = added[0].partition
+        held = sum(file.partition == partition for file in self._made.files)
+        return Question(partition, None, held)

@@ -1,0 +1,3 @@
+"""The kinds of sides, as they are chosen."""
+
+KINDS = ("ours", "hudi", "delta", "listing")
