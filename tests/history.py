@@ -167,6 +167,28 @@ class Read(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Held(Event):
+    """A reader may count on these files from now on: it has a lease on their position."""
+
+    reader: str
+    position: int
+    files: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.reader} holds {len(self.files)} files at position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Released(Event):
+    """The reader is about to give its lease up."""
+
+    reader: str
+
+    def __str__(self) -> str:
+        return f"{self.reader} has read what it held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded(Event):
     """A reader has read the markers of an instant."""
 

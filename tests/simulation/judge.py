@@ -15,8 +15,9 @@ from tests.promises import (
     writers_go_by_what_they_have_read,
 )
 from tests.simulation.asked import commits_replace_what_was_asked
+from tests.simulation.lease_judge import readers_under_leases_find_their_files
 from tests.simulation.row_judge import rows_are_those_of_committed_writers
-from tests.simulation.world import Outcome
+from tests.simulation.world import LEASE, Outcome
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -44,6 +45,7 @@ def judge(outcome: Outcome) -> None:
         no_ack_came_too_late(history, read_after_seal=outcome.has_operator)
     all_or_nothing(history)
     nothing_lost(history)
+    readers_under_leases_find_their_files(history, expiry_s=LEASE.expiry_s)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
     writers_are_told_the_truth(history, outcome.swept)
     writers_go_by_what_they_have_read(history, outcome.swept)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from tests.simulation.fill_plan import with_fills
 from tests.simulation.judge import judge as judge_tables
+from tests.simulation.lease_plan import with_leases
 from tests.simulation.marker_judge import judge_markers
 from tests.simulation.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.marker_shrink import smaller_marker_plans
@@ -23,9 +24,11 @@ MARKERS_ONLY = 0.25
 
 
 def draw(seed: int) -> AnyPlan:
-    """The kind has a source of chance of its own, and so have fills: what the others draw stays what it is."""
-    is_markers_only = random.Random(f"{seed}/kind").random() < MARKERS_ONLY
-    return draw_markers(seed) if is_markers_only else with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
+    """The kind has a source of chance of its own, and so have fills and leases: what others draw stays what it is."""
+    if random.Random(f"{seed}/kind").random() < MARKERS_ONLY:
+        return draw_markers(seed)
+    plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
+    return with_leases(random.Random(f"{seed}/leases"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

@@ -43,6 +43,7 @@ from tests.simulation.counts.processes import (
     stood_still_beyond_its_lease,
     success_of_the_dead,
 )
+from tests.simulation.counts.readers import clean_beside, dies, of_older, outlasted
 from tests.simulation.counts.requests import (
     MARKERS,
     after_a_delete,
@@ -198,6 +199,11 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a clean lets kept files go": let_go,
     "a clean runs beside an open job": clean_beside_a_job,
     "a read runs beside an open job": read_beside_a_job,
+    # readers under leases
+    "files are replaced that a reader holds by its lease": outlasted,
+    "a reader takes its lease on files that were replaced before": of_older,
+    "a clean wins while a reader holds what was replaced": clean_beside,
+    "a reader dies with its lease": dies,
 }
 """Write jobs on a table."""
 

@@ -129,9 +129,13 @@ class VisitorPlan:
     """Somebody who comes by and does one thing with the table, again and again."""
 
     host: str
-    what: Literal["read", "clean", "roll back the dead", "roll back one"]
+    what: Literal["read", "clean", "roll back the dead", "roll back one", "read under a lease", "clean at once"]
     at_s: tuple[float, ...]
     mishap: Mishap | None = None
+    back: int | None = None
+    """Under a lease: so many positions behind the head; None: at the head, whatever that is."""
+    hold_s: float = 0.0
+    """Under a lease: how long it takes to read all files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,6 +73,10 @@ def calmer(weather: Weather) -> Iterator[Weather]:
 def _smaller_visitor(visitor: VisitorPlan) -> Iterator[VisitorPlan]:
     if visitor.mishap:
         yield replace(visitor, mishap=None)
+    if visitor.back is not None:
+        yield replace(visitor, back=None)
+    if visitor.hold_s:
+        yield replace(visitor, hold_s=0.0)
     for moment in range(len(visitor.at_s) if len(visitor.at_s) > 1 else 0):
         yield replace(visitor, at_s=without(visitor.at_s, moment))
 

@@ -12,7 +12,7 @@ from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
-from tests.history import Based, History, Read, Told
+from tests.history import Based, Held, History, Read, Released, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
 from tests.simulation.process import Process
@@ -241,8 +241,9 @@ async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
     for moment in plan.at_s:
         await trio.sleep_until(moment)
         scene.note(process, f"does its round: {plan.what}")
+        visit = partial(_read_under_lease, plan) if plan.what == "read under a lease" else _VISITS[plan.what]
         try:
-            await _VISITS[plan.what](scene, process)
+            await visit(scene, process)
         except UnsupportedTable:
             continue  # there is none yet
         except TallymarkError as error:
@@ -258,6 +259,27 @@ async def _read(scene: Scene, process: Process) -> None:
     )
 
 
+async def _read_under_lease(plan: VisitorPlan, scene: Scene, process: Process) -> None:
+    """A query: it opens one file after the other, and takes its time."""
+    port = scene.port(process)
+    table = _table_at(scene, process, port)
+    as_of = None if plan.back is None else max(0, (await table.snapshot()).position - plan.back)
+    async with table.reading(as_of=as_of) as snapshot:
+        files = tuple(file.path for file in snapshot.files)
+        held = Held(at=scene.kernel.now, reader=process.name, position=snapshot.position, files=files)
+        scene.history.record(held)
+        try:
+            for path in files:
+                await trio.sleep(plan.hold_s / len(files))
+                await port.get(path)
+        finally:
+            scene.history.record(Released(at=scene.kernel.now, reader=process.name))
+
+
+async def _clean_at_once(scene: Scene, process: Process) -> None:
+    await _table(scene, process).clean(retain_hours=0)
+
+
 async def _roll_back_dead(scene: Scene, process: Process) -> None:
     await _table(scene, process).rollback()
 
@@ -271,9 +293,18 @@ async def _roll_back_one(scene: Scene, process: Process) -> None:
         await table.rollback(instants[-1])
 
 
-_VISITS = {"read": _read, "clean": _clean, "roll back the dead": _roll_back_dead, "roll back one": _roll_back_one}
+_VISITS = {
+    "read": _read,
+    "clean": _clean,
+    "clean at once": _clean_at_once,
+    "roll back the dead": _roll_back_dead,
+    "roll back one": _roll_back_one,
+}
 
 
 def _table(scene: Scene, process: Process) -> Table:
-    port: Port = scene.port(process)
+    return _table_at(scene, process, scene.port(process))
+
+
+def _table_at(scene: Scene, process: Process, port: Port) -> Table:
     return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT)

@@ -13,6 +13,7 @@ from tests.simulation.mutations import (
     finishing,
     leases,
     marking,
+    reading,
     rolling_back,
     segments,
 )
@@ -27,6 +28,7 @@ GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
     ("Deciding", deciding.MUTATIONS),
     ("Filling small files", filling.MUTATIONS),
     ("After the entry", finishing.MUTATIONS),
+    ("Reading under a lease", reading.MUTATIONS),
     ("Rolling back", rolling_back.MUTATIONS),
     ("Dead or alive", leases.MUTATIONS),
 )

@@ -19,6 +19,7 @@ CHECKS = (
     "tests/invariants.py",
     "tests/simulation/asked.py",
     "tests/simulation/judge.py",
+    "tests/simulation/lease_judge.py",
     "tests/simulation/row_judge.py",
     "tests/simulation/marker_judge.py",
 )

@@ -54,6 +54,14 @@ def keeps_replaced(plan: Plan) -> bool:
     return plan.retain_hours is not None
 
 
+def has_lease(plan: Plan) -> bool:
+    return any(visitor.what == "read under a lease" for visitor in plan.visitors)
+
+
+def has_lease_at_head(plan: Plan) -> bool:
+    return any(visitor.what == "read under a lease" and visitor.back is None for visitor in plan.visitors)
+
+
 def names_a_year(plan: Plan) -> bool:
     return plan.by_year and any(writer.mode == "overwrite" and writer.year is not None for writer in plan.writers)
 
