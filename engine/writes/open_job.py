@@ -83,7 +83,7 @@ async def _begin(
     begun_at = handle.log.history.head
     target = WriteTarget.of(request, properties)
     try:
-        base = WriteBase.of(handle.view(properties), request.base)
+        base = WriteBase.of(handle.view(properties), handle.log, request.base)
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
         await help_others(handle, properties, own=beat_path(reservation.instant))

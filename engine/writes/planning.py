@@ -54,9 +54,9 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     history = await handle.log.refresh()
     target = WriteTarget.of(wanted.request, properties)
     view = handle.view(properties)
-    at, base = view.at(history.head), WriteBase.of(view, wanted.request.base)
+    at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
-    coming = await _coming(target, properties, base.at, foresight) if committed is None else _NOTHING
+    coming = await _coming(target, properties, base.at or at, foresight) if committed is None else _NOTHING
     if (profile := coming.profile) is not None:
         planned = await sized(handle, at, profile, foresight.sizing, is_overwrite=target.is_overwrite)
         is_told = coming.sample is not None or await telling_files(at, coming.partitions)

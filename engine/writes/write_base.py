@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.views.view import View, ViewAt
 from tallymark.engine.writes.handle import TableHandle
@@ -13,22 +14,29 @@ from tallymark.engine.writes.request import WriteRequest
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBase:
     position: int
-    at: ViewAt
+    log: CommitLog
+    at: ViewAt | None
+    """None for a position below the view's floor: there the log alone can tell, which forgets nothing."""
 
     @classmethod
-    def of(cls, view: View, position: int | None = None) -> "WriteBase":
-        """As of a position that the view answers for as long as it is there, or of its head.
+    def of(cls, view: View, log: CommitLog, position: int | None = None) -> "WriteBase":
+        """As of a position, which the view answers for as long as it is there, or of its head.
+
+        A clean may have let files of that position go. The base says what is replaced, and does not read it.
 
         Raises:
-            InvalidRequest: files of that position may be gone, or are no longer known.
+            InvalidRequest: the log has not reached that position.
         """
         position = view.head if position is None else position
-        return cls(position=position, at=view.hold(position))
+        return cls(position=position, log=log, at=None if position < view.floor else view.hold(position))
 
     async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
         """The files that an overwrite of the scope lets go, sorted by path; none without one."""
         if scope is None:
             return ()
+        if self.at is None:
+            history = await self.log.reach(0)
+            return tuple(file for file in history.files_at(self.position) if scope.holds(file.partition))
         partitions = await self.at.partitions()
         return await self.at.files_of(partition for partition in partitions if scope.holds(partition))
 

@@ -120,3 +120,22 @@ async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_begin
     async with begin(store.backend, "overwrite", base=1) as job:
         assert job.ticket.base == 3
     assert len(committed_files(store.objects)) == 12
+
+
+@families
+@on_both_loops
+async def test_a_base_whose_files_a_clean_has_let_go_since_is_one_all_the_same(has_staging):
+    """What was read can still be replaced, or conflicts; only whether its bytes are there has changed."""
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD, readers="table", retain_hours=0)
+    await write(store.backend, [(7, 2014, 1)])
+    read = await table(store.backend).snapshot()
+    await write(store.backend, [(8, 2014, 1)], "overwrite", partition={"year": 2014})
+    assert [entry["kind"] for entry in log_entries(store.objects)][-1] == "clean"
+    with pytest.raises(ConflictError):
+        await write(store.backend, [NEW], "overwrite", base=read.position)
+    await write(store.backend, [NEW], "overwrite", base=read.position, partition=YEAR)
+    assert NEW in held(store.objects)
+    assert OLD[0] not in held(store.objects)
+    overwrites_replace_what_their_base_held(store.objects)
+    table_is_at_rest(store.objects)

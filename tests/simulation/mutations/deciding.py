@@ -1,5 +1,7 @@
 """One put-if-absent decides, an unclear one is found out, and of two writes that exclude each other one loses."""
 
+from dataclasses import replace
+
 from tallymark.backends.errors import Unavailable
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.timeline import conflict, log
@@ -70,7 +72,7 @@ async def _truncating_clean(handle, properties, *how):
 
 def _latest_base(job, added, replaced, fenced, marked):
     history = job._handle.log.history
-    job._base = WriteBase(position=history.head, at=job._base.at)
+    job._base = replace(job._base, position=history.head)
     return _new_entry(job, added, replaced, fenced, marked)
 
 
@@ -85,12 +87,12 @@ def _everything(request, properties, partition):
     return None if _static_scope(request, properties, partition) is None else Scope(is_all=True)
 
 
-def _base_is_the_head(view, position=None):
-    return _base_of(view)
+def _base_is_the_head(view, log, position=None):
+    return _base_of(view, log)
 
 
-def _since_it_began(view, position=None):
-    return WriteBase(position=view.head, at=_base_of(view, position).at)
+def _since_it_began(view, log, position=None):
+    return replace(_base_of(view, log, position), position=view.head)
 
 
 MUTATIONS = (
