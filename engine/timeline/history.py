@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history_base import NO_HISTORY, Decided, HistoryBase
 from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
@@ -30,6 +31,7 @@ class History:
         self._txns = dict(base.txns)
         self._cleans = dict(base.cleans)
         self._horizon = base.horizon
+        self._begun = base.begun
         self._appends = deque(base.appends, maxlen=APPENDS_TOLD)
         self._hashes = [base.hash_before, base.hash] if base.position else [base.hash]
         """By position, up to ``head``."""
@@ -48,6 +50,7 @@ class History:
         """Take in the entry at ``head + 1``."""
         self._entries.append(entry)
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
+        self._begun = self._begun.after(entry.begun, entry.unfinished)
         if entry.instant in self._decided:
             return
         is_replacing = entry.kind == "commit" and bool(entry.removed)
@@ -80,6 +83,7 @@ class History:
             partitions=dict(self._partitions),
             cleans=dict(self._cleans),
             horizon=self._horizon,
+            begun=self._begun,
             appends=tuple(self._appends),
         )
 
@@ -148,6 +152,11 @@ class History:
     def txn_position(self, txn: str) -> int | None:
         """Where a txn was committed; None while it was not."""
         return self._txns.get(txn)
+
+    @property
+    def begun(self) -> Begun:
+        """What the log tells of the numbers under which writers begin."""
+        return self._begun
 
     @property
     def newest_instant(self) -> str | None:

@@ -25,22 +25,27 @@ class Reservation:
     operation: str
     expiry_s: float
     """The lease as its writer keeps it: until a beat is this old, the writer counts on not being rolled back."""
+    begun: int = 0
+    """The number under which the writer has begun, whose object says the same; 0 for one that took none."""
+    unfinished: tuple[int, ...] = ()
+    """Smaller numbers that were not over then."""
 
     @property
     def path(self) -> str:
         return f"{OPEN_FOLDER}/{self.instant}"
 
     def encode(self) -> bytes:
-        packed: bytes = msgpack.packb(
-            {
-                "instant": self.instant,
-                "nonce": self.nonce,
-                "writer": self.writer.fields(),
-                "marker_kind": self.marker_kind,
-                "operation": self.operation,
-                "expiry_s": self.expiry_s,
-            }
-        )
+        fields = {
+            "instant": self.instant,
+            "nonce": self.nonce,
+            "writer": self.writer.fields(),
+            "marker_kind": self.marker_kind,
+            "operation": self.operation,
+            "expiry_s": self.expiry_s,
+        }
+        if self.begun:  # else it is said as its writer has said it
+            fields |= {"begun": self.begun, "unfinished": self.unfinished}
+        packed: bytes = msgpack.packb(fields)
         return packed
 
     @classmethod
@@ -48,6 +53,7 @@ class Reservation:
         try:
             fields = msgpack.unpackb(data)
             fields["writer"] = WriterIdentity(**fields["writer"])
+            fields["unfinished"] = tuple(fields.get("unfinished", ()))
             return cls(**fields)
         except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
             raise CorruptObject(f"{source} is no reservation: {error!r}") from error

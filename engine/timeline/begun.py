@@ -1,0 +1,45 @@
+"""Numbers under which writers begin: ``.hoodie/.tallymark/begun/<k>``, k = 1, 2, ... By them the open ones are got.
+
+Owns: what the log tells of the numbers. Who takes one and who looks at them is ``writes.numbers``, with the argument;
+``docs/decisions/0017-nothing-is-listed.md`` has it at length.
+"""
+
+from dataclasses import dataclass
+
+BEGUN_FOLDER = ".hoodie/.tallymark/begun"
+
+UNNUMBERED = 0
+"""Stands for all writers of releases that took no numbers: they are found by listing what is open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known of the numbers by a log, as far as it was read; nothing, to begin with."""
+
+    number: int = 0
+    """The greatest of any entry: a smaller one that is not there is over, or nobody will ever go on with it."""
+    unfinished: tuple[int, ...] = (UNNUMBERED,)
+    """Of the smaller ones those that were not over when the writer of that number began."""
+
+    def after(self, number: int, unfinished: tuple[int, ...]) -> "Begun":
+        """When an entry has been read that tells these; 0 where it tells none."""
+        if number > self.number:
+            return Begun(number, unfinished)
+        if number == UNNUMBERED and UNNUMBERED not in self.unfinished:
+            return Begun(self.number, (UNNUMBERED, *self.unfinished))
+        return self
+
+    @property
+    def doubtful(self) -> tuple[int, ...]:
+        """The numbers up to the greatest that may still be open."""
+        numbers = [*self.unfinished, self.number]
+        return tuple(number for number in numbers if number != UNNUMBERED)
+
+
+def begun_path(number: int) -> str:
+    return f"{BEGUN_FOLDER}/{number:020d}"
+
+
+def begun_number(path: str) -> int:
+    """Of what ``begun_path`` gave."""
+    return int(path.rpartition("/")[2])
