@@ -189,6 +189,48 @@ class Released(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Synced(Event):
+    """Somebody who keeps a view has read the log."""
+
+    reader: str
+    head_before: int
+    """Entries of the log when it began."""
+    position: int
+    """The head, as it has read."""
+
+    def __str__(self) -> str:
+        return f"{self.reader} knows the table up to position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewed(Event):
+    """A view has told its keeper what a partition held at a position."""
+
+    reader: str
+    head: int
+    """Of the view."""
+    position: int
+    partition: str
+    files: tuple[str, ...]
+    is_named: bool
+    """The view tells the partition among those that held files."""
+
+    def __str__(self) -> str:
+        return f"{self.reader} is told of {len(self.files)} files in {self.partition} at position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnedAway(Event):
+    """A view does not answer for a position any more."""
+
+    reader: str
+    position: int
+
+    def __str__(self) -> str:
+        return f"{self.reader} is turned away from position {self.position}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded(Event):
     """A reader has read the markers of an instant."""
 

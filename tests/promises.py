@@ -60,6 +60,8 @@ class Replay:
         """The same at every position so far."""
         self.retained: dict[str, int] = {}
         """Files that were replaced at a position and that no clean has let go, where the table keeps such."""
+        self.horizons = [0]
+        """At every position so far, up to which one a clean has let go what was replaced."""
         self.empty: set[str] = set()
         """Data files without rows: fences."""
         self._history = history
@@ -80,6 +82,7 @@ class Replay:
     def _decide(self, event: Landed) -> None:
         entry = msgpack.unpackb(event.data)
         entry = msgpack.unpackb(self.storage[entry["body"]]) if "body" in entry else entry
+        self.horizons.append(self.horizons[-1])
         if entry["instant"] not in self.decided:
             self.decided[entry["instant"]] = entry["kind"]
             if entry["kind"] == "commit":
@@ -87,6 +90,7 @@ class Replay:
                 self.live |= {file_path(file) for file in entry["added"]}
             elif entry["kind"] == "clean":
                 self.retained = {path: at for path, at in self.retained.items() if at > entry["horizon"]}
+                self.horizons[-1] = max(self.horizons[-1], entry["horizon"])
         self.states.append(frozenset(self.live))
 
     def _replace(self, removed: set[str]) -> None:

@@ -17,6 +17,12 @@ from tests.promises import (
 from tests.simulation.asked import commits_replace_what_was_asked
 from tests.simulation.lease_judge import readers_under_leases_find_their_files
 from tests.simulation.row_judge import rows_are_those_of_committed_writers
+from tests.simulation.view_judge import (
+    a_view_is_never_newer_than_its_reader,
+    answers_exactly_what_is_retained,
+    never_misses_a_committed_file,
+    never_serves_a_deleted_file,
+)
 from tests.simulation.world import LEASE, Outcome
 from tests.table_invariants import (
     committed_files,
@@ -46,6 +52,10 @@ def judge(outcome: Outcome) -> None:
     all_or_nothing(history)
     nothing_lost(history)
     readers_under_leases_find_their_files(history, expiry_s=LEASE.expiry_s)
+    a_view_is_never_newer_than_its_reader(history)
+    never_misses_a_committed_file(history)
+    never_serves_a_deleted_file(history)
+    answers_exactly_what_is_retained(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
     writers_are_told_the_truth(history, outcome.swept)
     writers_go_by_what_they_have_read(history, outcome.swept)

@@ -13,6 +13,7 @@ from tests.simulation.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
 from tests.simulation.shrink import smaller_plans as smaller_table_plans
+from tests.simulation.viewer_plan import with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
 
@@ -24,11 +25,12 @@ MARKERS_ONLY = 0.25
 
 
 def draw(seed: int) -> AnyPlan:
-    """The kind has a source of chance of its own, and so have fills and leases: what others draw stays what it is."""
+    """The kind has a source of chance of its own, as have fills, leases and viewers: what others draw stays."""
     if random.Random(f"{seed}/kind").random() < MARKERS_ONLY:
         return draw_markers(seed)
     plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
-    return with_leases(random.Random(f"{seed}/leases"), plan)
+    plan = with_leases(random.Random(f"{seed}/leases"), plan)
+    return with_viewers(random.Random(f"{seed}/viewers"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:
@@ -55,4 +57,4 @@ def shown(plan: AnyPlan) -> list[str]:
         settings = plan.servers[0].settings
         servers = [str(server).replace(f"settings={settings}, ", "") for server in plan.servers]
         return [f"settings of all servers: {settings}", *servers, *map(str, plan.clients), *map(str, plan.visitors)]
-    return [*map(str, plan.writers), *map(str, plan.visitors)]
+    return [*map(str, plan.writers), *map(str, plan.visitors), *map(str, plan.viewers)]

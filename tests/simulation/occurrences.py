@@ -7,6 +7,7 @@ of each, by the same names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from tests.simulation.counts import views
 from tests.simulation.counts.fills import (
     befell_while_cutting,
     died_with_old_rows,
@@ -204,6 +205,11 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a reader takes its lease on files that were replaced before": of_older,
     "a clean wins while a reader holds what was replaced": clean_beside,
     "a reader dies with its lease": dies,
+    # views
+    "a view answers while its log goes on": views.behind,
+    "a view answers for an older position": views.of_older,
+    "a view is asked for a position that a clean has let go": views.turned_away,
+    "somebody stands still who keeps a view": views.stood_still,
 }
 """Write jobs on a table."""
 

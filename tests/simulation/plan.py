@@ -139,6 +139,32 @@ class VisitorPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookPlan:
+    """One look at all partitions, one after the other. Those of a viewer may overlap."""
+
+    at_s: float
+    """After it has begun."""
+    syncs: bool
+    """It reads the log first. Else it asks for what is known."""
+    of: Literal["head", "start", "back"]
+    """The position: the view's head, that at which its keeper began, or one before the head."""
+    pause_s: float = 0.0
+    """Between two partitions."""
+    is_leased: bool = False
+    """Under a lease on its position, where the table keeps what is replaced."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewerPlan:
+    """A process that keeps a view of the table, and looks at it now and then."""
+
+    host: str
+    start_s: float
+    looks: tuple[LookPlan, ...]
+    mishap: Mishap | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     seed: int
     has_staging: bool
@@ -155,6 +181,8 @@ class Plan:
     """How long the table keeps replaced files; None: not at all."""
     by_year: bool = False
     """The table is partitioned by year and month."""
+    viewers: tuple[ViewerPlan, ...] = ()
+    """Who keeps a view of the table meanwhile (``viewer_plan``)."""
 
 
 def draw(seed: int) -> Plan:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from tests.simulation.plan import Plan, TaskPlan, VisitorPlan, WriterPlan
+from tests.simulation.plan import Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 from tests.simulation.weather import Weather
 
 P = TypeVar("P")
@@ -35,22 +35,28 @@ def shrink(plan: P, fails: Callable[[P], bool], smaller_plans: Callable[[P], Ite
 
 def smaller_plans(plan: Plan) -> Iterator[Plan]:
     """Plans with one part less, the largest parts first."""
-    for place in range(len(plan.writers)):
-        yield replace(plan, writers=without(plan.writers, place))
-    for place in range(len(plan.visitors)):
-        yield replace(plan, visitors=without(plan.visitors, place))
+    crowds: dict[str, Callable[[Any], Iterator[Any]]] = {
+        "writers": _smaller_writer,
+        "visitors": _smaller_visitor,
+        "viewers": _smaller_viewer,
+    }
+    for name in crowds:
+        for place in range(len(getattr(plan, name))):
+            yield _with(plan, name, without(getattr(plan, name), place))
     for name, plainest in (("has_past", False), ("retain_hours", None), ("by_year", False)):
         if getattr(plan, name) != plainest:
-            changes: dict[str, Any] = {name: plainest}
-            yield replace(plan, **changes)
+            yield _with(plan, name, plainest)
     for weather in calmer(plan.weather):
         yield replace(plan, weather=weather)
-    for place, visitor in enumerate(plan.visitors):
-        for shorter in _smaller_visitor(visitor):
-            yield replace(plan, visitors=with_other(plan.visitors, place, shorter))
-    for place, writer in enumerate(plan.writers):
-        for smaller in _smaller_writer(writer):
-            yield replace(plan, writers=with_other(plan.writers, place, smaller))
+    for name, smaller_ones in reversed(crowds.items()):
+        for place, one in enumerate(getattr(plan, name)):
+            for smaller in smaller_ones(one):
+                yield _with(plan, name, with_other(getattr(plan, name), place, smaller))
+
+
+def _with(plan: Plan, name: str, value: object) -> Plan:
+    changes: dict[str, Any] = {name: value}
+    return replace(plan, **changes)
 
 
 def calmer(weather: Weather) -> Iterator[Weather]:
@@ -79,6 +85,16 @@ def _smaller_visitor(visitor: VisitorPlan) -> Iterator[VisitorPlan]:
         yield replace(visitor, hold_s=0.0)
     for moment in range(len(visitor.at_s) if len(visitor.at_s) > 1 else 0):
         yield replace(visitor, at_s=without(visitor.at_s, moment))
+
+
+def _smaller_viewer(viewer: ViewerPlan) -> Iterator[ViewerPlan]:
+    if viewer.mishap:
+        yield replace(viewer, mishap=None)
+    for place in range(len(viewer.looks) if len(viewer.looks) > 1 else 0):
+        yield replace(viewer, looks=without(viewer.looks, place))
+    for place, look in enumerate(viewer.looks):
+        if look.pause_s or look.is_leased:
+            yield replace(viewer, looks=with_other(viewer.looks, place, replace(look, pause_s=0.0, is_leased=False)))
 
 
 _PLAINEST: dict[str, Any] = {

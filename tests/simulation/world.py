@@ -14,12 +14,13 @@ from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSetti
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
 from tests.history import Based, Held, History, Read, Released, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
-from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, VisitorPlan, WriterPlan
+from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
 from tests.simulation.sizing import planned_files, sizing_of
 from tests.simulation.storage import Port
+from tests.simulation.viewer import follow
 from tests.simulation.weather import Weather
 from tests.table_invariants import log_entries
 
@@ -83,6 +84,7 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
         await _alone(scene, "founder", partial(_found, scene, outcome))
     crowd = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
     crowd += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
+    crowd += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
     for process in crowd:
         await process.has_ended.wait()
     outcome.undisturbed = {process.name for process in crowd if _is_undisturbed(scene, process)}
@@ -229,6 +231,12 @@ def _told(scene: Scene, process: Process, instant: str | None, outcome: str, mes
     scene.history.record(
         Told(at=scene.kernel.now, writer=process.name, instant=instant, outcome=outcome, message=message)
     )
+
+
+def _viewer(scene: Scene, number: int, plan: ViewerPlan) -> Process:
+    process = scene.process(f"viewer{number}", plan.host, plan.mishap)
+    scene.start(process, follow, scene, process, _table(scene, process), plan)
+    return process
 
 
 def _visitor(scene: Scene, number: int, plan: VisitorPlan) -> Process:

@@ -16,6 +16,7 @@ from tests.simulation.mutations import (
     reading,
     rolling_back,
     segments,
+    viewing,
 )
 from tests.simulation.mutations.mutation import Mutation
 
@@ -29,6 +30,7 @@ GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
     ("Filling small files", filling.MUTATIONS),
     ("After the entry", finishing.MUTATIONS),
     ("Reading under a lease", reading.MUTATIONS),
+    ("Views", viewing.MUTATIONS),
     ("Rolling back", rolling_back.MUTATIONS),
     ("Dead or alive", leases.MUTATIONS),
 )

@@ -22,6 +22,7 @@ CHECKS = (
     "tests/simulation/lease_judge.py",
     "tests/simulation/row_judge.py",
     "tests/simulation/marker_judge.py",
+    "tests/simulation/view_judge.py",
 )
 """Whose functions say no."""
 

@@ -62,6 +62,10 @@ def has_lease_at_head(plan: Plan) -> bool:
     return any(visitor.what == "read under a lease" and visitor.back is None for visitor in plan.visitors)
 
 
+def has_viewer(plan: Plan) -> bool:
+    return bool(plan.viewers)
+
+
 def names_a_year(plan: Plan) -> bool:
     return plan.by_year and any(writer.mode == "overwrite" and writer.year is not None for writer in plan.writers)
 

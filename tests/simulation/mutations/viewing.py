@@ -1,0 +1,88 @@
+"""Views follow the log, and answer for the position that they are asked for."""
+
+from itertools import count
+from typing import Any
+
+from tallymark.engine.views import block
+from tallymark.engine.views.view import View, ViewAt, live_files
+from tallymark.engine.writes.table_view import TableView
+from tests.simulation.mutations import where
+from tests.simulation.mutations.mutation import Mutation, method, replaced
+
+_sync: Any = View.sync
+
+
+class _WithoutRollbacks:
+    """A history in which rollbacks take no position."""
+
+    def __init__(self, history):
+        self._history = history
+
+    def __getattr__(self, name):
+        return getattr(self._history, name)
+
+    def after(self, position):
+        entries = (entry for _, entry in self._history.after(position) if entry.kind != "rollback")
+        return zip(count(position + 1), entries, strict=False)
+
+
+def _pass_over_rollbacks(view, history):
+    _sync(view, _WithoutRollbacks(history))
+
+
+async def _files_as_of_the_head(answers, partition):
+    return live_files(await answers.block(partition), partition, answers._view.head)
+
+
+def _purge_all(view, partition):
+    view._store.purge(partition, view.head)
+
+
+async def _what_is_known(view):
+    return view.at(view.statistics().head)
+
+
+MUTATIONS = (
+    Mutation(
+        name="a sync passes over rollbacks as if they had no position",
+        where=(where.has_viewer,),
+        by=("a_view_is_never_newer_than_its_reader",),
+        breaks="what comes after a rollback is seen at a position before it",
+        fault=lambda: method(View, "sync", _pass_over_rollbacks),
+    ),
+    Mutation(
+        name="an answer is of the view's head",
+        where=(where.has_viewer,),
+        by=("a_view_is_never_newer_than_its_reader", "never_misses_a_committed_file"),
+        breaks="a task that asks for the position at which its job began gets files that came later",
+        fault=lambda: method(ViewAt, "files", _files_as_of_the_head),
+    ),
+    Mutation(
+        name="a sync does not read the log",
+        where=(where.has_viewer,),
+        by=("never_misses_a_committed_file",),
+        breaks="commits that were answered before are not known to who asks for the newest position",
+        fault=lambda: method(TableView, "sync", _what_is_known),
+    ),
+    Mutation(
+        name="a view does not apply what an entry removes",
+        where=(where.has_viewer,),
+        by=("a_view_is_never_newer_than_its_reader",),
+        breaks="replaced files are told beside those that replace them",
+        fault=lambda: replaced(block.mark_removed, lambda *_: True),
+    ),
+    Mutation(
+        name="a purge goes beyond the floor",
+        where=(where.has_viewer, where.keeps_replaced, where.has_overwrite),
+        by=("never_misses_a_committed_file",),
+        breaks="a position that is retained lacks the files that were replaced after it",
+        fault=lambda: method(View, "_purge", _purge_all),
+    ),
+    Mutation(
+        name="a view's floor does not rise",
+        where=(where.has_viewer, where.keeps_replaced, where.has_overwrite),
+        by=("answers_exactly_what_is_retained", "never_serves_a_deleted_file"),
+        breaks="files are told that a clean has let go",
+        fault=lambda: method(View, "_raise_floor", lambda *_: None),
+    ),
+)

@@ -1,0 +1,119 @@
+"""A process that keeps a view of the table: the table goes on, and it answers for the positions that it was asked for.
+
+Each answer is written down in the moment in which it is given.
+"""
+
+import trio
+
+from tallymark.backends.errors import BackendError
+from tallymark.engine.errors import InvalidRequest, TryAgain, UnsupportedTable
+from tallymark.engine.views.view import ViewAt
+from tallymark.engine.writes import Table
+from tallymark.engine.writes.table_view import TableView
+from tests.history import Held, Released, Synced, TurnedAway, Viewed
+from tests.simulation.plan import LookPlan, ViewerPlan
+from tests.simulation.process import Process
+from tests.simulation.rows import partition_of
+from tests.simulation.scene import Scene
+from tests.table_invariants import log_entries
+
+MONTHS = (1, 2, 3)
+
+
+async def follow(scene: Scene, process: Process, table: Table, plan: ViewerPlan) -> None:
+    """Keep a view, and take each look in its time."""
+    await trio.sleep(plan.start_s)
+    try:
+        async with table.view() as view:
+            viewer = _Viewer(scene, process, table, view)
+            async with trio.open_nursery() as nursery:
+                for look in plan.looks:
+                    nursery.start_soon(viewer.look, look)
+    except UnsupportedTable:
+        scene.note(process, "finds no table")
+    except BackendError as error:
+        scene.note(process, f"gives up: {error!r}")
+
+
+class _Viewer:
+    def __init__(self, scene: Scene, process: Process, table: Table, view: TableView) -> None:
+        self._scene = scene
+        self._process = process
+        self._table = table
+        self._view = view
+        self._start = self._head
+        self._reading = trio.Lock()
+        """One lease at a time: whose is whose is told by its reader's name."""
+
+    @property
+    def _head(self) -> int:
+        return self._view.statistics().head
+
+    async def look(self, plan: LookPlan) -> None:
+        await trio.sleep(plan.at_s)
+        try:
+            if plan.syncs:
+                await self._sync()
+            position = self._position(plan)
+            if plan.is_leased:
+                await self._look_under_lease(plan, position)
+            else:
+                await self._look_at(plan, position)
+        except (BackendError, TryAgain) as error:
+            self._scene.note(self._process, f"gives up a look: {error!r}")
+
+    async def _sync(self) -> None:
+        head_before = len(log_entries(self._scene.objects.data))
+        at = await self._view.sync()
+        self._scene.history.record(
+            Synced(at=self._scene.kernel.now, reader=self._process.name, head_before=head_before, position=at.position)
+        )
+
+    def _position(self, plan: LookPlan) -> int:
+        match plan.of:
+            case "start":
+                return self._start
+            case "back":
+                return max(0, self._head - 1)
+            case _:
+                return self._head
+
+    async def _look_under_lease(self, plan: LookPlan, position: int) -> None:
+        name = self._process.name
+        async with self._reading:
+            try:
+                async with self._table.reading(as_of=position) as snapshot:
+                    files = tuple(file.path for file in snapshot.files)
+                    held = Held(at=self._scene.kernel.now, reader=name, position=position, files=files)
+                    self._scene.history.record(held)
+                    try:
+                        await self._look_at(plan, position)
+                    finally:
+                        self._scene.history.record(Released(at=self._scene.kernel.now, reader=name))
+            except InvalidRequest as error:
+                self._scene.note(self._process, f"gets no lease: {error}")
+
+    async def _look_at(self, plan: LookPlan, position: int) -> None:
+        try:
+            answers = self._view.at(position)
+            for partition in sorted({partition_of(month, by_year=self._scene.plan.by_year) for month in MONTHS}):
+                await self._ask(answers, partition)
+                await trio.sleep(plan.pause_s)
+        except InvalidRequest:
+            self._scene.history.record(
+                TurnedAway(at=self._scene.kernel.now, reader=self._process.name, position=position)
+            )
+
+    async def _ask(self, answers: ViewAt, partition: str) -> None:
+        files = await answers.files(partition)
+        self._scene.history.record(
+            Viewed(
+                at=self._scene.kernel.now,
+                reader=self._process.name,
+                head=self._head,
+                position=answers.position,
+                partition=partition,
+                files=tuple(file.path for file in files),
+                is_named=partition in await answers.partitions(),
+            )
+        )
