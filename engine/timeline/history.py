@@ -123,11 +123,17 @@ class History:
         )
         return self._entries[position - self._base - 1]
 
+    @property
+    def hashed_from(self) -> int:
+        """The first position whose hash is known. It may lie beyond ``base``: a hash needs all entries up to there."""
+        return self.head + 1 - len(self._hashes)
+
     def hash_at(self, position: int) -> str:
-        """Which log this is, up to a position from ``base`` to ``head``: two logs with the same one agree to there."""
-        offset = position + len(self._hashes) - self.head - 1
-        assert 0 <= offset < len(self._hashes), f"the hash of position {position} needs the entries from the first on"
-        return self._hashes[offset].hex()
+        """Which log this is, up to a position from ``hashed_from`` to ``head``: logs with one hash agree to there."""
+        assert self.hashed_from <= position <= self.head, (
+            f"the hash of position {position} needs the entries from the first on"
+        )
+        return self._hashes[position - self.hashed_from].hex()
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
         """The entries that count, beyond a position from ``base`` on, in order, with their positions."""

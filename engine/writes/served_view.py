@@ -19,7 +19,7 @@ class ServedView:
         self._view = view
         self._reading = anyio.Lock()
         self._begun = 0
-        """Readings of the log so far, for positions that it had not come to."""
+        """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
         self._failure: Exception | None = None
 
     async def look_up(self, position: int, log_hash: str) -> BlockOf:
@@ -36,9 +36,10 @@ class ServedView:
             raise InvalidRequest(
                 f"position {position}: the log ends at {history.head}; the ticket is of another table, or log"
             )
-        if position < history.base:
+        if position < history.hashed_from:
             raise InvalidRequest(
-                f"position {position}: this job has the log from position {history.base} on; read it for older ones"
+                f"position {position}: this job has the log from position {history.hashed_from} on; read it for older "
+                "ones"
             )
         if history.hash_at(position) != log_hash:
             raise InvalidRequest(
@@ -61,4 +62,7 @@ class ServedView:
                 await self._log.refresh()
             except Exception as error:
                 self._failure = error
+                raise
+            except BaseException:
+                self._begun = begun  # whoever asked has gone; those who wait read for themselves
                 raise

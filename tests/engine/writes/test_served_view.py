@@ -6,6 +6,7 @@ import pytest
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views.view import View, live_files
 from tallymark.engine.writes.served_view import ServedView
@@ -84,6 +85,44 @@ async def test_when_the_log_cannot_be_read_all_who_wait_are_told_at_once():
         for _ in range(10):
             tasks.start_soon(ask)
     assert told == [5.0] * 10
+
+
+@on_virtual_time
+async def test_nobody_is_refused_since_another_has_left_for_whom_the_log_was_being_read():
+    storage, twin = MemoryBackend(), MemoryBackend()
+    await win(storage, commit(1, added=(FIRST,)))
+    await win(twin, commit(1, added=(FIRST,)), commit(2, added=(SECOND,)))
+    known = await hashes(twin)
+    table = served(log(FaultyBackend(storage, slow("get", 1.0))))
+    found: list[object] = []
+
+    async def ask(patience_s: float) -> None:
+        with anyio.move_on_after(patience_s):
+            found.append(await files_at(table, 2, known[2]))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(table.look_up, 1, known[1])  # it reads until 2.0 s, and finds no second entry
+        await anyio.sleep(1.5)
+        tasks.start_soon(ask, 1.0)  # it reads from then on, and leaves at 2.5 s
+        await anyio.sleep(0.1)
+        tasks.start_soon(ask, 9.0)
+        await anyio.sleep(0.5)
+        await win(storage, commit(2, added=(SECOND,)))
+    assert found == [(FIRST, SECOND)]
+
+
+@on_both_loops
+async def test_a_history_that_knows_entries_but_not_which_log_they_are_of_refuses():
+    """Entries before the base were reached for, and not those from the first on that lead to them."""
+    backend = MemoryBackend()
+    await win(backend, *(commit(number) for number in range(1, 7)))
+    known = await hashes(backend)
+    reader = log(backend)
+    await reader.refresh()
+    reader.history = History(reader.history.as_base())
+    await reader.reach(3)
+    with pytest.raises(InvalidRequest, match="position 4: this job has the log from position 5 on"):
+        await served(reader).look_up(4, known[4])
 
 
 @on_both_loops
