@@ -72,10 +72,14 @@ async def tells_what_came_and_went(at: Answers, since: int, truth: Truth) -> Non
     assert await at.removed_since(since) == tuple(_by_path(before - now))
 
 
-def answers_every_retained_position(view: Positions, truth: Truth) -> None:
-    """Of a view that has read the whole log: from what a clean has let go up to the head, and nothing below."""
+def answers_every_retained_position(view: Positions, truth: Truth, *, keep_positions: int) -> None:
+    """Of a view that has read the whole log: from what a clean has let go up to the head, and nothing below.
+
+    Of a table that keeps nothing, as many positions as it was told to keep.
+    """
+    horizon = truth.horizon if truth.keeps_replaced_files else truth.head - keep_positions
     assert view.head == truth.head
-    assert view.floor == truth.let_go_until
+    assert view.floor == truth.replaced_until(horizon)
     if truth.keeps_replaced_files:
         assert view.floor >= truth.complete_since, "it answers for a position whose files are gone"
 

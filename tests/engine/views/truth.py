@@ -57,9 +57,12 @@ class Truth:
         return max((life.removed_at or 0 for life in gone), default=0)
 
     @property
-    def let_go_until(self) -> int:
-        """The newest removal whose files a clean may have deleted: every position from it on is to be answered."""
-        horizon = max((entry["horizon"] for _, entry in self._counting() if entry["kind"] == "clean"), default=0)
+    def horizon(self) -> int:
+        """Up to where a clean may have deleted what was replaced."""
+        return max((entry["horizon"] for _, entry in self._counting() if entry["kind"] == "clean"), default=0)
+
+    def replaced_until(self, horizon: int) -> int:
+        """Where files are gone that were replaced up to a horizon: every position from this one on has all of its."""
         removals = (position for position, entry in self._counting() if entry["kind"] == "commit" and entry["removed"])
         return max((position for position in removals if position <= horizon), default=0)
 
