@@ -1,6 +1,6 @@
 """What a view starts from: what was known at one position of the log, read by partition when it is asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,6 +29,11 @@ class ViewBase(Protocol):
         """Every partition that had rows, as of ``position``."""
         ...
 
+    @property
+    def firsts(self) -> Collection[str]:
+        """A partition of each group that ``blocks`` reads together."""
+        ...
+
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
         """The block of this partition as of ``position``, and of others that are read with it at no further cost.
 
@@ -43,6 +48,7 @@ class NoBase:
 
     position = 0
     floor = 0
+    firsts = ()
 
     def __init__(self) -> None:
         self.partitions: Mapping[str, PartitionState] = {}

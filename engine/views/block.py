@@ -21,6 +21,8 @@ from tallymark.engine.views.row import FileRow
 _HEAD = struct.Struct("<QQQQIIH")
 _REMOVED_AT = struct.Struct("<I")
 _LENGTH = struct.Struct("<H")
+_POSITIONS = struct.Struct("<IIH")
+_POSITIONS_OFFSET = _HEAD.size - _POSITIONS.size
 _REMOVED_AT_OFFSET = _HEAD.size - _LENGTH.size - _REMOVED_AT.size
 POSITION_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = (1 << 16) - 1
@@ -55,6 +57,27 @@ def unpack_rows(block: bytes | bytearray | memoryview, partition: str) -> Iterat
             yield FileRow(DataFile(partition, name, rows, size, plain, rewritten), added_at, removed_at)
     except (struct.error, ValueError) as error:
         raise CorruptObject(f"the rows of partition {partition!r} cannot be read: {error}") from error
+
+
+def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
+    """The rows that positions from ``floor`` to ``position`` see, as they were there, and the first position at which
+    one of these was removed; 0 where none was.
+    """
+    rows, end = bytearray(block), len(block)
+    gone: list[tuple[int, int]] = []
+    oldest = at = 0
+    while at < end:
+        added_at, removed_at, length = _POSITIONS.unpack_from(rows, at + _POSITIONS_OFFSET)
+        begin, at = at, at + _HEAD.size + length
+        if removed_at > position:
+            _REMOVED_AT.pack_into(rows, begin + _REMOVED_AT_OFFSET, 0)
+        elif removed_at > floor:
+            oldest = min(oldest or removed_at, removed_at)
+        if added_at > position or 0 < removed_at <= floor:
+            gone.append((begin, at))
+    for begin, behind in reversed(gone):
+        del rows[begin:behind]
+    return bytes(rows), oldest
 
 
 def mark_removed(block: bytearray, name: str, position: int) -> bool:

@@ -6,10 +6,11 @@ where blocks lie (``ViewStore``), what is read of storage (``ViewBase``), which 
 
 import math
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -22,6 +23,9 @@ from tallymark.engine.views.row import FileRow
 from tallymark.engine.views.store import DamagedStore, StoreStatistics, ViewStore
 
 _events = EventLog(__name__)
+
+READ_AHEAD = 16
+"""Groups of partitions read at once where all are: at 30 ms a request 220, a million files, in half a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,8 +138,14 @@ class View:
 
     async def preload(self) -> None:
         """Read every partition."""
+        await concurrently(self.block, self.firsts, limit=READ_AHEAD)
         for partition in list(self._states):
             await self.block(partition)
+
+    @property
+    def firsts(self) -> Collection[str]:
+        """A partition of each group that the base reads together."""
+        return self._base.firsts
 
     def rebase(self, base: ViewBase) -> None:
         """Start from a later base from now on: what came before it, nobody has to keep for this view any more."""
@@ -201,7 +211,7 @@ class View:
                         f"position {change.position} removes"
                     )
             rows += change.rows()
-        return without_removed(rows, self._floor)
+        return bytes(rows) if self._floor <= self._base.floor else without_removed(rows, self._floor)
 
     def _rebuild(self, damage: DamagedStore, *, also: str | None = None, until: int | None = None) -> frozenset[str]:
         """Forget what the store may have lost; what came after the base is gathered from the log once more.
@@ -228,11 +238,10 @@ class View:
 
     def _raise_floor(self, history: History) -> None:
         kept = history.horizon if self._keep_positions is None else self._head - self._keep_positions
-        limit = min(kept, self._held)
+        self._floor = max(self._floor, history.retained_since(math.floor(min(kept, self._held))))
         purged: set[str] = set()
-        while self._removals and self._removals[0][0] <= limit:
-            self._floor, partition = self._removals.popleft()
-            purged.add(partition)
+        while self._removals and self._removals[0][0] <= self._floor:
+            purged.add(self._removals.popleft()[1])
         for partition in purged:
             self._purge(partition)
 

@@ -30,6 +30,7 @@ class SlowBase:
         self._lacks = lacks
         self.position = len(entries)
         self.floor = 0
+        self.firsts = ("month=1",)
         rows = list(_rows(entries))
         live = sum(row.is_live(self.position) for row in rows)
         self.partitions = {"month=1": PartitionState(live, self.position)} if rows else {}

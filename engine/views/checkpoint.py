@@ -1,0 +1,177 @@
+"""A checkpoint: what a table held at one position of its log, in a few immutable objects. Sans-I/O.
+
+    .hoodie/.tallymark/checkpoint/
+        <position>-<nonce>          a manifest: all that a reader of the log needs at once
+        <position>-<nonce>.<k>      its parts: the rows of a run of partitions each, read when somebody asks for one
+        latest                      the pointer: the names of the newest manifest and the one before; put last
+
+A manifest also names parts of earlier ones, where no partition has changed.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.begun import Begun
+from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.history_base import Decided, HistoryBase
+from tallymark.engine.views.base import PartitionState
+from tallymark.engine.views.sealed import seal, unseal
+
+CHECKPOINT_FOLDER = ".hoodie/.tallymark/checkpoint"
+POINTER = f"{CHECKPOINT_FOLDER}/latest"
+
+_KINDS: tuple[EntryKind, ...] = ("commit", "rollback", "clean")
+_REPLACING = 4
+"""Added to the number of a kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A run of partitions whose rows lie in one object."""
+
+    first: str
+    last: str
+    name: str
+    size: int
+    """Bytes of the object."""
+    rows_bytes: int
+    """Of its rows, before compression."""
+    oldest_removal: int
+    """The first position at which a file of these rows was removed; 0 where none was."""
+
+    @property
+    def path(self) -> str:
+        return f"{CHECKPOINT_FOLDER}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    name: str
+    table: str
+    """When the table was created, as its properties say."""
+    history: HistoryBase
+    floor: int
+    """The oldest position that the rows answer for."""
+    states: Mapping[str, PartitionState]
+    """Every partition that ever held a file: the same as ``history.partitions``."""
+    parts: tuple[Part, ...]
+    """Sorted; none overlaps another. A partition that lies in none has no rows."""
+
+    @property
+    def path(self) -> str:
+        return self.path_of(self.name)
+
+    @staticmethod
+    def path_of(name: str) -> str:
+        return f"{CHECKPOINT_FOLDER}/{name}"
+
+    @property
+    def position(self) -> int:
+        return self.history.position
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Of all objects that it needs, itself among them."""
+        return frozenset([self.path, *(part.path for part in self.parts)])
+
+
+def manifest_name(position: int, nonce: str) -> str:
+    return f"{position:020d}-{nonce}"
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    history, names = manifest.history, sorted(manifest.states)
+    return seal(
+        {
+            "table": manifest.table,
+            "position": history.position,
+            "hash": history.hash,
+            "hash_before": history.hash_before,
+            "instants": [int(decided.instant) for decided in history.decided],
+            "kinds": bytes(_KINDS.index(each.kind) + _REPLACING * each.is_replacing for each in history.decided),
+            "voids": sorted(set(range(1, history.position + 1)) - {each.position for each in history.decided}),
+            "txns": dict(history.txns),
+            "cleans": [[position, let_go.start, let_go.stop] for position, let_go in history.cleans.items()],
+            "horizon": history.horizon,
+            "begun": [history.begun.number, list(history.begun.unfinished)],
+            "appends": [list(sizes) for sizes in history.appends],
+            "floor": manifest.floor,
+            "partitions": names,
+            "first": [history.partitions[name] for name in names],
+            "live": [manifest.states[name].live for name in names],
+            "changed_at": [manifest.states[name].changed_at for name in names],
+            "parts": [
+                [part.first, part.last, part.name, part.size, part.rows_bytes, part.oldest_removal]
+                for part in manifest.parts
+            ],
+        }
+    )
+
+
+def decode_manifest(data: bytes, *, name: str) -> Manifest:
+    """What ``encode_manifest`` wrote, in this release or another of the same format. Raises CorruptObject."""
+    fields = unseal(data, source=f"{CHECKPOINT_FOLDER}/{name}")
+    try:
+        states = zip(fields["live"], fields["changed_at"], strict=True)
+        return Manifest(
+            name=name,
+            table=fields["table"],
+            history=_history(fields),
+            floor=fields["floor"],
+            states={
+                partition: PartitionState(*state) for partition, state in zip(fields["partitions"], states, strict=True)
+            },
+            parts=tuple(Part(*part[:6]) for part in fields["parts"]),
+        )
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CorruptObject(f"{CHECKPOINT_FOLDER}/{name} is no manifest of a checkpoint: {error!r}") from error
+
+
+def _history(fields: Mapping[str, Any]) -> HistoryBase:
+    return HistoryBase(
+        position=fields["position"],
+        hash=fields["hash"],
+        hash_before=fields["hash_before"],
+        decided=tuple(_decided(fields)),
+        txns=fields["txns"],
+        partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
+        cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
+        horizon=fields["horizon"],
+        begun=Begun(fields["begun"][0], tuple(fields["begun"][1])),
+        appends=tuple((rows, size) for rows, size in fields["appends"]),
+    )
+
+
+def _decided(fields: Mapping[str, Any]) -> Iterable[Decided]:
+    voids = set(fields["voids"])
+    counting = (position for position in range(1, fields["position"] + 1) if position not in voids)
+    for position, instant, code in zip(counting, fields["instants"], fields["kinds"], strict=True):
+        yield Decided(position, f"{instant:017d}", _KINDS[code % _REPLACING], code >= _REPLACING)
+
+
+def encode_part(blocks: Mapping[str, bytes]) -> bytes:
+    """Blocks by partition."""
+    return seal({"blocks": dict(blocks)})
+
+
+def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
+    """What ``encode_part`` was given. Raises CorruptObject."""
+    blocks = unseal(data, source=source).get("blocks")
+    if not isinstance(blocks, dict) or not all(isinstance(block, bytes) for block in blocks.values()):
+        raise CorruptObject(f"{source} is no part of a checkpoint: it holds no rows")
+    return blocks
+
+
+def encode_pointer(names: Iterable[str]) -> bytes:
+    """Names of manifests, the newest first."""
+    return seal({"manifests": list(names)})
+
+
+def decode_pointer(data: bytes) -> tuple[str, ...]:
+    """What ``encode_pointer`` was given. Raises CorruptObject."""
+    names = unseal(data, source=POINTER).get("manifests")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise CorruptObject(f"{POINTER} names no manifests")
+    return tuple(names)

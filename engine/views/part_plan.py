@@ -1,0 +1,111 @@
+"""Which partitions of a checkpoint lie together in one part, and which parts of the one before are used again. Pure.
+
+A part is used again where none of its partitions has changed, and none of its rows has become invisible. All others are
+cut anew, into parts of about ``PART_BYTES``.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, zip_longest
+
+from tallymark.engine.views.checkpoint import Part
+
+PART_BYTES = 512 * 1024
+"""Of rows: 4,600 files, 150 kB compressed. A partition that is asked for costs one request of some 30 ms, whose bytes
+take no longer; a table of a million files has 220 parts, and an append to one partition has one of them written anew.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Partitions that follow each other, to be cut into new parts."""
+
+    partitions: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Of a partition."""
+
+    partition: str
+    block: bytes
+    oldest_removal: int
+    """As in ``Part``."""
+
+
+def plan_parts(
+    partitions: Iterable[str], changed: frozenset[str], parts: Sequence[Part], *, floor: int
+) -> list[Part | Run]:
+    """What to keep and what to write, in the order of partitions. ``changed``: of them, since ``parts`` were written.
+
+    Partitions that came where none was go into the part before them unless that is full, so that a table to which
+    partitions are added one by one has few parts, and not one for each.
+    """
+    ordered = sorted(partitions)
+    plan: list[Part | Run] = []
+    begin = bisect_left(ordered, parts[0].first) if parts else len(ordered)
+    _extend(plan, _only(changed, ordered[:begin]))
+    for part, following in zip_longest(parts, parts[1:]):
+        inside_end = bisect_right(ordered, part.last)
+        end = len(ordered) if following is None else bisect_left(ordered, following.first)
+        came = _only(changed, ordered[inside_end:end])
+        is_stale = 0 < part.oldest_removal <= floor or not changed.isdisjoint(ordered[begin:inside_end])
+        if is_stale or (came and part.rows_bytes < PART_BYTES):
+            _extend(plan, (*ordered[begin:inside_end], *came))
+        else:
+            plan.append(part)
+            _extend(plan, came)
+        begin = end
+    return plan
+
+
+class Cutter:
+    """Cuts the blocks of a run into parts of ``PART_BYTES``, none of less than half unless the run is."""
+
+    def __init__(self) -> None:
+        self._waiting: list[Rows] = []
+        self._size = 0
+
+    def add(self, rows: Rows) -> Iterator[list[Rows]]:
+        """The next partition of the run; returns the parts that are whole by now. One without rows is left out."""
+        if rows.block:
+            self._waiting.append(rows)
+            self._size += len(rows.block)
+        while self._size >= 2 * PART_BYTES:
+            yield self._first(PART_BYTES)
+
+    def end(self) -> Iterator[list[Rows]]:
+        """The rest of the run; then another may begin."""
+        if self._size > PART_BYTES:
+            yield self._first(self._size // 2)
+        if self._waiting:
+            yield self._first(self._size)
+
+    def _first(self, size: int) -> list[Rows]:
+        """So many bytes, or one partition more."""
+        reached = accumulate(len(rows.block) for rows in self._waiting)
+        count = next(count for count, total in enumerate(reached, 1) if total >= size)
+        first, self._waiting = self._waiting[:count], self._waiting[count:]
+        self._size -= sum(len(rows.block) for rows in first)
+        return first
+
+
+def part_of(parts: Sequence[Part], partition: str) -> Part | None:
+    """The part in which a partition lies, if it has any rows."""
+    found = bisect_right(parts, partition, key=lambda part: part.first) - 1
+    return parts[found] if found >= 0 and partition <= parts[found].last else None
+
+
+def _only(changed: frozenset[str], partitions: Iterable[str]) -> tuple[str, ...]:
+    """One that has not changed, and lies in no part, has no rows."""
+    return tuple(partition for partition in partitions if partition in changed)
+
+
+def _extend(plan: list[Part | Run], partitions: tuple[str, ...]) -> None:
+    if not partitions:
+        return
+    if plan and isinstance(last := plan[-1], Run):
+        plan[-1] = Run(last.partitions + partitions)
+    else:
+        plan.append(Run(partitions))
