@@ -55,6 +55,7 @@ PINS = """
     pytest-cov==7.1.0
     pytest-xdist==3.8.0
     rich==15.0.0
+    rocksdict==0.3.29
     ruff==0.17.5
     tqdm==4.70.1
     trio==0.35.0
@@ -86,7 +87,7 @@ def tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,bench]",
+        ".[pyspark,hdfs,aws,prometheus,bench,views]",
         "moto[server]",
         "pytest",
         "pytest-cov",
@@ -114,7 +115,7 @@ def tests_spark(session: nox.Session, version: str) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus]",
+        ".[pyspark,hdfs,aws,prometheus,views]",
         "moto[server]",
         "pytest",
         "pytest-xdist",
@@ -174,7 +175,7 @@ def types(session: nox.Session) -> None:
     install(
         session,
         "-e",
-        ".[pyspark,hdfs,aws,prometheus,bench]",
+        ".[pyspark,hdfs,aws,prometheus,bench,views]",
         "moto[server]",
         "mypy",
         "boto3-stubs",

@@ -24,6 +24,7 @@ _LENGTH = struct.Struct("<H")
 _POSITIONS = struct.Struct("<IIH")
 _POSITIONS_OFFSET = _HEAD.size - _POSITIONS.size
 _REMOVED_AT_OFFSET = _HEAD.size - _LENGTH.size - _REMOVED_AT.size
+HEAD_BYTES = _HEAD.size
 POSITION_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = (1 << 16) - 1
 
@@ -80,6 +81,16 @@ def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
     return bytes(rows), oldest
 
 
+def cut_rows(block: bytes | bytearray | memoryview) -> Iterator[bytes]:
+    """Each packed row; its name begins at ``HEAD_BYTES``. Of a block that was packed here."""
+    view = memoryview(block)
+    at, end = 0, len(view)
+    while at < end:
+        size = _HEAD.size + _LENGTH.unpack_from(view, at + _HEAD.size - _LENGTH.size)[0]
+        yield bytes(view[at : at + size])
+        at += size
+
+
 def mark_removed(block: bytearray, name: str, position: int) -> bool:
     """Set the position at which the file of this name was removed; False where no row has that name, or it was before.
 
@@ -100,13 +111,9 @@ def mark_removed(block: bytearray, name: str, position: int) -> bool:
 
 def without_removed(block: bytes | bytearray, floor: int) -> bytes:
     """The same rows but for those that were removed at ``floor`` or before: no later position sees them."""
-    kept: list[bytes] = []
-    view = memoryview(block)
-    at = 0
-    while at < len(view):
-        *_, removed_at, length = _HEAD.unpack_from(view, at)
-        size = _HEAD.size + length
-        if not 0 < removed_at <= floor:
-            kept.append(bytes(view[at : at + size]))
-        at += size
-    return b"".join(kept)
+    return b"".join(row for row in cut_rows(block) if not 0 < _removed_at(row) <= floor)
+
+
+def _removed_at(row: bytes) -> int:
+    position: int = _REMOVED_AT.unpack_from(row, _REMOVED_AT_OFFSET)[0]
+    return position

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Protocol, Self
 
 from tallymark.engine.errors import TallymarkError
 
@@ -16,6 +17,19 @@ class DamagedStore(TallymarkError):
     def __init__(self, message: str, *, partitions: frozenset[str] | None = None) -> None:
         super().__init__(message)
         self.partitions = partitions
+
+
+class FullStore(DamagedStore):
+    """Its disk takes no more. The partitions concerned could not be held; once there is room again, they can."""
+
+    @classmethod
+    def on(cls, folder: Path, reason: Exception, *, partitions: frozenset[str] | None = frozenset()) -> Self:
+        return cls(
+            f"{folder}: the disk takes no more of a view that is larger than memory ({reason}); no answer was given. "
+            "Free space there, name another place by ViewSettings(folder=...), or keep the view in memory alone by "
+            "store='memory'",
+            partitions=partitions,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

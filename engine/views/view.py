@@ -20,7 +20,7 @@ from tallymark.engine.views.block import mark_removed, unpack_rows, without_remo
 from tallymark.engine.views.change import Change, changes_of
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.row import FileRow
-from tallymark.engine.views.store import DamagedStore, StoreStatistics, ViewStore
+from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics, ViewStore
 
 _events = EventLog(__name__)
 
@@ -126,7 +126,11 @@ class View:
         return self._states
 
     async def block(self, partition: str) -> bytes:
-        """All rows of a partition that a position from the floor to the head may see; empty for an unknown one."""
+        """All rows of a partition that a position from the floor to the head may see; empty for an unknown one.
+
+        Raises:
+            FullStore: there is no room to hold it. The next call may find some.
+        """
         while True:
             try:
                 rows = self._store.rows(partition)
@@ -135,6 +139,8 @@ class View:
                 await self._read(partition)
             except DamagedStore as damage:
                 self._rebuild(damage)
+                if isinstance(damage, FullStore):
+                    raise  # else it would be read for ever
 
     async def preload(self) -> None:
         """Read every partition."""
@@ -261,6 +267,7 @@ class ViewAt:
     Raises, each of them:
         InvalidRequest: the view has let go of this position meanwhile.
         CorruptObject: a partition's rows cannot be read.
+        FullStore: the disk has no room for a partition's rows.
     """
 
     def __init__(self, view: View, position: int) -> None:

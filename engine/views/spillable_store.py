@@ -1,0 +1,161 @@
+"""Blocks in memory up to a bound; those that were not used for longest lie in a file."""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tallymark.engine.views.block import mark_removed, without_removed
+from tallymark.engine.views.memory_store import MemoryStore
+from tallymark.engine.views.spill_file import SpillFile
+from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics
+
+
+class SpillableStore:
+    """A ``ViewStore``. Blocks in memory never come to more than ``memory_bytes``, changed ones included.
+
+    A block that is larger by itself stays in the file, and is in memory only while it is read or changed.
+    """
+
+    def __init__(self, folder: Path, *, memory_bytes: int) -> None:
+        self._limit = memory_bytes
+        self._memory = MemoryStore()
+        self._recent: OrderedDict[str, None] = OrderedDict()
+        """Partitions in memory, the least recently used first."""
+        self._unsaved: set[str] = set()
+        """Of these, those whose rows the file does not have."""
+        self._file = SpillFile(folder)
+
+    def holds(self, partition: str) -> bool:
+        return partition in self._recent or partition in self._file.partitions
+
+    def rows(self, partition: str) -> bytes | None:
+        if partition in self._recent:
+            self._recent.move_to_end(partition)
+            return self._memory.rows(partition)
+        if partition not in self._file.partitions:
+            return None
+        with self._whole_or_forgotten(partition):
+            block = self._file.read(partition)
+            with suppress(FullStore):  # what cannot give way stays in memory, and this one in the file
+                self._keep(partition, block)
+            return block
+
+    def load(self, partition: str, block: bytes) -> None:
+        self.forget([partition])
+        with self._whole_or_forgotten(partition):
+            self._hold(partition, block)
+
+    def add(self, partition: str, block: bytes) -> None:
+        with self._whole_or_forgotten(partition):
+            if self._is_in_memory(partition, growth=len(block)):
+                self._memory.add(partition, block)
+                self._unsaved.add(partition)
+            else:
+                self._file.write(partition, self._file.read(partition) + block)
+
+    def remove(self, partition: str, names: Collection[str], position: int) -> bool:
+        if not names:
+            return True
+        with self._whole_or_forgotten(partition):
+            if self._is_in_memory(partition):
+                self._unsaved.add(partition)
+                return self._memory.remove(partition, names, position)
+            block = bytearray(self._file.read(partition))
+            if not all(mark_removed(block, name, position) for name in names):
+                return False
+            self._file.write(partition, bytes(block))
+            return True
+
+    def purge(self, partition: str, floor: int) -> None:
+        if not self.holds(partition):
+            return
+        with self._whole_or_forgotten(partition):
+            if self._is_in_memory(partition):
+                self._memory.purge(partition, floor)
+                self._unsaved.add(partition)
+            else:
+                self._hold(partition, without_removed(self._file.read(partition), floor))
+
+    def forget(self, partitions: Iterable[str] | None = None) -> None:
+        for partition in list(self.partitions()) if partitions is None else partitions:
+            self._leave_memory(partition)
+            self._file.forget(partition)
+
+    def partitions(self) -> Collection[str]:
+        return self._recent.keys() | self._file.partitions
+
+    def statistics(self) -> StoreStatistics:
+        return StoreStatistics(
+            partitions=len(self.partitions()),
+            memory_bytes=self._memory.memory_bytes,
+            disk_bytes=self._file.disk_bytes,
+            spilled=self._file.written,
+            restored=self._file.read_back,
+        )
+
+    def close(self) -> None:
+        self._memory.close()
+        self._recent.clear()
+        self._unsaved.clear()
+        self._file.close()
+
+    @contextmanager
+    def _whole_or_forgotten(self, partition: str) -> Iterator[None]:
+        """Where the file fails a call about a partition, that partition is not held after it, whatever was done."""
+        try:
+            yield
+        except DamagedStore as damage:
+            gone = damage.partitions or frozenset()
+            self._unsaved |= gone & self._recent.keys()
+            concerned = (gone - self._recent.keys()) | {partition}
+            self.forget(concerned)
+            raise type(damage)(str(damage), partitions=concerned) from damage
+
+    def _hold(self, partition: str, block: bytes) -> None:
+        """As this, wherever there is room for it."""
+        if len(block) > self._limit:
+            self._file.write(partition, block)
+        else:
+            self._keep(partition, block)
+            self._unsaved.add(partition)
+
+    def _keep(self, partition: str, block: bytes) -> None:
+        """In memory, unless it is larger than all of it."""
+        if len(block) <= self._limit:
+            self._make_room(len(block))
+            self._memory.load(partition, block)
+            self._recent[partition] = None
+
+    def _is_in_memory(self, partition: str, *, growth: int = 0) -> bool:
+        """Bring a partition that is held into memory, with room to grow. False where it is too large, or would be.
+
+        Then it lies in the file.
+        """
+        if partition not in self._recent:
+            block = self._file.read(partition)
+            if len(block) + growth > self._limit:
+                return False
+            self._keep(partition, block)
+        self._recent.move_to_end(partition)
+        if self._memory.size(partition) + growth > self._limit:
+            self._spill(partition)
+            return False
+        self._make_room(growth)
+        return True
+
+    def _make_room(self, size: int) -> None:
+        while self._memory.memory_bytes + size > self._limit:
+            self._spill(next(iter(self._recent)))
+
+    def _spill(self, partition: str) -> None:
+        if partition in self._unsaved:
+            block = self._memory.rows(partition)
+            assert block is not None
+            self._file.write(partition, block)
+        self._leave_memory(partition)
+
+    def _leave_memory(self, partition: str) -> None:
+        self._memory.forget([partition])
+        self._recent.pop(partition, None)
+        self._unsaved.discard(partition)

@@ -1,0 +1,123 @@
+"""Every store holds what it was given: the same rows, whichever it is."""
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallymark.engine.views.block import pack_rows, unpack_rows
+from tallymark.engine.views.view import View
+from tests.engine.views.histories import log_entries
+from tests.engine.views.stores import MEMORY_BYTES, STORES, Change, Model, check_all, opened, row
+from tests.engine.views.test_view import check_answers_as_the_log_does, history_of
+
+every_store = pytest.mark.parametrize("kind", STORES)
+FIRST, SECOND, THIRD = row("first"), row("second"), row("third")
+
+
+def rows_of(store, partition="month=1"):
+    block = store.rows(partition)
+    return None if block is None else set(unpack_rows(block, partition))
+
+
+@every_store
+@settings(max_examples=60)
+@given(random=st.randoms(use_true_random=False))
+def test_after_any_changes_a_store_holds_what_a_dict_of_dicts_does(kind, random):
+    model = Model()
+    with opened(kind) as store:
+        for number in range(1, 1 + random.randint(1, 25)):
+            Change(random, model, number).apply(store)
+            assert store.statistics().partitions == len(model.held)
+            assert store.statistics().memory_bytes <= MEMORY_BYTES.get(kind, 1 << 24)
+        check_all(store, model)
+
+
+@every_store
+@settings(max_examples=20)
+@given(entries=log_entries(), data=st.data())
+def test_a_view_on_any_store_answers_at_every_position_as_the_log_does(kind, entries, data):
+    history = history_of(())
+    with opened(kind) as store:
+        view = View(store, keep_positions=data.draw(st.none() | st.integers(0, 10)))
+        for entry in entries:
+            history.apply(entry)
+            if data.draw(st.booleans()):
+                view.sync(history)
+        view.sync(history)
+        trio.run(check_answers_as_the_log_does, view, history)
+        assert view.statistics().rebuilt == 0
+
+
+@every_store
+def test_what_was_never_loaded_is_not_held(kind):
+    with opened(kind) as store:
+        assert not store.holds("month=1")
+        assert store.rows("month=1") is None
+        assert not store.partitions()
+        store.purge("month=1", 5)
+        store.forget(["month=1"])
+
+
+@every_store
+def test_a_partition_without_rows_is_held(kind):
+    with opened(kind) as store:
+        store.load("month=1", b"")
+        assert store.holds("month=1")
+        assert store.rows("month=1") == b""
+
+
+@every_store
+def test_a_partition_that_is_loaded_again_holds_the_new_rows_only(kind):
+    with opened(kind) as store:
+        store.load("month=1", pack_rows([FIRST, SECOND]))
+        store.load("month=1", pack_rows([THIRD]))
+        assert rows_of(store) == {THIRD}
+
+
+@every_store
+def test_a_partition_that_is_forgotten_and_loaded_again_holds_the_new_rows_only(kind):
+    with opened(kind) as store:
+        store.load("month=1", pack_rows([FIRST, SECOND]))
+        store.forget(["month=1"])
+        assert not store.holds("month=1")
+        store.load("month=1", pack_rows([THIRD]))
+        assert rows_of(store) == {THIRD}
+
+
+@every_store
+def test_what_was_answered_does_not_change(kind):
+    with opened(kind) as store:
+        store.load("month=1", pack_rows([FIRST]))
+        before = store.rows("month=1")
+        store.add("month=1", pack_rows([SECOND]))
+        store.remove("month=1", ["first"], 5)
+        assert before == pack_rows([FIRST])
+
+
+@every_store
+@pytest.mark.parametrize("names", [["absent"], ["first", "absent"], ["gone"]])
+def test_the_removal_of_a_file_that_is_not_there_is_told(kind, names):
+    with opened(kind) as store:
+        store.load("month=1", pack_rows([FIRST, row("gone", removed_at=3)]))
+        assert not store.remove("month=1", names, 5)
+
+
+@every_store
+def test_a_store_that_forgets_all_takes_new_rows(kind):
+    with opened(kind) as store:
+        store.load("month=1", pack_rows([FIRST]))
+        store.load("", pack_rows([SECOND]))
+        store.forget()
+        assert not store.partitions()
+        store.load("month=1", pack_rows([THIRD]))
+        assert rows_of(store) == {THIRD}
+
+
+@every_store
+def test_a_store_is_closed_twice_and_leaves_nothing(kind, tmp_path):
+    with opened(kind, tmp_path) as store:
+        store.load("month=1", pack_rows([FIRST]))
+        store.close()
+        assert not list(tmp_path.iterdir())
+        store.close()
