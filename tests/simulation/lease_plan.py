@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 from typing import Literal
 
-from tests.simulation.plan import Mishap, Plan, VisitorPlan, draw_host
+from tests.simulation.plan import AttemptPlan, Mishap, Plan, TaskPlan, VisitorPlan, WriterPlan, draw_host
 
 READ_LANDMARKS = (
     ("get", "/log/"),
@@ -13,9 +13,12 @@ READ_LANDMARKS = (
     ("put", "/read/"),
     ("put", "/read/"),
     ("list", "/open"),
+    ("get", ".parquet"),
+    ("get", ".parquet"),
+    ("get", ".parquet"),
     ("delete", "/read/"),
 )
-"""Of a reader: before its lease is there, while it is being put, when it looks for cleans, and at its end."""
+"""Of a reader: before its lease is there, while that is put, when it looks for cleans, while it reads, at its end."""
 
 CLEAN_LANDMARKS = (("list", "/read"), ("list", "/read"), ("put", "/open/"), ("put", "/log/"), ("delete data", ""))
 """Of a clean, around the look at the leases and its entry."""
@@ -29,11 +32,13 @@ def with_leases(chance: random.Random, plan: Plan) -> Plan:
         return plan
     moments = _moments(chance, plan)
     readers = tuple(_reader(chance, moments) for _ in range(chance.choice((1, 1, 2))))
-    cleaners = tuple(_cleaner(chance, moments) for _ in range(chance.choice((0, 1, 1, 2))))
+    cleaners = tuple(_cleaner(chance, moments) for _ in range(chance.choice((0, 1, 2, 2))))
     plan = replace(plan, visitors=plan.visitors + readers + cleaners, has_past=True)
-    race = chance.choice((None, _clean_that_stands_still, _reader_that_stands_still))
+    race = chance.choice((None, _clean_that_stands_still, _reader_that_stands_still, _reader_amid_cleans))
     if race is None:
         return plan
+    if race is _reader_amid_cleans:
+        plan = replace(plan, writers=plan.writers + _overwriters(chance, max(moments)))
     return replace(plan, visitors=plan.visitors + race(chance, moments), retain_hours=1.0)
 
 
@@ -60,6 +65,38 @@ def _cleaner(chance: random.Random, moments: tuple[float, ...]) -> VisitorPlan:
         what="clean at once",
         at_s=_around(chance, moments),
         mishap=_mishap(chance, CLEAN_LANDMARKS) if chance.random() < 1 / 2 else None,
+    )
+
+
+def _reader_amid_cleans(chance: random.Random, moments: tuple[float, ...]) -> tuple[VisitorPlan, ...]:
+    """Of what has been replaced by then, cleans may let go a part."""
+    at_s = max(moments) + chance.choice((10.0, 20.0, 40.0))
+    reader = VisitorPlan(
+        host=draw_host(chance),
+        what="read under a lease",
+        at_s=(at_s,),
+        back=chance.choice((1, 1, 2)),
+        hold_s=100.0,
+    )
+    cleaner = VisitorPlan(
+        host=draw_host(chance), what="clean at once", at_s=tuple(at_s + later_s for later_s in (5.0, 20.0, 60.0))
+    )
+    return reader, cleaner
+
+
+def _overwriters(chance: random.Random, moment: float) -> tuple[WriterPlan, ...]:
+    """Two who replace the same month, one after the other, undisturbed."""
+    return tuple(
+        WriterPlan(
+            host=(host := draw_host(chance)),
+            start_s=moment + later_s,
+            clock_s=0.0,
+            mode="overwrite",
+            dynamic=True,
+            kind="direct",
+            tasks=(TaskPlan(months=(1,), attempts=(AttemptPlan(host=host, start_s=0.0, row_s=0.0),)),),
+        )
+        for later_s in (1.0, 5.0)
     )
 
 
