@@ -288,6 +288,11 @@ class CommitSettings:
     write does."""
     concurrency: int = 32
     """Bookkeeping requests in flight at once during commit, rollback and clean."""
+    clean_overdue_ratio: float = 1 / 24
+    """With ``readers="table"``: a write cleans at its end once the oldest replaced file is overdue by this share of the
+    table's ``retain_hours``, and then lets go all that is due. Where every write replaces something, that is an entry
+    of the log for a clean each hour of a day's retention, not one for each write; files stay an hour longer at most. 0:
+    as soon as anything is due. ``Table.clean`` does not wait."""
     zombie_after_s: float = 24 * 3600.0
     """On object stores, how long a fence keeps the name of a lost task attempt before it is swept. A put that was begun
     longer ago is taken for dead: stores close connections after minutes."""
@@ -297,6 +302,7 @@ class CommitSettings:
         _check_above_zero("end_timeout_s", self.end_timeout_s)
         _check_not_negative("retry_pause_s", self.retry_pause_s)
         _check_at_least(1, "concurrency", self.concurrency)
+        _check_not_negative("clean_overdue_ratio", self.clean_overdue_ratio)
         _check_not_negative("zombie_after_s", self.zombie_after_s)
 
 

@@ -13,7 +13,7 @@ from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
-from tallymark.engine.writes.let_go import Due, find_due, let_go
+from tallymark.engine.writes.let_go import Due, LookedAt, find_due, let_go
 from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.readers import drop_dead, find_readers
 from tallymark.engine.writes.rollback import Ended
@@ -21,6 +21,8 @@ from tallymark.engine.writes.store_time import store_time
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """What ``marker_folder`` gives each instant a folder in."""
+
+NOTHING = LookedAt(entries=0, partitions=0)
 
 _events = EventLog(__name__)
 
@@ -43,6 +45,8 @@ class CleanResult:
     """Replaced files whose time was over, too, and which stay for ``readers``."""
     readers: tuple[Reader, ...]
     """Who reads under a lease, and from which position on, where that holds files back."""
+    looked_at: LookedAt
+    """What of the log and the table, to know which replaced files may go."""
     is_dry_run: bool
     """True of what would have gone, and has not."""
 
@@ -60,6 +64,7 @@ class CleanResult:
             horizon=horizon if let_go is None else max(horizon, let_go.horizon),
             held_files=0 if let_go is None else len(let_go.held),
             readers=() if let_go is None else let_go.readers,
+            looked_at=NOTHING if let_go is None else let_go.looked_at,
             is_dry_run=is_dry_run,
         )
 
@@ -107,11 +112,11 @@ async def clean(
 
 async def _let_go(
     handle: TableHandle, properties: TableProperties, retain_hours: float, progress: Progress | None
-) -> Due | None:
+) -> Due:
     due = await find_due(handle, retain_hours, now=partial(store_time, handle))
-    if due is None:
+    if not due.files:
         await drop_dead(handle, await find_readers(handle))
-        return None
+        return due
     return await let_go(handle, properties, due, progress=progress)
 
 

@@ -8,6 +8,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.background import background_tasks
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
@@ -23,12 +24,25 @@ _events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LookedAt:
+    """What a clean had to look at, to know what is due. None of it is the whole table."""
+
+    entries: int
+    """Of the log: those that have replaced something since the horizon of the clean before."""
+    partitions: int
+    """Those that what is due lies in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Due:
     """What has been kept for long enough."""
 
     horizon: int
-    """The position up to which it was replaced."""
+    """The position up to which it was replaced; that of the clean before where nothing is due."""
     files: tuple[DataFile, ...]
+    looked_at: LookedAt
+    overdue_s: float = 0.0
+    """For how long the oldest of them has been due, by the store's clock."""
     held: tuple[DataFile, ...] = ()
     """What has been kept for as long, and stays for these readers."""
     readers: tuple[Reader, ...] = ()
@@ -39,8 +53,9 @@ class Due:
         if limit is None or limit >= self.horizon:
             return self
         held = history.replaced(range(max(limit, history.horizon) + 1, self.horizon + 1))
-        return Due(
-            horizon=history.retained_since(limit),
+        return replace(
+            self,
+            horizon=max(history.horizon, history.retained_since(limit)),
             files=history.replaced(range(history.horizon + 1, limit + 1)),
             held=held + self.held,
             readers=tuple(reader for reader in readers.living if reader.position < self.horizon),
@@ -48,32 +63,60 @@ class Due:
 
 
 async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
-    """Let go what is due by the table's own retention. Where nothing is kept, nothing is asked of storage."""
-    if properties.retain_hours is not None:
+    """Let go what is due by the table's own retention, once it has been due for a while (``clean_overdue_ratio``).
+
+    Where nothing can be due, nothing is asked of storage.
+    """
+    if properties.retain_hours is None:
+        return
+    patience_s = properties.retain_hours * 3600 * handle.commit_settings.clean_overdue_ratio
+    if _may_be_due(handle, properties.retain_hours * 3600 + patience_s):
         due = await find_due(handle, properties.retain_hours)
-        if due is not None:
+        if due.files and due.overdue_s >= patience_s:
             await let_go(handle, properties, due)
+
+
+def _may_be_due(handle: TableHandle, after_s: float) -> bool:
+    """False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
+
+    It was replaced after its writer had begun, whose instant is the time of that by its clock. If that clock, or ours,
+    is wrong, we may look in vain, or later than we could: what is due, the store's times decide. An instant to come
+    tells that one is wrong, and nothing else.
+    """
+    history = handle.log.history
+    replacing = history.replacing(range(history.horizon + 1, history.head + 1))
+    if not replacing:
+        return False
+    age_s = (handle.clock.now() - parse_instant(history.instant_at(replacing[0]))).total_seconds()
+    return age_s < 0 or age_s >= after_s
 
 
 async def find_due(
     handle: TableHandle, retain_hours: float, *, now: Callable[[], Awaitable[float]] | None = None
-) -> Due | None:
-    """What was replaced that many hours ago, as far as the log has been read; None if there is nothing.
+) -> Due:
+    """What was replaced that many hours ago, as far as the log has been read.
 
     A file was replaced when the entry that names it was put, by the store's clock. ``now`` asks the time of the same
-    clock; left out, it is that of the newest entry: what was due then, is due.
+    clock; left out, it is that of the newest entry: what was due then, is due. Only entries are looked at that have
+    replaced something since the horizon.
     """
     history = handle.log.history
-    kept = range(history.horizon + 1, history.head + 1)
-    if not history.replacing(kept):
-        return None
+    replacing = history.replacing(range(history.horizon + 1, history.head + 1))
+    if not replacing:
+        return Due(horizon=history.horizon, files=(), looked_at=LookedAt(entries=0, partitions=0))
     put = await handle.log.times()
     present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
     latest = present - retain_hours * 3600
-    horizon = max((number for number in kept if put[number - 1] <= latest), default=0)
-    due = range(kept.start, horizon + 1)
+    horizon = max((position for position in replacing if put[position - 1] <= latest), default=history.horizon)
+    due = range(history.horizon + 1, horizon + 1)
     files = (await handle.log.reach_replaced(due)).replaced(due)
-    return Due(horizon=history.retained_since(horizon), files=files) if files else None
+    partitions = {file.partition for file in files}
+    return Due(
+        horizon=horizon,
+        files=files,
+        looked_at=LookedAt(entries=len(replacing), partitions=len(partitions)),
+        overdue_s=max(0.0, latest - put[replacing[0] - 1]),
+    )
 
 
 async def let_go(

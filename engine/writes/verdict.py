@@ -118,8 +118,8 @@ def _retained(facts: FileFacts, found: Explanation, until: datetime) -> Explanat
     return replace(
         found,
         fate="retained",
-        next=f"It stays for running queries and readers of older positions until {_shown(until)}; the first write or "
-        "'tallymark clean' after that lets it go.",
+        next=f"It stays for running queries and readers of older positions until {_shown(until)}; 'tallymark clean' "
+        "after that, or a write soon after, lets it go, unless somebody reads it under a lease.",
         command=f"tallymark clean {quote(facts.url)} --retain-hours 0",
         until=until,
     )

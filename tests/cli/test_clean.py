@@ -38,6 +38,7 @@ def test_a_dry_run_shows_what_would_go_and_changes_nothing(tmp_path):
         "bytes": document["bytes"],
         "partitions": ["month=1"],
         "horizon": 2,
+        "looked_at": {"entries": 1, "partitions": 1},
         "held_files": 0,
         "readers": [],
         "fences_swept": 0,

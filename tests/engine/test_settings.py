@@ -64,6 +64,7 @@ CASES: list[tuple[type, str, list[object]]] = [
     (CommitSettings, "retry_pause_s", [-0.1, "1", math.nan]),
     (CommitSettings, "end_timeout_s", [0]),
     (CommitSettings, "concurrency", [0]),
+    (CommitSettings, "clean_overdue_ratio", [-0.1, "1/24", math.nan]),
     (CommitSettings, "zombie_after_s", [-1, "24h"]),
 ]
 

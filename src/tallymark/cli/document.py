@@ -160,6 +160,11 @@ class ReaderFields(TypedDict):
     pid: int
 
 
+class LookedAtFields(TypedDict):
+    entries: int
+    partitions: int
+
+
 class CleanDocument(TypedDict):
     url: str
     dry_run: bool
@@ -172,6 +177,8 @@ class CleanDocument(TypedDict):
     """Where these files lay."""
     horizon: int
     """What was replaced up to this position is gone; 0 with ``readers="directory"``, where it goes at once."""
+    looked_at: LookedAtFields
+    """What of the log and the table, to know that."""
     held_files: int
     """Replaced files whose time was over, too, and which stay for these readers."""
     readers: list[ReaderFields]
@@ -287,6 +294,7 @@ async def clean(
         "bytes": result.bytes,
         "partitions": list(result.partitions),
         "horizon": result.horizon,
+        "looked_at": {"entries": result.looked_at.entries, "partitions": result.looked_at.partitions},
         "held_files": result.held_files,
         "readers": [
             {"position": reader.position, "host": reader.process.host, "pid": reader.process.pid}

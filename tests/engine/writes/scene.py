@@ -85,9 +85,13 @@ class TickingClock:
 
     def __init__(self) -> None:
         self._moments = (datetime(2026, 11, 21, 3, tzinfo=UTC) + timedelta(milliseconds=tick) for tick in count())
+        self._passed = timedelta()
 
     def now(self) -> datetime:
-        return next(self._moments)
+        return next(self._moments) + self._passed
+
+    def pass_s(self, seconds: float) -> None:
+        self._passed += timedelta(seconds=seconds)
 
 
 _ticking = TickingClock()

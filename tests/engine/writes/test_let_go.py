@@ -3,12 +3,13 @@
 import anyio
 import pytest
 
+from tallymark.engine.clock import Clock
 from tallymark.engine.errors import CommitUnknown
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.let_go import let_go_due
 from tallymark.engine.writes.prepare import read_properties
-from tests.engine.writes.scene import FAMILIES, LEASE, Store, begin, committed, die, table, write_rows
+from tests.engine.writes.scene import FAMILIES, LEASE, Store, TickingClock, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import (
@@ -23,11 +24,11 @@ from tests.table_invariants import (
 HOUR_S = 3600.0
 
 
-async def replaced(store: Store, **made) -> set[str]:
+async def replaced(store: Store, *, clock: Clock | None = None, **made) -> set[str]:
     """A table with two files, of which an overwrite of one month has replaced the first; returns that file's path."""
-    await committed(store.backend, months={1: 2, 2: 2}, readers="table", **made)
+    await committed(store.backend, months={1: 2, 2: 2}, readers="table", clock=clock, **made)
     before = data_files(store.objects)
-    await committed(store.backend, "overwrite", {1: 3}, partition_overwrite="dynamic")
+    await committed(store.backend, "overwrite", {1: 3}, partition_overwrite="dynamic", clock=clock)
     gone = before - committed_files(store.objects)
     assert len(gone) == 1
     return gone
@@ -78,18 +79,108 @@ async def test_where_nothing_is_due_the_log_does_not_grow():
     assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit", "commit", "clean"]
 
 
+class Clocks:
+    """The store's, and that of a writer's machine; both go on together unless told otherwise."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store.clock
+        self.wall = TickingClock()
+
+    def pass_s(self, seconds: float) -> None:
+        self.store.now += seconds
+        self.wall.pass_s(seconds)
+
+
+def kinds(store: Store) -> list[str]:
+    return [entry["kind"] for entry in log_entries(store.objects)]
+
+
 @on_virtual_time
-async def test_each_write_lets_go_at_its_end_what_is_due():
+async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours():
     store = Store(has_staging=True)
-    old = await replaced(store, retain_hours=1)
-    store.clock.now += HOUR_S - 1
-    await committed(store.backend, months={3: 1})
+    clocks = Clocks(store)
+    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+    clocks.pass_s(25 * HOUR_S - 2)
+    await committed(store.backend, months={3: 1}, clock=clocks.wall)
     assert old <= data_files(store.objects)
-    store.clock.now += 1
-    await committed(store.backend, months={3: 1})
+    clocks.pass_s(2)
+    await committed(store.backend, months={3: 1}, clock=clocks.wall)
     assert not old & data_files(store.objects)
-    assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit"] * 4 + ["clean"]
+    assert kinds(store) == ["commit"] * 4 + ["clean"]
     table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_writes_that_each_replace_something_do_not_cause_a_clean_each():
+    """One an hour with 24 hours kept, and it lets go all that is due by then."""
+    store = Store(has_staging=False)
+    clocks = Clocks(store)
+    await replaced(store, retain_hours=24, clock=clocks.wall)
+    for _ in range(30 * 6):
+        clocks.pass_s(600)
+        await committed(store.backend, "overwrite", {1: 1}, partition_overwrite="dynamic", clock=clocks.wall)
+    assert kinds(store).count("clean") == 5
+    assert len(retained_files(store.objects)) <= 25 * 6
+    table_is_at_rest({path: data for path, data in store.objects.items() if "/beat/" not in path})
+
+
+@on_virtual_time
+async def test_with_no_patience_each_write_lets_go_what_is_due():
+    store = Store(has_staging=False)
+    clocks = Clocks(store)
+    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+    clocks.pass_s(24 * HOUR_S)
+    commit = CommitSettings(clean_overdue_ratio=0)
+    async with begin(table(store.backend, commit=commit, clock=clocks.wall)) as job:
+        await job.commit([await write_rows(job, store.backend)])
+    assert not old & data_files(store.objects)
+
+
+async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
+    """Of the write of a handle that has read the log: those that its own cleaning makes."""
+    storage = FaultyBackend(store.backend)
+    handle = TableHandle(storage, CommitSettings(), LEASE, clocks.wall)
+    await handle.log.refresh()
+    read = len(storage.paths("list"))
+    properties = await read_properties(storage)
+    assert properties is not None
+    await let_go_due(handle, properties)
+    return len(storage.paths("list")) - read
+
+
+@on_virtual_time
+async def test_while_nothing_can_be_due_a_write_asks_storage_for_nothing():
+    store = Store(has_staging=False)
+    clocks = Clocks(store)
+    await replaced(store, retain_hours=24, clock=clocks.wall)
+    assert await listings_of_the_log(store, clocks) == 0
+    clocks.pass_s(25 * HOUR_S - 1)
+    assert await listings_of_the_log(store, clocks) == 0
+    clocks.pass_s(1)
+    assert await listings_of_the_log(store, clocks) > 0
+
+
+@on_virtual_time
+async def test_a_clock_that_is_ahead_makes_a_write_look_and_lets_nothing_go():
+    store = Store(has_staging=False)
+    clocks = Clocks(store)
+    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+    clocks.wall.pass_s(1000 * HOUR_S)
+    await committed(store.backend, months={3: 1}, clock=clocks.wall)
+    assert old <= data_files(store.objects)
+    assert kinds(store) == ["commit"] * 3
+
+
+@on_virtual_time
+async def test_instants_from_a_clock_that_was_ahead_do_not_keep_writes_from_looking():
+    store = Store(has_staging=False)
+    clocks = Clocks(store)
+    ahead = TickingClock()
+    ahead.pass_s(1000 * HOUR_S)
+    old = await replaced(store, retain_hours=24, clock=ahead)
+    clocks.pass_s(25 * HOUR_S)
+    await committed(store.backend, months={3: 1}, clock=clocks.wall)
+    assert not old & data_files(store.objects)
 
 
 @on_virtual_time
@@ -227,10 +318,11 @@ async def test_nothing_goes_without_an_entry():
 @on_virtual_time
 async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(caplog):
     store = Store(has_staging=False)
-    old = await replaced(store, retain_hours=0.5)
-    store.clock.now += HOUR_S
+    clocks = Clocks(store)
+    old = await replaced(store, retain_hours=0.5, clock=clocks.wall)
+    clocks.pass_s(HOUR_S)
     storage = FaultyBackend(store.backend, lost_request("delete", "month=1/*"))
-    result = await committed(storage, months={3: 1})
+    result = await committed(storage, months={3: 1}, clock=clocks.wall)
     assert result.position == 3
     assert "clean.postponed" in caplog.text
     assert old <= data_files(store.objects)

@@ -11,7 +11,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.let_go import Due, let_go
+from tallymark.engine.writes.let_go import Due, LookedAt, let_go
 from tallymark.engine.writes.prepare import read_properties
 from tallymark.engine.writes.rollback import decide
 from tests.engine.writes.scene import FAMILIES, LEASE, Store, committed, die, table
@@ -401,12 +401,14 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded():
         def __init__(self, position):
             self.position = position
 
-    due = Due(horizon=3, files=history.replaced(range(1, 4)))
+    nothing = LookedAt(entries=0, partitions=0)
+    due = Due(horizon=3, files=history.replaced(range(1, 4)), looked_at=nothing)
     handle.backend = Meanwhile(2)
     gone = await let_go(handle, properties, due)
     assert (gone.horizon, len(gone.files), len(gone.held)) == (2, 1, 1)
     handle.backend = Meanwhile(1)
-    gone = await let_go(handle, properties, Due(horizon=3, files=history.replaced(range(3, 4))))
+    due = Due(horizon=3, files=history.replaced(range(3, 4)), looked_at=nothing)
+    gone = await let_go(handle, properties, due)
     assert (gone.files, len(gone.held)) == ((), 1)
     assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit"] * 3 + ["clean"]
 

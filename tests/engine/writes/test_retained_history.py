@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import InvalidRequest
-from tests.engine.writes.scene import Store, begin, table, write_rows
+from tests.engine.writes.scene import Store, TickingClock, begin, table, write_rows
 from tests.table_invariants import data_files, log_entries, table_is_at_rest
 
 HOUR_S = 3600.0
@@ -49,24 +49,30 @@ class History:
 
     def __init__(self, readers: str) -> None:
         self.store = Store(has_staging=True)
+        self.clock = TickingClock()
         self.readers = readers
         self.model = Model()
 
     async def play(self, kind: str, what) -> None:
         if kind == "wait":
-            self.store.clock.now += what * HOUR_S
+            self._pass_s(what * HOUR_S)
         elif kind == "clean":
             await table(self.store.backend).clean(retain_hours=what if self.readers == "table" else None)
         else:
             await self._write(kind, what)
         self.model.follow(len(log_entries(self.store.objects)))
-        self.store.clock.now += 1
+        self._pass_s(1)
+
+    def _pass_s(self, seconds: float) -> None:
+        self.store.clock.now += seconds
+        self.clock.pass_s(seconds)
 
     async def _write(self, kind: str, what: list[int]) -> None:
         made = {"readers": "table", "retain_hours": RETAIN_HOURS} if self.readers == "table" else {}
         mode = "overwrite" if kind.startswith("overwrite") else "append"
         how = "dynamic" if kind == "overwrite" else "static"
-        async with begin(self.store.backend, mode, partition_overwrite=how, **made) as job:
+        where = table(self.store.backend, clock=self.clock)
+        async with begin(where, mode, partition_overwrite=how, **made) as job:
             report = await write_rows(job, self.store.backend, dict.fromkeys(what, 1))
             if kind == "give up":
                 return
