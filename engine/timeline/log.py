@@ -91,13 +91,15 @@ class CommitLog:
         Raises:
             CorruptObject: an entry cannot be read, or is gone; or they are not those of the base.
         """
-        if position < self.history.base:
+        while position < self.history.base:
             async with self._reading:
-                numbers = range(position + 1, self.history.base + 1)
+                base = self.history.base
+                numbers = range(position + 1, base + 1)
                 found = await read_entries(self._backend, numbers)
                 if missing := next((number for number in numbers if number not in found), None):
                     raise _gone(missing)
-                self.history.take_back([found[number] for number in numbers])
+                if self.history.base == base:  # else more has been forgotten while these were read
+                    self.history.take_back([found[number] for number in numbers])
         return self.history
 
     async def reach_replaced(self, positions: range) -> History:
@@ -188,6 +190,7 @@ class CommitLog:
         if base is None or self._start is None or not _is_of(base, found):
             if base is not None and self._start is not None:
                 self._start.refuse("the log does not hold the entry that it ends with")
+                self.history = History()
             await self._read_listed()
             window = 1
         else:

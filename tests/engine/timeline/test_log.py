@@ -443,6 +443,21 @@ async def test_a_log_that_ends_where_its_checkpoint_does_takes_three_gets():
     assert sorted(storage.paths("get")) == [path(4), path(5), path(6)]
 
 
+@on_both_loops
+async def test_a_checkpoint_that_is_refused_after_a_reading_that_failed_leaves_nothing_of_itself():
+    storage = MemoryBackend()
+    base = await _base_at(storage, 4)
+    await win(storage, commit(5), commit(6))
+    await storage.delete([path(5)])
+    read = CommitLog(storage, CommitSettings(), start=Start(base))
+    with pytest.raises(CorruptObject, match="05 is gone"):
+        await read.refresh()
+    await storage.delete([path(number) for number in range(1, 7)])
+    await win(storage, commit(1, nonce="another log"))
+    history = await read.refresh()
+    assert (history.base, history.head, history.entry(1).nonce) == (0, 1, "another log")
+
+
 @pytest.mark.parametrize("count", [3, 4, 6])
 @on_both_loops
 async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(count):
@@ -501,6 +516,20 @@ async def test_what_is_reached_back_for_is_there_and_nothing_else_is_asked_for()
     assert [number for number, _ in history.after(3)] == [4, 5, 6]
     assert await read.reach(5) is history
     assert len(storage.calls) == 3
+
+
+@on_virtual_time
+async def test_what_is_forgotten_while_somebody_reaches_back_is_reached_for_too():
+    inner = MemoryBackend()
+    base = await _base_at(inner, 3)
+    await win(inner, commit(4), commit(5))
+    read, _ = await _read_on(FaultyBackend(inner, slow("get", 1.0)), base)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read.reach, 1)
+        await anyio.sleep(0.5)
+        read.history.forget(4)
+    assert read.history.base == 1
+    assert [entry.instant for _, entry in read.history.after(1)] == [instant(number) for number in (2, 3, 4, 5)]
 
 
 @on_both_loops
