@@ -28,6 +28,8 @@ HEAD_BYTES = _HEAD.size
 POSITION_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = (1 << 16) - 1
 
+_CUT_OFF = "a name is cut off"
+
 
 def pack_row(row: FileRow) -> bytes:
     file = row.file
@@ -46,18 +48,61 @@ def pack_rows(rows: Iterable[FileRow]) -> bytes:
 
 def unpack_rows(block: bytes | bytearray | memoryview, partition: str) -> Iterator[FileRow]:
     """The rows of a block of this partition. Raises CorruptObject where the block ends in mid row, or holds no text."""
-    view = memoryview(block)
-    at, end = 0, len(view)
+    return (FileRow(file, added_at, removed_at) for file, added_at, removed_at in _unpacked(block, partition))
+
+
+def unpack_live(block: bytes | bytearray | memoryview, partition: str, position: int) -> list[DataFile]:
+    """The files that were live at a position, in the order of their rows. Raises CorruptObject, as ``unpack_rows``."""
+    rows = _unpacked(block, partition)
+    return [file for file, added_at, removed_at in rows if _is_live(added_at, removed_at, position)]
+
+
+def find_live(block: bytes, partition: str, file_id: str, position: int) -> DataFile | None:
+    """The file of this id if it was live at a position; of the other rows only the heads are looked at.
+
+    Raises CorruptObject, as ``unpack_rows``.
+    """
+    wanted = file_id.encode("utf-8", "surrogatepass")
+    at, end = 0, len(block)
     try:
         while at < end:
-            rows, size, plain, rewritten, added_at, removed_at, length = _HEAD.unpack_from(view, at)
-            at += _HEAD.size + length
+            added_at, removed_at, length = _POSITIONS.unpack_from(block, at + _POSITIONS_OFFSET)
+            begin, at = at, at + _HEAD.size + length
             if at > end:
-                raise ValueError("a name is cut off")
-            name = str(view[at - length : at], "utf-8")
-            yield FileRow(DataFile(partition, name, rows, size, plain, rewritten), added_at, removed_at)
+                raise ValueError(_CUT_OFF)
+            if block.startswith(wanted, begin + _HEAD.size, at) and _is_live(added_at, removed_at, position):
+                [(file, _, _)] = _unpacked(block[begin:at], partition)
+                if file.file_id == file_id:
+                    return file
     except (struct.error, ValueError) as error:
-        raise CorruptObject(f"the rows of partition {partition!r} cannot be read: {error}") from error
+        raise _damaged(partition, error) from error
+    return None
+
+
+def _unpacked(block: bytes | bytearray | memoryview, partition: str) -> Iterator[tuple[DataFile, int, int]]:
+    """Each file with the positions at which it was added and removed: a row without the cost of one."""
+    view = memoryview(block)
+    at, end = 0, len(view)
+    unpack, head = _HEAD.unpack_from, _HEAD.size
+    try:
+        while at < end:
+            rows, size, plain, rewritten, added_at, removed_at, length = unpack(view, at)
+            at += head + length
+            if at > end:
+                raise ValueError(_CUT_OFF)
+            name = str(view[at - length : at], "utf-8")
+            yield DataFile(partition, name, rows, size, plain, rewritten), added_at, removed_at
+    except (struct.error, ValueError) as error:
+        raise _damaged(partition, error) from error
+
+
+def _is_live(added_at: int, removed_at: int, position: int) -> bool:
+    """As ``FileRow.is_live``."""
+    return added_at <= position and not 0 < removed_at <= position
+
+
+def _damaged(partition: str, error: Exception) -> CorruptObject:
+    return CorruptObject(f"the rows of partition {partition!r} cannot be read: {error}")
 
 
 def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:

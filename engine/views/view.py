@@ -16,7 +16,7 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
-from tallymark.engine.views.block import mark_removed, unpack_rows, without_removed
+from tallymark.engine.views.block import find_live, mark_removed, unpack_live, unpack_rows, without_removed
 from tallymark.engine.views.change import Change, changes_of
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.row import FileRow
@@ -290,7 +290,7 @@ class ViewAt:
 
     async def file(self, partition: str, file_id: str) -> DataFile | None:
         """The live file of this id; None where there is none: it was never there, or was replaced."""
-        return next((file for file in await self.files(partition) if file.file_id == file_id), None)
+        return find_live(await self.block(partition), partition, file_id, self.position)
 
     async def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
         """The live files of fewer bytes."""
@@ -340,8 +340,7 @@ class ViewAt:
 
 def live_files(block: bytes, partition: str, position: int) -> tuple[DataFile, ...]:
     """Of the rows of a partition the files that were live at a position, sorted by name."""
-    rows = unpack_rows(block, partition)
-    return tuple(row.file for row in _by_name(row for row in rows if row.is_live(position)))
+    return tuple(sorted(unpack_live(block, partition, position), key=lambda file: file.name))
 
 
 def _sorted(partitions: Iterable[str]) -> list[str]:

@@ -6,7 +6,15 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.views.block import mark_removed, pack_row, pack_rows, unpack_rows, without_removed
+from tallymark.engine.views.block import (
+    find_live,
+    mark_removed,
+    pack_row,
+    pack_rows,
+    unpack_live,
+    unpack_rows,
+    without_removed,
+)
 from tallymark.engine.views.row import FileRow
 
 counts = st.integers(0, (1 << 64) - 1)
@@ -40,11 +48,30 @@ def test_what_was_removed_up_to_a_floor_goes_and_all_else_stays(some, floor):
     assert list(unpack_rows(kept, "month=1")) == [row for row in some if not 0 < row.removed_at <= floor]
 
 
+@given(rows, st.integers(0, (1 << 32) - 1))
+def test_the_live_files_are_those_of_the_live_rows_and_each_is_found_by_its_id(some, position):
+    block = pack_rows(some)
+    live = [row.file for row in some if row.is_live(position)]
+    assert unpack_live(block, "month=1", position) == live
+    for row in some:
+        of_id = [file for file in live if file.file_id == row.file.file_id]
+        assert find_live(block, "month=1", row.file.file_id, position) == next(iter(of_id), None)
+
+
+def test_a_file_is_found_by_its_whole_id_and_not_by_how_another_begins():
+    some = pack_rows(FileRow(DataFile("month=1", name, 1, 2), 3) for name in ("ab_0_1.parquet", "a_0_1.parquet"))
+    assert find_live(some, "month=1", "a", 3) == DataFile("month=1", "a_0_1.parquet", 1, 2)
+    assert find_live(some, "month=1", "b", 3) is None
+    assert find_live(some, "month=1", "a", 2) is None
+
+
 @pytest.mark.parametrize("cut", [1, 20, 43, 60])
 def test_a_block_that_was_cut_off_is_refused(cut):
     block = pack_row(FileRow(DataFile("month=1", "a" * 20, 1, 2), 3))
     with pytest.raises(CorruptObject, match="month=1"):
         list(unpack_rows(block + block[:cut], "month=1"))
+    with pytest.raises(CorruptObject, match="month=1"):
+        find_live(block + block[:cut], "month=1", "b", 3)
 
 
 def test_a_file_with_a_name_of_ours_takes_114_bytes():
