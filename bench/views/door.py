@@ -27,6 +27,10 @@ def open_door(address: Address) -> Door:
     return _DOORS[address["door"]](address)
 
 
+WAIT_S = 30.0
+"""For an answer of ours: none is to be lost to a bound of the client, however late it is."""
+
+
 class HudiDoor:
     """A connection to Hudi's timeline server."""
 
@@ -72,15 +76,12 @@ class S3Door:
     """No view at all: what begins with the partition's path is listed."""
 
     def __init__(self, address: Address) -> None:
-        from tallymark.backends import StorageOptions
         from tallymark.backends.s3 import S3Stores
-        from tallymark.bench.loopback import credentials
-        from tallymark.bench.loopback.objects import BUCKET
         from tallymark.bench.peers.objects import Obstore
+        from tallymark.bench.views.held import options_of
 
-        provider = f"{credentials.__module__}:{credentials.__name__}"
-        options = StorageOptions(endpoint=address["endpoint"], region="us-east-1", credentials=provider)
-        stores = S3Stores(BUCKET, options)
+        options = options_of(address)
+        stores = S3Stores(address["bucket"], options)
         self._store = Obstore(stores.make(options.request_timeout_s), address["prefix"])
 
     def ask(self, question: Question) -> object:
@@ -93,12 +94,41 @@ class S3Door:
         pass
 
 
+class OurDoor:
+    """A connection to a job's service, by the client of its tasks; the cache of theirs is left out."""
+
+    def __init__(self, address: Address) -> None:
+        from tallymark.engine.service.address import ServiceAddress
+        from tallymark.engine.service.client import MarkerClient
+
+        service = ServiceAddress(address["host"], address["port"], bytes.fromhex(address["job_key"]))
+        self._client = MarkerClient(service, address["instant"], wait_s=WAIT_S)
+        self._position, self._hash = address["position"], address["log_hash"]
+
+    def ask(self, question: Question) -> object:
+        from tallymark.engine.views.view import live_files
+
+        partition = question.partition
+        blocks = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S).result()
+        files = live_files(blocks[partition], partition, self._position)
+        if question.file_id is None:
+            return len(files)
+        return sum(file.file_id == question.file_id for file in files)
+
+    def count(self, answer: object) -> int:
+        return _number(answer)
+
+    def close(self) -> None:
+        self._client.close()
+
+
 def _number(answer: object) -> int:
     assert isinstance(answer, int)
     return answer
 
 
 _DOORS: dict[str, Callable[[Address], Door]] = {
+    "ours": OurDoor,
     "hudi": HudiDoor,
     "disk": DiskDoor,
     "s3": S3Door,

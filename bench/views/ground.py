@@ -72,6 +72,10 @@ class Ground:
             commits = (files[at : at + each] for at in range(0, len(files), each))
             write_delta_log(self.delta, commits, partition_column="p")
 
+    @property
+    def head(self) -> tuple[int, str]:
+        return self._made.head
+
     async def append(self, count: int) -> Question:
         """One more commit, of so many files; returns for what to ask to see it."""
         added = await self._made.append(count, self._random)

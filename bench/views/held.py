@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tallymark.backends import StorageOptions, open_backend
-from tallymark.backends.contract import Backend
+from tallymark.bench.loopback import credentials
 from tallymark.bench.views.question import Question
-from tallymark.engine.settings import CommitSettings
-from tallymark.engine.timeline.log import CommitLog
-from tallymark.engine.views.memory_store import MemoryStore
-from tallymark.engine.views.view import View
+from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.prepare import read_properties
 
 
 class Held(Protocol):
@@ -45,11 +44,14 @@ class OurView:
     """As a job holds it."""
 
     def __init__(self, told: Told) -> None:
-        self._log = CommitLog(backend_of(told), CommitSettings())
-        self._view = View(MemoryStore())
-        self._at = self._view.at(0)
+        backend = open_backend(told["table"], options=options_of(told))
+        settings = views_of(told)
+        self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=settings)
 
     async def open(self) -> None:
+        found = await read_properties(self._handle.backend)
+        assert found is not None, "the table has been made"
+        self._properties = found
         await self.sync()
 
     async def ask(self, question: Question) -> Sized:
@@ -59,14 +61,14 @@ class OurView:
         return () if found is None else (found,)
 
     async def load_all(self) -> None:
-        await self._view.preload()
+        await self._handle.view(self._properties).preload()
 
     async def sync(self) -> None:
-        self._view.sync(await self._log.refresh())
-        self._at = self._view.at(self._view.head)
+        history = await self._handle.log.refresh()
+        self._at = self._handle.view(self._properties).at(history.head)
 
     def close(self) -> None:
-        self._view.close()
+        self._handle.close()
 
 
 class DeltaView:
@@ -91,16 +93,16 @@ class DeltaView:
         pass
 
 
-def backend_of(told: Told) -> Backend:
-    """Of the table at ``table``: a folder, or a URL on the harness's own server."""
+def views_of(told: Told) -> ViewSettings:
+    return ViewSettings(**told.get("views", {}))
+
+
+def options_of(told: Told) -> StorageOptions:
+    """Of a table in a folder, or of one on the harness's own server, whose ``endpoint`` is told then."""
     endpoint = told.get("endpoint")
     if endpoint is None:
-        return open_backend(told["table"])
-    return open_backend(told["table"], options=loopback_options(endpoint))
-
-
-def loopback_options(endpoint: str) -> StorageOptions:
-    provider = "tallymark.bench.loopback.server:credentials"
+        return StorageOptions()
+    provider = f"{credentials.__module__}:{credentials.__name__}"
     return StorageOptions(endpoint=endpoint, region="us-east-1", credentials=provider)
 
 

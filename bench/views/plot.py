@@ -41,8 +41,13 @@ class _Panel:
     section: ViewSection
 
     @property
+    def rows(self) -> list[ViewRow]:
+        """Of those who were asked."""
+        return [row for row in self.section.rows if row.look_ups.alone is not None]
+
+    @property
     def height(self) -> int:
-        return HEAD + ROW * len(self.section.rows)
+        return HEAD + ROW * len(self.rows)
 
     def drawn(self, top: int) -> Iterator[str]:
         yield text(24, top + 25, self.section.shape.label, weight="600")
@@ -54,7 +59,7 @@ class _Panel:
         for bar in (P50_BAR_S, P99_BAR_S):
             yield line(_x(bar), top + HEAD - 14, _x(bar), bottom, OURS_COLOUR)
         yield text(WIDTH - 24, top + HEAD - 18, "ready after", colour=FAINT, anchor="end", size=11)
-        for number, row in enumerate(self.section.rows):
+        for number, row in enumerate(self.rows):
             yield from _row(row, top + HEAD + ROW * number + 6)
 
 

@@ -68,13 +68,16 @@ def tables(answer: ViewAnswer) -> Iterator[Table]:
 def openings(section: ViewSection) -> Table:
     page = _table(
         f"{section.shape.label}: from nothing until answers; bars: {seconds(READY_BAR_S)}, {BYTES_BAR} bytes a file",
-        ("for one partition", "for any", "memory, bytes a file"),
+        ("for one partition", "for any", "requests", "memory, bytes a file"),
     )
     for row in section.rows:
-        grown = section.bytes_per_file(row)
-        opening = row.opening
+        grown, opening = section.bytes_per_file(row), row.opening
         page.add_row(
-            row.title, *map(_seconds, (opening.first_s, opening.ready_s)), "" if grown is None else f"{grown:,.0f}"
+            row.title,
+            _seconds(opening.first_s),
+            _seconds(opening.ready_s),
+            ", ".join(f"{count} {kind}" for kind, count in (opening.requests or {}).items()),
+            "" if grown is None else f"{grown:,.0f}",
         )
     return page
 
@@ -86,6 +89,8 @@ def look_ups(section: ViewSection) -> Table:
     )
     for row in section.rows:
         alone, load = row.look_ups.alone, row.look_ups.load
+        if alone is None:
+            continue
         page.add_row(
             row.title,
             *_quantiles(alone)[:2],

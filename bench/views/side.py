@@ -1,5 +1,6 @@
 """What a side is: one way of knowing which files a partition holds."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,8 +20,8 @@ class Opening:
     """Until any is."""
     grown_bytes: int | None = None
     """Of memory, meanwhile."""
-    requests: int | None = None
-    """That a store was asked, meanwhile."""
+    requests: Mapping[str, int] | None = None
+    """That a store was asked meanwhile, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

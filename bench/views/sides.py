@@ -1,47 +1,57 @@
 """The sides, in the order of the tables: ours, and what they stand beside."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import get_args
 
 from tallymark.bench.peers.delta_log import has_delta, release
 from tallymark.bench.peers.timeline_server import ViewStorage
+from tallymark.bench.views.far_side import FarSide
 from tallymark.bench.views.ground import Ground
 from tallymark.bench.views.held_side import HeldSide
 from tallymark.bench.views.hudi_side import HudiSide
-from tallymark.bench.views.listing_sides import DiskSide, S3Side
+from tallymark.bench.views.listing_sides import LATENCY_S, DiskSide, S3Side
+from tallymark.bench.views.served_side import ServedSide
 from tallymark.bench.views.side import Side
+
+STORES = ("memory",)
+"""Of ours: where it keeps what it knows."""
 
 
 def sides(kind: str, ground: Ground, small: Ground) -> Iterator[Side]:
     """Of one of ``KINDS``. ``small`` is a table that processes are warmed up with."""
     match kind:
         case "ours":
-            yield _held("ours-memory", "Tallymark, memory, in process", "ours", ground, small)
+            for store in STORES:
+                yield from _ours(store, ground, small)
         case "hudi":
             for view in get_args(ViewStorage):
                 yield HudiSide(ground, view)
         case "delta":
-            title = f"deltalake {release()}, in process" if has_delta() else "deltalake"
-            yield _held("delta", title, "delta", ground, small)
+            yield HeldSide(
+                name="delta",
+                title=f"deltalake {release()}, in process" if has_delta() else "deltalake",
+                told={"held": "delta", "table": str(ground.delta)},
+                warm={"held": "delta", "table": str(small.delta)},
+                warm_question=small.questions[0],
+                ground=ground,
+            )
         case "listing":
             yield DiskSide(ground)
             yield S3Side(ground)
 
 
-def _held(name: str, title: str, kind: str, ground: Ground, small: Ground) -> Side:
-    def told(of: Ground) -> dict[str, object]:
-        return {"held": kind, "table": str(_folder(kind, of))}
-
-    return HeldSide(
-        name=name,
-        title=title,
-        told=told(ground),
-        warm=told(small),
+def _ours(store: str, ground: Ground, small: Ground) -> Iterator[Side]:
+    told = {"held": "ours", "table": str(ground.table), "views": {"store": store}}
+    near = HeldSide(
+        name=f"ours-{store}",
+        title=f"Tallymark, {store}, in process",
+        told=told,
+        warm={**told, "table": str(small.table)},
         warm_question=small.questions[0],
         ground=ground,
     )
-
-
-def _folder(kind: str, ground: Ground) -> Path:
-    return ground.delta if kind == "delta" else ground.table
+    yield near
+    yield ServedSide(name=f"ours-{store}-served", title=f"Tallymark, {store}, served", told=told, ground=ground)
+    if store == STORES[0]:
+        title = f"Tallymark, {store}, table on S3, {LATENCY_S * 1000:.0f} ms a request"
+        yield FarSide(name=f"ours-{store}-far", title=title, near=near, table=ground.table)

@@ -15,7 +15,7 @@ from tallymark.engine.settings import CommitSettings, LeaseSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.timeline.projection import floor_files
+from tallymark.engine.timeline.projection import floor_files, projected_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.project import project, put_projected
@@ -71,7 +71,9 @@ class MadeTable:
     """A table by the commit log that jobs write. Belongs to one event loop."""
 
     def __init__(self, backend: Backend, shape: TableShape, *, projected: bool) -> None:
-        """``projected``: also for readers of the Hudi format, whose timeline is some 700 bytes a file."""
+        """``projected``: whole, for readers of the Hudi format, whose timeline is some 700 bytes a file. Else only the
+        newest commit is, from which writers conclude that those before it are, too.
+        """
         self._handle = TableHandle(backend, CommitSettings(), LeaseSettings())
         self._projected = projected
         self.shape = shape
@@ -82,7 +84,9 @@ class MadeTable:
         for floor in floor_files(_PROPERTIES):
             await put_projected(self._handle, floor)
         for entry in self.shape.entries():
-            await self._commit(entry)
+            await self._commit(entry, is_shown=self._projected)
+        if not self._projected:
+            await self._show_newest()
 
     async def append(self, count: int, random: Random) -> tuple[DataFile, ...]:
         """One more commit, of so many files for partitions that are there."""
@@ -90,22 +94,35 @@ class MadeTable:
         instant = instant_time(BEGAN, after=history.newest_instant or instant_time(BEGAN))
         partitions = min(self.shape.files, self.shape.partitions)
         added = [data_file(random.randrange(partitions), instant, random.randrange(1000)) for _ in range(count)]
-        await self._commit(commit(added, instant=instant, base=history.head))
+        await self._commit(commit(added, instant=instant, base=history.head), is_shown=True)
         return tuple(added)
 
-    async def _commit(self, entry: LogEntry) -> None:
+    @property
+    def head(self) -> tuple[int, str]:
+        """The position of the newest entry, and the hash of the log up to there."""
+        history = self._handle.log.history
+        return history.head, history.hash_at(history.head)
+
+    async def _commit(self, entry: LogEntry, *, is_shown: bool) -> None:
         position = await self._handle.log.win(entry, check=lambda history: None)
-        if self._projected:
+        if is_shown:
             await project(self._handle, _PROPERTIES, position)
         self.files += entry.added
+
+    async def _show_newest(self) -> None:
+        history = self._handle.log.history
+        for file in projected_files(history.entry(history.head), _PROPERTIES, new_partitions=()):
+            await put_projected(self._handle, file)
 
 
 _COLUMNS: list[tuple[str, pa.DataType]] = [("value", pa.int64()), ("p", pa.string())]
 
+SCHEMA = pa.schema(_COLUMNS)
+
 _PROPERTIES = TableProperties(
     name="views",
     partition_by=("p",),
-    schema=pa.schema(_COLUMNS),
+    schema=SCHEMA,
     created=instant_time(BEGAN),
 )
 

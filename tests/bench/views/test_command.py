@@ -6,6 +6,7 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 from tallymark.bench.peers.delta_log import has_delta
+from tallymark.bench.views.sides import STORES
 from tests.support.spark import require_java
 
 
@@ -45,11 +46,14 @@ def test_a_glance_gives_tables_figures_and_a_plot_and_leaves_nothing(tmp_path):
 
 
 def check_ours(section):
-    ours = [row for row in section["rows"] if row["side"].startswith("ours")]
-    assert ours
-    for row in ours:
-        assert row["look_ups"]["alone"]["count"] > 0
-        assert [(sync["files"], len(sync["followed"])) for sync in row["syncs"]] == [(1, 2), (10, 2)]
+    rows = {row["side"]: row for row in section["rows"]}
+    for store in STORES:
+        held, served = rows[f"ours-{store}"], rows[f"ours-{store}-served"]
+        assert served["look_ups"]["load"]["latency"]["count"] > 0
+        for row in (held, served):
+            assert row["look_ups"]["alone"]["count"] > 0
+            assert [(sync["files"], len(sync["followed"])) for sync in row["syncs"]] == [(1, 2), (10, 2)]
+    assert rows["ours-memory-far"]["opening"]["requests"]["get"] > 0
 
 
 def check_listings(section):
