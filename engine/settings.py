@@ -260,8 +260,20 @@ class ViewSettings:
     """Entries of the log after which a job leaves a checkpoint: who reads the log then has fewer to read one by one, at
     some 30 ms for 32 of them."""
     wait_s: float = 5.0
-    """How long a task waits for the job's service to answer a look-up before it reads the log itself.
-    [hoodie.filesystem.remote.timeout.secs, 300 there]"""
+    """How long a task waits for the job's service to answer a look-up before it reads the log itself; the service is
+    tried again every ``TaskSettings.service_pause_s``. [hoodie.filesystem.remote.timeout.secs, 300 there]"""
+    cache_bytes: int = 32 * 1024 * 1024
+    """Blocks of partitions that a process keeps for its tasks: what they hold at one position does not change. 280,000
+    files."""
+    log_wait_s: float = 60.0
+    """How long a look-up may take in a task that reads the log itself: six times what 10,000 entries take at 30 ms a
+    request."""
+    log_readings: int = 10
+    """How often in a minute a process may begin to read the log so, for all its jobs; the next one waits. Once a job is
+    enough, unless storage fails."""
+    log_jitter_s: float = 1.0
+    """It begins at a random moment within this: a thousand processes that lose the service at once ask storage for
+    their first entry a thousand times in a second, and not in the same millisecond."""
 
     def __post_init__(self) -> None:
         stores = ("memory", "spillable", "key-value")
@@ -272,6 +284,10 @@ class ViewSettings:
         _check_at_least(0, "keep_positions", self.keep_positions)
         _check_at_least(1, "checkpoint_entries", self.checkpoint_entries)
         _check_above_zero("wait_s", self.wait_s)
+        _check_at_least(0, "cache_bytes", self.cache_bytes)
+        _check_above_zero("log_wait_s", self.log_wait_s)
+        _check_at_least(1, "log_readings", self.log_readings)
+        _check_not_negative("log_jitter_s", self.log_jitter_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

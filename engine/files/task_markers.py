@@ -8,6 +8,7 @@ from tallymark.engine.files.fallback_markers import FallbackMarkers
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import MarkerClient, client_for
 
 
@@ -23,11 +24,16 @@ def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskM
     if ticket.service is None:
         direct = DirectMarkers(loop.start_soon, backend, ticket)
         return TaskMarkers(direct, direct)
+    client = service_client(ticket, ticket.service)
+    direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
+    return TaskMarkers(_with_fallback(client, direct, ticket) if ticket.settings.fallback else client, direct)
+
+
+def service_client(ticket: WriteTicket, service: ServiceAddress) -> MarkerClient:
+    """This process's connection to the service of the ticket's job, whatever it is asked for."""
     settings = ticket.settings
     patience_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
-    client = client_for(ticket.service, ticket.instant, wait_s=patience_s)
-    direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
-    return TaskMarkers(_with_fallback(client, direct, ticket) if settings.fallback else client, direct)
+    return client_for(service, ticket.instant, wait_s=patience_s)
 
 
 def _with_fallback(client: MarkerClient, direct: DirectMarkers, ticket: WriteTicket) -> MarkerSource:

@@ -11,17 +11,17 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from typing import Self
 
-import anyio
 import pyarrow as pa
 
-from tallymark.backends import Backend, open_backend
+from tallymark.backends import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.files.caller import check_may_block
 from tallymark.engine.files.file_growth import FileGrowth
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.filling import Filling
@@ -32,6 +32,7 @@ from tallymark.engine.files.open_file import OpenFile, pause_thread
 from tallymark.engine.files.partition_index import PartitionIndex
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.files.row_buffer import RowBuffer
+from tallymark.engine.files.shared_backend import shared_backend
 from tallymark.engine.files.table_rows import table_rows
 from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.task_markers import task_markers
@@ -78,7 +79,7 @@ def write_task(
     if ticket.is_committed:
         return TaskReport(instant=ticket.instant, task=task, attempt=attempt, files=())
     batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
-    backend = backend if backend is not None else _shared_backend(ticket)
+    backend = backend if backend is not None else shared_backend(ticket, "write_task")
     with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
         markers = task_markers(ticket, backend, loop)
         with TaskWriter(
@@ -114,22 +115,7 @@ def _check_caller(**numbers: int) -> None:
     for name, number in numbers.items():
         if not isinstance(number, int) or number < 0:
             raise InvalidRequest(f"{name}={number!r}: give a whole number, 0 or more")
-    with suppress(RuntimeError):  # no loop runs in this thread, as it should be
-        anyio.get_current_task()
-        raise InvalidRequest(
-            "write_task blocks, and this thread runs an event loop, or was forked from one that does, perhaps the one "
-            "that serves the job's markers; call it in another: await anyio.to_thread.run_sync(...), "
-            "asyncio.to_thread(...), or an executor; start workers by spawn or forkserver"
-        )
-
-
-def _shared_backend(ticket: WriteTicket) -> Backend:
-    if ticket.url.startswith("memory:"):
-        raise InvalidRequest(
-            f"the job's storage, {ticket.url!r}, lives in the memory of the process that opened it: give write_task "
-            "that very backend there, or write to storage that processes share"
-        )
-    return open_backend(ticket.url, options=ticket.options)
+    check_may_block("write_task")
 
 
 class TaskWriter:

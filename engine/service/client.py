@@ -94,9 +94,11 @@ class MarkerClient:
             NotAuthenticated     the key, or the release, is not the driver's
             Sealed, RolledBack, Closed   the job is over
         """
-        wanted = tuple(dict.fromkeys(partitions))
+        wanted = tuple(dict.fromkeys(partitions)) if not isinstance(partitions, str) else ()
         ask = LookUpAsk(position, log_hash, wanted, time.monotonic() + wait_s, wait_s=wait_s)
-        if not wanted:
+        if problem := _broken_rule(partitions, log_hash):
+            ask.future.set_exception(InvalidRequest(problem))
+        elif not wanted:
             ask.future.set_result({})
         else:
             self._put(ask)
@@ -179,12 +181,12 @@ os.register_at_fork(after_in_child=_clients.forget_parent)
 
 def _broken_rule(paths: Sequence[str], io: str) -> str | None:
     if isinstance(paths, str):
-        return f"marker paths {paths!r}: give a list of paths, not one text"
+        return f"paths {paths!r}: give a list of paths, not one text"
     for text in (io, *paths):
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            return f"marker path {text!r} is not valid Unicode; rename the file"
+            return f"path {text!r} is not valid Unicode; rename it"
         except AttributeError:
-            return f"marker path {text!r} is no text; give paths relative to the table, such as 'a/b.parquet'"
+            return f"path {text!r} is no text; give paths relative to the table, such as 'a/b.parquet'"
     return None

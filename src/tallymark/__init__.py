@@ -5,6 +5,7 @@
     tallymark.reading(spark, url)                   PySpark: the same for a block, in which no clean takes them away
     tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean
     tallymark.write_task(ticket, batches, task=n)   any engine: what a task runs
+    tallymark.open_view(ticket)                     any engine: what the table held when the job began, for a task
     tallymark.open_marker_engine(backend)           the marker engine alone
     tallymark.open_backend(url)                     storage
 
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
     from tallymark.engine.errors import TallymarkError as TallymarkError
     from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
+    from tallymark.engine.files.job_view import JobView as JobView
+    from tallymark.engine.files.job_view import open_view as open_view
     from tallymark.engine.files.profile_batches import profile_batches as profile_batches
     from tallymark.engine.files.report import TaskReport as TaskReport
     from tallymark.engine.files.task_writer import write_task as write_task
@@ -92,6 +95,7 @@ _HOMES = {
         "TallymarkError",
         "UnsupportedTable",
     ),
+    "tallymark.engine.files.job_view": ("JobView", "open_view"),
     "tallymark.engine.files.profile_batches": ("profile_batches",),
     "tallymark.engine.files.report": ("TaskReport",),
     "tallymark.engine.files.task_writer": ("write_task",),

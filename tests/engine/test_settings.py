@@ -13,12 +13,13 @@ from tallymark.engine.settings import (
     ServiceSettings,
     SizingSettings,
     TaskSettings,
+    ViewSettings,
 )
 
-ALL = [MarkerSettings, LeaseSettings, TaskSettings, SizingSettings, ServiceSettings, CommitSettings]
+ALL = [MarkerSettings, LeaseSettings, TaskSettings, SizingSettings, ServiceSettings, ViewSettings, CommitSettings]
 
-UNCHECKED = {("ServiceSettings", "advertised_host")}
-"""Any text may be a name that tasks resolve."""
+UNCHECKED = {("ServiceSettings", "advertised_host"), ("ViewSettings", "folder")}
+"""Any text may be a name that tasks resolve, or a folder."""
 
 CASES: list[tuple[type, str, list[object]]] = [
     (MarkerSettings, "kind", ["", "timeline", None]),
@@ -52,6 +53,18 @@ CASES: list[tuple[type, str, list[object]]] = [
     (TaskSettings, "service_pause_s", [-1, "30"]),
     (TaskSettings, "publish_attempt_count", [0, 1.5]),
     (TaskSettings, "publish_pause_s", [-1, "1"]),
+    (ViewSettings, "store", ["", "rocksdb", None]),
+    (ViewSettings, "memory_bytes", [0, 1.5]),
+    (ViewSettings, "serve", [1, None, "no"]),
+    (ViewSettings, "incremental", [1, None, "no"]),
+    (ViewSettings, "preload", [1, None, "no"]),
+    (ViewSettings, "keep_positions", [-1, 0.5]),
+    (ViewSettings, "checkpoint_entries", [0, None]),
+    (ViewSettings, "wait_s", [0, -1, "5"]),
+    (ViewSettings, "cache_bytes", [-1, 0.5]),
+    (ViewSettings, "log_wait_s", [0, -1, "60"]),
+    (ViewSettings, "log_readings", [0, 1.5]),
+    (ViewSettings, "log_jitter_s", [-1, "1"]),
     (ServiceSettings, "host", ["", None, 5]),
     (ServiceSettings, "port", [-1, 65536, "8080", 1.5]),
     (ServiceSettings, "connection_count", [0]),

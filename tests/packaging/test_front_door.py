@@ -45,9 +45,12 @@ def test_tab_completion_offers_the_names():
     program = (
         "import rlcompleter, tallymark\n"
         "complete = rlcompleter.Completer({'tallymark': tallymark}).complete\n"
-        "print(*[complete('tallymark.open_', state) for state in range(3)])"
+        "print(*[complete('tallymark.open_', state) for state in range(4)])"
     )
-    assert answer(program) == "tallymark.open_backend( tallymark.open_marker_engine( tallymark.open_table("
+    assert (
+        answer(program)
+        == "tallymark.open_backend( tallymark.open_marker_engine( tallymark.open_table( tallymark.open_view("
+    )
 
 
 @pytest.mark.parametrize("name", sorted(tallymark.__all__))

@@ -1,0 +1,18 @@
+"""Who may call what blocks: no thread that runs an event loop, perhaps the one that is waited for."""
+
+from contextlib import suppress
+
+import anyio
+
+from tallymark.engine.errors import InvalidRequest
+
+
+def check_may_block(call: str) -> None:
+    """Raises InvalidRequest, naming the call, in a thread that runs an event loop."""
+    with suppress(RuntimeError):  # no loop runs in this thread, as it should be
+        anyio.get_current_task()
+        raise InvalidRequest(
+            f"{call} blocks, and this thread runs an event loop, or was forked from one that does, perhaps the one "
+            "that serves the job's markers; call it in another: await anyio.to_thread.run_sync(...), "
+            "asyncio.to_thread(...), or an executor; start workers by spawn or forkserver"
+        )
