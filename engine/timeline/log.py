@@ -328,7 +328,8 @@ def new_nonce() -> str:
 
 
 def _body_path(entry: LogEntry) -> str:
-    return f"{BODY_FOLDER}/{entry.nonce}"
+    """It names the instant: whoever sweeps bodies knows by the log whether this one can still be asked for."""
+    return f"{BODY_FOLDER}/{entry.instant}/{entry.nonce}"
 
 
 def _number(path: str) -> int:

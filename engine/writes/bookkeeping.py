@@ -101,7 +101,7 @@ def _logged(path: str, history: History) -> Bookkeeping | None:
             f"Entry {position} of the commit log, the {entry.kind} of instant {entry.instant}: the log is the table."
         )
         return Bookkeeping(purpose=purpose, position=position, lasting=_STAYS)
-    if folder != BODY_FOLDER:
+    if not path.startswith(f"{BODY_FOLDER}/"):
         return None
     position = next((number for number in range(1, history.head + 1) if history.entry(number).nonce == name), 0)
     if position:
@@ -112,5 +112,5 @@ def _logged(path: str, history: History) -> Bookkeeping | None:
         )
     return Bookkeeping(
         purpose="The body of an entry that is not in the commit log.",
-        lasting="'tallymark clean' drops it a day after it was put, if its entry has not come into the log by then.",
+        lasting="'tallymark clean' drops it once the log has decided its instant by another entry.",
     )

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from functools import partial
 
-from tallymark.backends.contract import Entry
 from tallymark.backends.events import EventLog
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
@@ -121,9 +120,23 @@ async def _let_go(
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
-    """The lists whose fences nobody runs into any more."""
-    old = [entry.path for entry in await _old(handle, FENCE_FOLDER)]
-    return [path for path in old if handle.log.history.decided(_below(FENCE_FOLDER, path)) is not None]
+    """The lists whose fences nobody runs into any more.
+
+    A fence may be much younger than its list, whose author stood still in between. But he put it before the entry of a
+    commit, or before he gave a rolled-back instant back: both have to lie behind, and the entry as long as the list.
+    """
+    lists = [entry async for entry in handle.backend.list(FENCE_FOLDER)]
+    if not lists:
+        return []
+    latest = await store_time(handle) - handle.commit_settings.zombie_after_s
+    history = handle.log.history
+    decided = {entry.path: history.decided(_below(FENCE_FOLDER, entry.path)) for entry in lists}
+    old = {entry.path: at for entry in lists if entry.modified <= latest and (at := decided[entry.path]) is not None}
+    if not old:
+        return []
+    put = await handle.log.times()
+    is_open = {reservation.instant for reservation in await open_reservations(handle)}
+    return [path for path, at in old.items() if put[at.position - 1] <= latest and at.instant not in is_open]
 
 
 async def _drop_late(handle: TableHandle) -> None:
@@ -150,20 +163,25 @@ async def _drop_late(handle: TableHandle) -> None:
 
 
 async def _drop_bodies(handle: TableHandle) -> None:
-    """Delete the bodies of entries that never came into the log: their writers died, or were ended, in between."""
-    bodies = [entry.path for entry in await _old(handle, BODY_FOLDER)]
-    history = await handle.log.reach(0) if bodies else handle.log.history
-    known = {history.entry(position).nonce for position in range(history.base + 1, history.head + 1)}
-    await handle.backend.delete([path for path in bodies if _below(BODY_FOLDER, path) not in known])
+    """Delete the bodies of entries that are not in the log, and never will be: it has decided their instant otherwise.
 
-
-async def _old(handle: TableHandle, folder: str) -> list[Entry]:
-    """What lies in the folder for longer than ``zombie_after_s``, by the store's clock."""
-    found = [entry async for entry in handle.backend.list(folder)]
-    if not found:
-        return []
-    now = await store_time(handle)
-    return [entry for entry in found if now - entry.modified >= handle.commit_settings.zombie_after_s]
+    Whoever put such a body was to put its entry at the number after those that it had read, and the decision is not
+    among these. So that number is taken by now. While an instant is not decided its body stays, however old: its writer
+    may live, and come back to the commit.
+    """
+    by_instant: dict[str, list[str]] = {}
+    async for entry in handle.backend.list(BODY_FOLDER):
+        by_instant.setdefault(_below(BODY_FOLDER, entry.path), []).append(entry.path)
+    history = handle.log.history
+    for instant, paths in by_instant.items():
+        decided = history.decided(instant)
+        if decided is None:
+            continue
+        if decided.kind != "commit":
+            await handle.backend.delete(paths)
+        elif len(paths) > 1 or decided.position > history.base:  # one of an older commit is taken for its own
+            known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
+            await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
 
 
 def _below(folder: str, path: str) -> str:

@@ -34,7 +34,9 @@ def with_leases(chance: random.Random, plan: Plan) -> Plan:
     readers = tuple(_reader(chance, moments) for _ in range(chance.choice((1, 1, 2))))
     cleaners = tuple(_cleaner(chance, moments) for _ in range(chance.choice((0, 1, 2, 2))))
     plan = replace(plan, visitors=plan.visitors + readers + cleaners, has_past=True)
-    race = chance.choice((None, _clean_that_stands_still, _reader_that_stands_still, _reader_amid_cleans))
+    race = chance.choice(
+        (None, _clean_that_stands_still, _clean_that_stands_still, _reader_that_stands_still, _reader_amid_cleans)
+    )
     if race is None:
         return plan
     if race is _reader_amid_cleans:
@@ -104,7 +106,7 @@ def _clean_that_stands_still(chance: random.Random, moments: tuple[float, ...]) 
     """Once it has asked for leases; and somebody begins to read an older position meanwhile."""
     at_s = chance.choice(moments) + chance.choice((2.0, 10.0, 40.0))
     for_s = chance.choice((30.0, 70.0))
-    halted = Mishap(what="stopped", at_step=chance.randint(1, 8), after=("put", "/open/"), for_s=for_s)
+    halted = Mishap(what="stopped", at_step=chance.randint(2, 5), after=("put", "/open/"), for_s=for_s)
     cleaner = VisitorPlan(host=draw_host(chance), what="clean at once", at_s=(at_s,), mishap=halted)
     late_s = chance.choice((0.5, 1.0, 5.0))
     reader = VisitorPlan(

@@ -17,6 +17,9 @@ from tests.engine.timeline.entries import commit, data_file, instant, log, rollb
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
+BODY = f"{BODY_FOLDER}/{instant(1)}/n1"
+"""Of a large commit of the first instant."""
+
 
 def path(number: int) -> str:
     return f".hoodie/.tallymark/log/{number:020d}"
@@ -232,7 +235,7 @@ async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_st
         await writer.win(entry, check=anything)
     with pytest.raises(CommitUnknown):
         await writer.win(entry, check=anything)
-    await inner.put_new(path(1), encode_pointer(entry.nonce, f"{BODY_FOLDER}/{entry.nonce}"))
+    await inner.put_new(path(1), encode_pointer(entry.nonce, BODY))
     assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
 
 
@@ -281,7 +284,7 @@ async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_me
     storage = FaultyBackend(MemoryBackend(), lost_request("put", f"{BODY_FOLDER}/*", nth=1))
     assert await log(storage).win(_large(1), check=anything) == 1
     writes = [call.paths[0] for call in storage.calls if call.verb in ("put", "put_new")]
-    assert writes == [f"{BODY_FOLDER}/n1", f"{BODY_FOLDER}/n1", path(1)]
+    assert writes == [BODY, BODY, path(1)]
 
 
 @on_virtual_time
@@ -296,7 +299,7 @@ async def test_the_body_of_an_entry_that_lost_is_deleted():
 
     with pytest.raises(ConflictError):
         await log(storage).win(_large(1), check=overtake)
-    assert storage.paths("put") == [f"{BODY_FOLDER}/n1"]
+    assert storage.paths("put") == [BODY]
     assert await stored(storage.inner) == [path(1)]
 
 
@@ -316,8 +319,8 @@ async def test_a_conflict_that_is_seen_at_once_costs_no_body():
 async def test_a_body_that_is_gone_is_told_with_both_names():
     storage = MemoryBackend()
     await win(storage, _large(1))
-    await storage.delete([f"{BODY_FOLDER}/n1"])
-    with pytest.raises(CorruptObject, match=f"{path(1)} refers to {BODY_FOLDER}/n1, which is gone"):
+    await storage.delete([BODY])
+    with pytest.raises(CorruptObject, match=f"{path(1)} refers to {BODY}, which is gone"):
         await log(storage).refresh()
 
 

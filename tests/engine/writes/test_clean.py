@@ -3,12 +3,16 @@
 import msgpack
 import pytest
 
-from tallymark.engine.errors import CorruptObject, UnsupportedTable
+from tallymark.engine.errors import CommitUnknown, CorruptObject, UnsupportedTable
+from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.writes.scene import (
     Store,
     begin,
     committed,
+    die,
     flights,
     impatient,
     mark,
@@ -22,6 +26,7 @@ from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import (
     data_files,
     fences,
+    log_entries,
     no_bookkeeping_is_left,
     only_committed_files_exist,
     table_is_at_rest,
@@ -81,7 +86,85 @@ async def test_fences_of_an_instant_that_is_not_decided_stay():
         settings = impatient(zombie_after_s=0)
         assert (await table(store.backend, commit=settings).clean()).fences_swept == 0
         await job.commit([report])
-        assert (await table(store.backend, commit=settings).clean()).fences_swept == 1
+        assert (await table(store.backend, commit=settings).clean()).fences_swept == 0, "it is not over yet"
+    assert (await table(store.backend, commit=settings).clean()).fences_swept == 1
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_fences_of_a_commit_that_stood_still_before_its_entry_stay_for_a_day_after_it():
+    """They are as young as that entry, however old their list is."""
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend)
+    async with begin(table(storage, commit=impatient(5))) as job:
+        await mark(job, storage, [f"month=1/{name_of(job, attempt=5)}"])
+        report = await write_rows(job, storage)
+        storage.add(lost_request("get", "*/log/*"))
+        with pytest.raises(OSError, match="nothing was written"):
+            await job.commit([report])
+        storage.heal()
+        store.clock.now += DAY_S + 1
+        await job.commit([report])
+    assert (await table(store.backend).clean()).fences_swept == 0
+    store.clock.now += DAY_S - 1
+    assert (await table(store.backend).clean()).fences_swept == 0
+    store.clock.now += 1
+    assert (await table(store.backend).clean()).fences_swept == 1
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_writer_that_reserves_what_a_clean_takes_for_left_behind_keeps_it():
+    """Of an instant that nobody knows age only says that it is worth a try: whoever reserves it first has it."""
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    late = "20261121090000000"
+    await store.backend.put(f".hoodie/.temp/{late}/MARKERS.type", b"DIRECT")
+    store.clock.pass_lease()
+
+    class Meanwhile:
+        """Its writer goes on, once the clean has seen that nobody has reserved the instant."""
+
+        has_come = False
+
+        def __getattr__(self, name):
+            return getattr(store.backend, name)
+
+        async def put(self, path, data):
+            await store.backend.put(path, data)
+            if self.has_listed and not self.has_come:
+                self.has_come = True
+                await store.backend.put_new(f"{OPEN_FOLDER}/{late}", reservation.encode())
+
+        has_listed = False
+
+        async def list(self, directory):
+            self.has_listed |= directory == ".hoodie/.temp"
+            async for entry in store.backend.list(directory):
+                yield entry
+
+    reservation = Reservation(
+        instant=late, nonce="n", writer=WriterIdentity.here(), marker_kind="direct", operation="append", expiry_s=120
+    )
+    meanwhile = Meanwhile()
+    await table(meanwhile).clean()
+    assert meanwhile.has_come
+    assert f".hoodie/.temp/{late}/MARKERS.type" in store.objects
+    assert store.objects[f"{OPEN_FOLDER}/{late}"] == reservation.encode()
+
+
+@on_virtual_time
+async def test_a_beat_that_nobody_has_reserved_goes_after_a_lease_and_its_instant_is_used_up():
+    """A writer that comes back to it finds the log past it."""
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    late = "20261121090000000"
+    await store.backend.put(f"{BEAT_FOLDER}/{late}", b"")
+    await table(store.backend).clean()
+    assert f"{BEAT_FOLDER}/{late}" in store.objects
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    assert [(entry["kind"], entry["instant"]) for entry in log_entries(store.objects)[1:]] == [("rollback", late)]
     table_is_at_rest(store.objects)
 
 
@@ -150,17 +233,72 @@ async def test_markers_of_open_instants_stay():
     table_is_at_rest(store.objects)
 
 
+@pytest.fixture
+def small_bodies(monkeypatch):
+    """Every entry of a commit is put as a body."""
+    monkeypatch.setattr("tallymark.engine.timeline.log.BODY_BYTES", 200)
+
+
+def bodies(store: Store) -> set[str]:
+    return {path for path in store.objects if path.startswith(BODY_FOLDER)}
+
+
 @on_virtual_time
-async def test_a_body_whose_entry_never_came_goes_in_time():
+async def test_a_body_stays_for_a_writer_that_lives_and_commits_again_however_old_it_is(small_bodies):
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend)
+    async with begin(table(storage, commit=impatient(5))) as job:
+        report = await write_rows(job, storage)
+        storage.add(lost_request("put_new", "*/log/*"))
+        with pytest.raises(CommitUnknown):
+            await job.commit([report])
+        storage.heal()
+        store.clock.now += DAY_S + 1
+        await job._lease.beat()
+        await table(store.backend).clean()
+        result = await job.commit([report])
+    assert (await table(store.backend).snapshot()).position == result.position
+    assert len(bodies(store)) == 1
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_body_whose_instant_was_rolled_back_goes_however_young_it_is(small_bodies):
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    kept = bodies(store)
+    storage = FaultyBackend(store.backend, lost_request("put_new", "*/log/*"))
+    async with begin(table(storage, commit=impatient(5))) as job:
+        report = await write_rows(job, storage)
+        with pytest.raises(CommitUnknown):
+            await job.commit([report])
+        die(storage)
+    assert len(bodies(store)) == 2
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    assert bodies(store) == kept
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_of_two_bodies_of_a_commit_the_one_that_its_entry_names_stays(small_bodies):
+    store = Store(has_staging=False)
+    result = await committed(store.backend)
+    kept = bodies(store)
+    await store.backend.put(f"{BODY_FOLDER}/{result.instant}/other", b"an earlier try")
+    await table(store.backend).clean()
+    assert bodies(store) == kept
+
+
+@on_virtual_time
+async def test_a_body_of_an_earlier_release_stays():
+    """Its name does not say of which instant it is."""
     store = Store(has_staging=False)
     await committed(store.backend)
     await store.backend.put(f"{BODY_FOLDER}/n1", b"large")
-    store.clock.now += DAY_S - 1
+    store.clock.now += 100 * DAY_S
     await table(store.backend).clean()
-    assert f"{BODY_FOLDER}/n1" in store.objects
-    store.clock.now += 1
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    assert bodies(store) == {f"{BODY_FOLDER}/n1"}
 
 
 @on_both_loops

@@ -14,7 +14,6 @@ from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
 
 _exclude = Excluder.exclude
-_old = clean._old
 _prepared = WriteJob._prepared
 
 
@@ -101,16 +100,16 @@ def _with(excluder, backend):
     )
 
 
-async def _fences_of_any_age(handle, folder):
-    if folder != exclude.FENCE_FOLDER:
-        return await _old(handle, folder)
-    return [entry async for entry in handle.backend.list(folder)]
+async def _fences_of_any_age(handle):
+    paths = [entry.path async for entry in handle.backend.list(exclude.FENCE_FOLDER)]
+    return [path for path in paths if handle.log.history.decided(clean._below(exclude.FENCE_FOLDER, path))]
 
 
-async def _bodies_of_any_age(handle, folder):
-    if folder != BODY_FOLDER:
-        return await _old(handle, folder)
-    return [entry async for entry in handle.backend.list(folder)]
+async def _drop_unknown_bodies(handle):
+    history = await handle.log.reach(0)
+    known = {history.entry(position).nonce for position in range(1, history.head + 1)}
+    bodies = [entry.path async for entry in handle.backend.list(BODY_FOLDER)]
+    await handle.backend.delete([path for path in bodies if path.rpartition("/")[2] not in known])
 
 
 MUTATIONS = (
@@ -162,7 +161,7 @@ MUTATIONS = (
         name="fences are swept as soon as a clean comes by",
         where=(where.without_staging, where.has_late_tasks),
         breaks="the put that they were to keep out lands after that",
-        fault=lambda: replaced(clean._old, _fences_of_any_age),
+        fault=lambda: replaced(clean.old_fence_lists, _fences_of_any_age),
     ),
     Mutation(
         name="what lands after the end of its instant is not dropped by a clean",
@@ -179,6 +178,6 @@ MUTATIONS = (
         name="a body is dropped by a clean that does not find its entry, however young it is",
         where=(where.has_bodies,),
         breaks="its entry comes right after, and cannot be read",
-        fault=lambda: replaced(clean._old, _bodies_of_any_age),
+        fault=lambda: replaced(clean._drop_bodies, _drop_unknown_bodies),
     ),
 )
