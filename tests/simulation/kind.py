@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 
+from tests.simulation.checkpoint_plan import with_checkpoints
 from tests.simulation.fill_plan import with_fills
 from tests.simulation.judge import judge as judge_tables
 from tests.simulation.lease_plan import with_leases
@@ -25,12 +26,13 @@ MARKERS_ONLY = 0.25
 
 
 def draw(seed: int) -> AnyPlan:
-    """The kind has a source of chance of its own, as have fills, leases and viewers: what others draw stays."""
+    """The kind has a source of chance of its own, as has each part that came later: what others draw stays."""
     if random.Random(f"{seed}/kind").random() < MARKERS_ONLY:
         return draw_markers(seed)
     plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
     plan = with_leases(random.Random(f"{seed}/leases"), plan)
-    return with_viewers(random.Random(f"{seed}/viewers"), plan)
+    plan = with_viewers(random.Random(f"{seed}/viewers"), plan)
+    return with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

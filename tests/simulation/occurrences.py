@@ -210,6 +210,8 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a view answers for an older position": views.of_older,
     "a view is asked for a position that a clean has let go": views.turned_away,
     "somebody stands still who keeps a view": views.stood_still,
+    "a writer leaves a checkpoint": views.checkpoint,
+    "a writer dies amid a checkpoint": views.died_amid_a_checkpoint,
 }
 """Write jobs on a table."""
 

@@ -43,7 +43,7 @@ def smaller_plans(plan: Plan) -> Iterator[Plan]:
     for name in crowds:
         for place in range(len(getattr(plan, name))):
             yield _with(plan, name, without(getattr(plan, name), place))
-    for name, plainest in (("has_past", False), ("retain_hours", None), ("by_year", False)):
+    for name, plainest in (("has_past", False), ("retain_hours", None), ("by_year", False), ("checkpoint_entries", 64)):
         if getattr(plan, name) != plainest:
             yield _with(plan, name, plainest)
     for weather in calmer(plan.weather):

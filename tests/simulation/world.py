@@ -10,7 +10,14 @@ import trio
 from tallymark.backends.errors import TallymarkError, Unavailable
 from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerSettings, ServiceSettings, TaskSettings
+from tallymark.engine.settings import (
+    CommitSettings,
+    LeaseSettings,
+    MarkerSettings,
+    ServiceSettings,
+    TaskSettings,
+    ViewSettings,
+)
 from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
 from tests.history import Based, Held, History, Read, Released, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
@@ -315,4 +322,5 @@ def _table(scene: Scene, process: Process) -> Table:
 
 
 def _table_at(scene: Scene, process: Process, port: Port) -> Table:
-    return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT)
+    views = ViewSettings(checkpoint_entries=scene.plan.checkpoint_entries)
+    return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT, views=views)

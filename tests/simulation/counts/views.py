@@ -5,6 +5,7 @@ Each function counts one failure in the story of a run.
 
 from collections.abc import Iterator
 
+from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER, POINTER
 from tests.history import Landed, TurnedAway, Viewed
 from tests.simulation.story import Story
 from tests.table_invariants import LOG, file_path
@@ -26,6 +27,31 @@ def turned_away(story: Story) -> int:
 
 def stood_still(story: Story) -> int:
     return len(story.befell("is stopped", who="viewer"))
+
+
+def checkpoint(story: Story) -> int:
+    """Pointers to a checkpoint that is whole."""
+    return len(story.landed.get(POINTER, ()))
+
+
+def died_amid_a_checkpoint(story: Story) -> int:
+    """Writers whose parts or manifest are there, and no pointer that names them."""
+    return sum(
+        _newest_of_checkpoints(story, process, place) not in (None, POINTER)
+        for place, process in story.befell("is killed")
+    )
+
+
+def _newest_of_checkpoints(story: Story, process: str, before: int) -> str | None:
+    """The path of what the process had put last by then among checkpoints."""
+    put = [
+        (place, path)
+        for path, landings in story.landed.items()
+        if path.startswith(CHECKPOINT_FOLDER)
+        for place, event in landings
+        if event.by == process and place < before
+    ]
+    return max(put, default=(0, None))[1]
 
 
 def _answers(story: Story) -> Iterator[tuple[int, Viewed]]:

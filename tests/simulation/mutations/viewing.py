@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Any
 
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views import block
 from tallymark.engine.views.view import View, ViewAt, live_files
 from tallymark.engine.writes.table_view import TableView
@@ -10,6 +12,7 @@ from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, replaced
 
 _sync: Any = View.sync
+_begin = CommitLog._begin
 
 
 class _WithoutRollbacks:
@@ -42,6 +45,15 @@ async def _what_is_known(view):
     return view.at(view.statistics().head)
 
 
+async def _begin_at_the_end(log):
+    window = await _begin(log)
+    base = log.history.base
+    if base:
+        log.history = History(log._start._base.manifest.history)
+        return 0
+    return window
+
+
 MUTATIONS = (
     Mutation(
         name="a sync passes over rollbacks as if they had no position",
@@ -70,6 +82,13 @@ MUTATIONS = (
         by=("a_view_is_never_newer_than_its_reader",),
         breaks="replaced files are told beside those that replace them",
         fault=lambda: replaced(block.mark_removed, lambda *_: True),
+    ),
+    Mutation(
+        name="whoever begins at a checkpoint takes it for the end of the log",
+        where=(where.has_checkpoints,),
+        by=("never_misses_a_committed_file", "all_or_nothing"),
+        breaks="entries after it are not known to who has just begun",
+        fault=lambda: method(CommitLog, "_begin", _begin_at_the_end),
     ),
     Mutation(
         name="a purge goes beyond the floor",

@@ -66,6 +66,10 @@ def has_viewer(plan: Plan) -> bool:
     return bool(plan.viewers)
 
 
+def has_checkpoints(plan: Plan) -> bool:
+    return plan.checkpoint_entries < 64
+
+
 def names_a_year(plan: Plan) -> bool:
     return plan.by_year and any(writer.mode == "overwrite" and writer.year is not None for writer in plan.writers)
 
