@@ -100,22 +100,23 @@ class History:
         Raises:
             CorruptObject: with them the log is another one than the base is of.
         """
+        entries = [*earlier, *self._entries]
         if len(earlier) == self._base:
-            self._check_leads_here(earlier)
-        self._entries[:0] = earlier
+            self._hashes[:2] = self._hashes_leading_here(entries)
+        self._entries = entries
         self._base -= len(earlier)
 
-    def _check_leads_here(self, entries: Sequence[LogEntry]) -> None:
+    def _hashes_leading_here(self, entries: Sequence[LogEntry]) -> list[bytes]:
+        """Of all positions up to the second whose hash is known: a base comes with two. ``entries`` are all."""
         hashes = [NO_ENTRY_HASH]
-        for position, entry in enumerate(entries, 1):
+        for position, entry in enumerate(entries[: self.hashed_from + 1], 1):
             hashes.append(next_hash(hashes[-1], position, entry))
-        known = self._hashes[len(entries) - self.head - 1 :]
-        if hashes[-1] != known[0]:
+        if hashes[-2:] != self._hashes[:2]:
             raise CorruptObject(
-                f"the entries up to position {len(entries)} are not those that a checkpoint of this log was made of; "
-                "delete .hoodie/.tallymark/checkpoint, which costs time and nothing else"
+                f"the entries up to position {self.hashed_from + 1} are not those that a checkpoint of this log was "
+                "made of; delete .hoodie/.tallymark/checkpoint, which costs time and nothing else"
             )
-        self._hashes = hashes + known[1:]
+        return hashes
 
     def entry(self, position: int) -> LogEntry:
         assert self._base < position <= self.head, (

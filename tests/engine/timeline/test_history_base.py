@@ -83,6 +83,21 @@ def test_entries_of_another_log_are_not_taken_back():
     assert history.base == 2
 
 
+@pytest.mark.parametrize("nonce", ["n1", "another"])
+def test_entries_that_are_taken_back_in_turns_are_held_against_the_base_as_one(nonce):
+    base = history_of([commit(number) for number in range(1, 6)])
+    history = history_of((commit(6),), base)
+    history.take_back((commit(4), commit(5)))
+    history.take_back((commit(2), commit(3)))
+    if nonce == "n1":
+        history.take_back((commit(1),))
+        assert [history.hash_at(position) for position in range(6)] == [base.hash_at(each) for each in range(6)]
+    else:
+        with pytest.raises(CorruptObject, match="not those that a checkpoint"):
+            history.take_back((commit(1, nonce=nonce),))
+        assert history.base == 1
+
+
 FIRST = data_file("month=1", 1)
 OLD: tuple[LogEntry, ...] = (
     commit(1, added=(FIRST,), txn="etl:1"),
