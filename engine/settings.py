@@ -84,7 +84,7 @@ class MarkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSettings:
-    """How a writer shows that it lives, and when it is taken for dead.
+    """How a writer, or a reader that holds files back from cleans, shows that it lives, and when it is taken for dead.
 
     Hudi: hoodie.client.heartbeat.interval_in_ms (60 s) and .tolerable.misses (10).
     """

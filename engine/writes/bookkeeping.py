@@ -62,7 +62,7 @@ _LASTING = {
 _PASSING = {
     r"\.hoodie/\.tallymark/fence/\d{17}/[0-9a-f]+": (
         "A list of names that may be fenced.",
-        "'tallymark clean' sweeps the fences, then the list, a day after it was put (CommitSettings.zombie_after_s).",
+        "'tallymark clean' sweeps the fences, then the list, a day after its instant (CommitSettings.zombie_after_s).",
     ),
     r"\.hoodie/\.tallymark/beat/probe-[0-9a-f]+": (
         "Somebody asks for the store's time.",

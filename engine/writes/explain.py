@@ -4,6 +4,7 @@ Owns: which facts are needed. Does not own: what follows from them (``verdict``)
 """
 
 from collections.abc import Iterable
+from math import isfinite
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
@@ -125,7 +126,10 @@ async def _fenced_until(handle: TableHandle, path: str, instant: str) -> float |
     """Until when, by the store's clock, a fence keeps the path occupied; None without a list that names it."""
     for entry in [entry async for entry in handle.backend.list(f"{FENCE_FOLDER}/{instant}")]:
         if path in await read_fences(handle.backend, entry.path):
-            return entry.modified + handle.commit_settings.zombie_after_s
+            decided = handle.log.history.decided(instant)
+            decided_at = entry.modified if decided is None else (await handle.log.times())[decided.position - 1]
+            since = max(entry.modified, decided_at) if isfinite(decided_at) else entry.modified
+            return since + handle.commit_settings.zombie_after_s
     return None
 
 
