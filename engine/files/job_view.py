@@ -12,6 +12,7 @@ from tallymark.engine.files.job_blocks import JobViewStatistics
 from tallymark.engine.files.process_blocks import PROCESS_BLOCKS
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.block import find_live
 from tallymark.engine.views.view import live_files
 
 
@@ -62,7 +63,7 @@ class JobView:
 
     def file(self, partition: str, file_id: str) -> DataFile | None:
         """The live file of this id; None where there was none."""
-        return next((file for file in self.files(partition) if file.file_id == file_id), None)
+        return find_live(self._blocks_of([partition])[partition], partition, file_id, self._position)
 
     def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
         """The live files of fewer bytes, sorted by name."""

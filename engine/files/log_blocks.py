@@ -1,8 +1,4 @@
-"""What partitions held where a job began, by the log itself: for a process that cannot ask the job's service.
-
-The log is read once, up to that position and by the numbers of its entries; nothing is listed. A listing would not do:
-it shows which files lie there, but not which are committed, nor at which position.
-"""
+"""What partitions held where a job began, by the log itself: for a process that cannot ask the job's service."""
 
 from collections.abc import Callable, Iterable
 
@@ -14,9 +10,9 @@ from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.files.reading_pace import ReadingPace
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.lazy import Lazy
-from tallymark.engine.timeline.log_part import read_until
-from tallymark.engine.views.block import POSITION_MAX
+from tallymark.engine.views.open import open_store
 from tallymark.engine.views.view import View
+from tallymark.engine.views.view_until import view_until
 
 _events = EventLog(__name__)
 
@@ -67,9 +63,12 @@ class LogBlocks:
         await anyio.sleep(pause_s)
         self.readings += 1
         began = anyio.current_time()
-        history = await read_until(self._open_storage(), ticket.base, ticket.base_hash)
-        view = View(keep_positions=POSITION_MAX)
-        view.sync(history)
+        store = open_store(settings)
+        try:
+            view = await view_until(self._open_storage(), ticket.base, ticket.base_hash, store)
+        except BaseException:
+            store.close()
+            raise
         self._made = view
         _events.info(
             "view.read",

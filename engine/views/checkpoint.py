@@ -81,6 +81,11 @@ def manifest_name(position: int, nonce: str) -> str:
     return f"{position:020d}-{nonce}"
 
 
+def position_of(name: str) -> int:
+    """That of a manifest of this name. Raises ValueError for no such name."""
+    return int(name.partition("-")[0])
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     history, names = manifest.history, sorted(manifest.states)
     return seal(

@@ -3,12 +3,14 @@
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, Self, TypeVar
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
+from anyio.abc import SocketAttribute, SocketStream
 
 from tallymark.engine.errors import InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
@@ -73,6 +75,34 @@ async def serving(
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def door(to: ServiceAddress, *, port: int = 0, losses: int = 0) -> AsyncIterator[ServiceAddress]:
+    """Another address of a service, where the first few connections are lost."""
+    left = losses
+
+    async def pass_on(near: SocketStream) -> None:
+        nonlocal left
+        left -= 1
+        async with near:
+            if left < 0:
+                async with await anyio.connect_tcp(to.host, to.port) as far, anyio.create_task_group() as tasks:
+                    tasks.start_soon(_copy, near, far)
+                    tasks.start_soon(_copy, far, near)
+
+    listener = await anyio.create_tcp_listener(local_host=to.host, local_port=port)
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, pass_on)
+        yield replace(to, port=listener.extra(SocketAttribute.local_port))  # no Django here
+        tasks.cancel_scope.cancel()
+
+
+async def _copy(source: SocketStream, sink: SocketStream) -> None:
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+        async for data in source:
+            await sink.send(data)
+        await sink.send_eof()
 
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:

@@ -25,7 +25,7 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import MarkerClient, client_for
 from tallymark.engine.service.connection import BlockOf
-from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, in_thread, serving, until
+from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, door, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
 LATER_INSTANT = "20260102030405007"
@@ -194,6 +194,19 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
             ledger.released.set()
             assert await settled(marker) is None
             assert server.statistics().connections == 1
+
+
+@pytest.mark.parametrize(("losses", "is_answered"), [(3, True), (10_000, False)])
+@on_both_loops
+async def test_a_look_up_outlives_as_many_lost_connections_as_its_bound_has_room_for(
+    losses: int, is_answered: bool
+) -> None:
+    serves = serving(Ledger().create, look_up=Table(a=b"of a").look_up)
+    async with serves as server, door(server.address(INSTANT), losses=losses) as address:
+        client = MarkerClient(address, INSTANT, wait_s=5)
+        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S if is_answered else 0.2)
+        assert (await settled(found) is None) is is_answered
+        await in_thread(client.close)
 
 
 @on_both_loops

@@ -1,0 +1,40 @@
+"""A view of a log up to a position that is known to exist, for who knows that position and its hash alone.
+
+Nothing is listed. A listing would not help either: it shows which files lie there, but not which are committed, nor at
+which position.
+"""
+
+from tallymark.backends.contract import Backend
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log_part import read_until
+from tallymark.engine.views.base import NoBase, ViewBase
+from tallymark.engine.views.block import POSITION_MAX
+from tallymark.engine.views.checkpoint import position_of
+from tallymark.engine.views.checkpoints import Checkpoints
+from tallymark.engine.views.store import ViewStore
+from tallymark.engine.views.view import View
+
+
+async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore) -> View:
+    """The view, in this store: from the newest checkpoint that is no later, else from the first entry on.
+
+    It answers for that position as long as it is there. Raises CorruptObject as ``read_until``.
+    """
+    history, base = await _history(backend, position, log_hash)
+    view = View(store, base=base, keep_positions=POSITION_MAX)
+    view.sync(history)
+    return view
+
+
+async def _history(backend: Backend, position: int, log_hash: str) -> tuple[History, ViewBase]:
+    checkpoints = Checkpoints(backend)
+    for name in await checkpoints.pointer() if position else ():
+        if position_of(name) > position or (manifest := await checkpoints.read(name)) is None:
+            continue
+        base = checkpoints.begin_at(manifest)
+        try:
+            return await read_until(backend, position, log_hash, start=manifest.history), base
+        except CorruptObject as error:
+            checkpoints.refuse(str(error))  # the log itself tells whose fault that is
+    return await read_until(backend, position, log_hash), NoBase()
