@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from tallymark.backends import Backend
 from tallymark.engine.errors import ConflictError, RolledBack
 from tallymark.engine.files.report import TaskReport
+from tallymark.engine.settings import ViewSettings
 from tallymark.engine.timeline.entry import encode_entry
 from tallymark.engine.timeline.log import LOG_FOLDER, read_entry
-from tallymark.engine.writes import WriteJob, recut
+from tallymark.engine.writes import Table, WriteJob, recut
 from tests.engine.views.places import HOUR_S, Place
 from tests.engine.writes.filling import SIZING, write_planned
 from tests.engine.writes.scene import begin, table
@@ -101,8 +102,9 @@ histories = st.lists(steps, min_size=2, max_size=9)
 class Player:
     """Plays steps on a table, which is made by the first write."""
 
-    def __init__(self, place: Place, readers: str) -> None:
+    def __init__(self, place: Place, readers: str, views: ViewSettings) -> None:
         self._place = place
+        self._views = views
         self._made = {"readers": "table", "retain_hours": RETAIN_HOURS} if readers == "table" else {}
         self._keeps = readers == "table"
         self._flights = count(1)
@@ -129,9 +131,9 @@ class Player:
                     await self._write(backend, act.second)
                     await _commit(job, report, act.first)
             case Clean():
-                await table(backend).clean(retain_hours=act.retain_hours if self._keeps else None)
+                await self._table(backend).clean(retain_hours=act.retain_hours if self._keeps else None)
             case RollBack():
-                await table(backend).rollback()
+                await self._table(backend).rollback()
             case Again():
                 await _win_in_vain(backend, act.nth)
 
@@ -144,10 +146,14 @@ class Player:
         months = {month: [next(self._flights)] for month in write.months}
         how = "dynamic" if write.is_dynamic else "static"
         with suppress(ConflictError, RolledBack):
-            async with begin(backend, write.mode, partition_overwrite=how, sizing=SIZING, **self._made) as job:
+            where = self._table(backend)
+            async with begin(where, write.mode, partition_overwrite=how, sizing=SIZING, **self._made) as job:
                 report = await write_planned(job, backend, months)
                 files = [replace(file, plain_bytes=next(self._flights)) for file in report.files]
                 yield job, replace(report, files=tuple(files))
+
+    def _table(self, backend: Backend) -> Table:
+        return table(backend, views=self._views)
 
 
 async def _commit(job: WriteJob, report: TaskReport, write: Write) -> None:

@@ -21,7 +21,7 @@ readers = st.sampled_from(["table", "table", "directory"])
 
 
 async def play(place: Place, readers: str, steps: Sequence[Step], views: ViewSettings) -> None:
-    player = Player(place, readers)
+    player = Player(place, readers, views)
     await player.found()
     async with Keeper.of(place.backend, views) as follower:
         for step in steps:
