@@ -19,7 +19,7 @@ LOG = ".hoodie/.tallymark/log/"
 _FENCES = ".hoodie/.tallymark/fence/"
 _BOOKKEEPING = tuple(
     f".hoodie/{folder}/"
-    for folder in (".temp", ".tallymark/open", ".tallymark/beat", ".tallymark/seal", ".tallymark/read")
+    for folder in (".temp", *(f".tallymark/{name}" for name in ("begun", "open", "beat", "seal", "read")))
 )
 _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 

@@ -1,7 +1,9 @@
-"""Begin a write: get an instant that nobody else has, and leave a sign of life before any data."""
+"""Begin a write: get an instant that nobody else has, and be seen by others before any data is."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.settings import MarkerKind
@@ -12,6 +14,7 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.numbers import give_back, is_passed, take
 
 _TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 
@@ -21,33 +24,57 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
 
     The lease runs since the one beat that was put: a second one at once is more than GCS takes of one object.
 
-    The beat comes before the reservation, so that nobody sees a reserved instant without a sign of life, and the
-    reservation before the reading of the log, so that an instant that is in the log already is noticed.
+    A number comes before all else, by which others find this writer. The beat comes before the reservation, so that
+    nobody sees a reserved instant without a sign of life, and the reservation before the last reading of the log, so
+    that an instant, or a number, that the log has got past is noticed.
     """
     newest = FLOOR
     while True:
-        instant = instant_time(handle.clock.now(), after=newest)
-        reservation = Reservation(
-            instant=instant,
+        newest = max(newest, (await handle.log.refresh()).newest_instant or FLOOR)
+        draft = Reservation(
+            instant=instant_time(handle.clock.now(), after=newest),
             nonce=new_nonce(),
             writer=WriterIdentity.here(),
             marker_kind=marker_kind,
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
         )
-        lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
-        await lease.begin()
-        await handle.backend.put(f"{marker_folder(instant)}/{TYPE_FILE}", _TYPES[marker_kind])
+        reservation = await take(handle, draft)
+        lease = await _sign_of_life(handle, reservation)
+        newest = reservation.instant
         if not await is_taken(handle, reservation):
-            newest = max(newest, instant)  # its winner beats and marks under the same names: leave them
+            await give_back(handle, reservation)  # its winner beats and marks under the same names: leave them
             continue
         history = await handle.log.refresh()
-        if history.newest_instant is None or history.newest_instant < instant:
+        if (history.newest_instant or FLOOR) < reservation.instant and not is_passed(history, reservation):
             return reservation, lease
-        # Nothing was written under it. The reservation goes first: without its beat it would pass for abandoned.
-        await handle.backend.delete([reservation.path])
-        await drop_bookkeeping(handle, instant)
-        newest = history.newest_instant
+        await _undo(handle, reservation)
+
+
+async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
+    """The first beat of its lease, and how its markers are kept."""
+    lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
+
+    async def announce() -> None:
+        await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
+
+    await concurrently(_call, (lease.begin, announce), limit=2)
+    return lease
+
+
+async def _call(act: Callable[[], Awaitable[None]]) -> None:
+    await act()
+
+
+async def _undo(handle: TableHandle, reservation: Reservation) -> None:
+    """Nothing was written under it. The reservation goes first: without its beat it would pass for abandoned."""
+    await handle.backend.delete([reservation.path])
+    await drop_bookkeeping(handle, reservation.instant, objects=[_type_path(reservation.instant)])
+    await give_back(handle, reservation)
+
+
+def _type_path(instant: str) -> str:
+    return f"{marker_folder(instant)}/{TYPE_FILE}"
 
 
 async def is_taken(handle: TableHandle, reservation: Reservation) -> bool:

@@ -60,13 +60,17 @@ _LASTING = {
 }
 
 _PASSING = {
+    r"\.hoodie/\.tallymark/begun/\d{20}": (
+        "A writer has begun under this number: by it others see who is open.",
+        "It goes with the instant of its writer; if that has died, with the next write after its lease.",
+    ),
     r"\.hoodie/\.tallymark/fence/\d{17}/[0-9a-f]+": (
         "A list of names that may be fenced.",
         "'tallymark clean' sweeps the fences, then the list, a day after its instant (CommitSettings.zombie_after_s).",
     ),
     r"\.hoodie/\.tallymark/beat/probe-[0-9a-f]+": (
         "Somebody asks for the store's time.",
-        "It goes at once; if its author has died, with the next write.",
+        "It goes at once; if its author has died, with the next clean, or write that finds another one open.",
     ),
     r"\.hoodie/\.tallymark/read/[0-9a-f]+": (
         "The lease of a reader, whose files no clean lets go.",

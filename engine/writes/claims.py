@@ -12,7 +12,8 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.numbers import look, open_instants
 
 
 def claim_path(instant: str) -> str:
@@ -25,15 +26,15 @@ async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
     await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
 
 
-async def claimed_by_others(backend: Backend, instant: str | None, *, concurrency: int) -> frozenset[str]:
-    """The files that open instants are filling, but for this one, if it is one."""
-    open_instants = [entry.path.rpartition("/")[2] async for entry in backend.list(OPEN_FOLDER)]
+async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozenset[str]:
+    """The files that open instants are filling, but for this one, if it is one; by the log as far as it was read."""
     found: set[str] = set()
 
     async def read(other: str) -> None:
-        found.update(await _claimed(backend, claim_path(other)))
+        found.update(await _claimed(handle.backend, claim_path(other)))
 
-    await concurrently(read, [other for other in open_instants if other != instant], limit=concurrency)
+    others = [other for other in await open_instants(handle, await look(handle)) if other != instant]
+    await concurrently(read, others, limit=handle.commit_settings.concurrency)
     return frozenset(found)
 
 

@@ -7,13 +7,15 @@ import anyio
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.timeline.begun import UNNUMBERED
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import beat_path
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.seal import seal_path
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.numbers import drop
 from tallymark.engine.writes.project import project
 
 _events = EventLog(__name__)
@@ -26,17 +28,22 @@ DELETE_BATCH = 1000
 
 
 async def finish(
-    handle: TableHandle, properties: TableProperties, instant: str, *, objects: Collection[str] | None = None
+    handle: TableHandle,
+    properties: TableProperties,
+    reservation: Reservation,
+    *,
+    objects: Collection[str] | None = None,
 ) -> None:
     """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last.
 
     ``objects`` as in ``drop_bookkeeping``.
     """
+    instant = reservation.instant
     decided = handle.log.history.decided(instant)
     assert decided is not None, "an open instant is rolled back, not finished"
     await project(handle, properties, decided.position)
     deleted = await delete_replaced(handle, properties, decided.position)
-    await drop_bookkeeping(handle, instant, objects=objects)
+    await drop_bookkeeping(handle, instant, begun=reservation.begun, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)
 
 
@@ -67,8 +74,11 @@ def _let_go(history: History, properties: TableProperties, position: int) -> tup
     return entry.removed if properties.readers == "directory" else ()
 
 
-async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collection[str] | None = None) -> None:
-    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest.
+async def drop_bookkeeping(
+    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, objects: Collection[str] | None = None
+) -> None:
+    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest. Its number
+    goes after it, by which it is found.
 
     ``objects`` is all that lies with the markers, where whoever put it there knows; None: it is listed. What a late put
     brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
@@ -78,10 +88,10 @@ async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collec
     began = anyio.current_time()
     if objects is None:
         objects = [entry.path async for entry in backend.list(marker_folder(instant))]
-    await backend.delete(sorted(objects))
+    await backend.delete([*sorted(objects), seal_path(instant), beat_path(instant)])
     _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
-    await backend.delete([seal_path(instant), beat_path(instant)])
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])
+    await drop(handle, [begun])
 
 
 async def close_staging(backend: Backend, instant: str) -> None:

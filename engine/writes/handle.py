@@ -8,6 +8,7 @@ from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.views.view import View
 
 
@@ -25,6 +26,12 @@ class TableHandle:
     log: CommitLog = field(init=False)
     projected: int = 0
     """Entries up to this position are known to be projected."""
+    own_numbers: dict[int, Reservation] = field(default_factory=dict)
+    """Those under which this process has begun, as long as their objects are there: see ``numbers``."""
+    given_back: set[int] = field(default_factory=set)
+    """Of these the ones whose instants came to nothing."""
+    over_numbers: set[int] = field(default_factory=set)
+    """Those of others that were found to be over. They stay so, and need not be looked at again."""
     _view: View | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:

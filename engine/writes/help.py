@@ -1,12 +1,14 @@
 """Do for other writers what they died before doing."""
 
 from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import anyio
 
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.begun import BEGUN_FOLDER, UNNUMBERED
 from tallymark.engine.timeline.instant import FLOOR, parse_instant
 from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
 from tallymark.engine.timeline.log import new_nonce
@@ -16,6 +18,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.begin import is_taken
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.numbers import drop, is_over, read_begun
 from tallymark.engine.writes.project import project
 from tallymark.engine.writes.rollback import Ended, decide, roll_back
 
@@ -42,19 +45,49 @@ async def help_others(handle: TableHandle, properties: TableProperties, *, own: 
     ``own`` is the path of a beat that this process has just put: the age of the others is measured from it, by the
     store's clock alone.
     """
+    return (await _help(handle, properties, own)).ended
+
+
+async def help_those_found(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
+    """The same by a writer that has just begun: where all who began before it are over, nothing is listed.
+
+    Returns its reservation as its entry is to tell of it: where no writer without a number is open, others need not
+    list for their sake.
+    """
+    if not reservation.unfinished:
+        await project(handle, properties, handle.log.history.head)
+        return reservation
+    helped = await _help(handle, properties, beat_path(reservation.instant))
+    if any(not living.begun for living in helped.living):
+        return reservation
+    numbers = tuple(number for number in reservation.unfinished if number != UNNUMBERED)
+    return replace(reservation, unfinished=numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Helped:
+    ended: list[Ended]
+    living: list[Reservation]
+
+
+async def _help(handle: TableHandle, properties: TableProperties, own: str) -> _Helped:
     reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
     ages = await beat_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
     here = WriterIdentity.here()
-    ended = []
+    ended, living = [], []
     for reservation in reservations:
         if beat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
             _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
             ended.append(await end_instant(handle, properties, reservation))
-    await _drop_unreserved(handle, ages, {reservation.instant for reservation in reservations})
-    return ended
+        else:
+            living.append(reservation)
+    reserved = {reservation.instant for reservation in reservations}
+    dropped = await _drop_numbers(handle, own, ages, reserved)
+    await _drop_unreserved(handle, ages, reserved | dropped)
+    return _Helped(ended, living)
 
 
 def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
@@ -65,7 +98,7 @@ def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: Writ
 
 async def end_instant(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
     """Roll back what another writes or has left, be its writer dead or not; or finish it, if it was committed."""
-    if await decide(handle, reservation.instant) == "rollback":
+    if await decide(handle, reservation) == "rollback":
         await _until_its_writer_knows(handle, reservation)
     return await roll_back(handle, properties, reservation)
 
@@ -97,9 +130,36 @@ async def own_beat(handle: TableHandle) -> str:
 
 async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
     """Seconds since the last beat of each instant, measured from one's own fresh beat."""
-    beats = {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
-    now = beats.get(own, max(beats.values(), default=0.0))
+    beats = await _beats(handle)
+    now = _now(beats, own)
     return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+
+
+async def _beats(handle: TableHandle) -> dict[str, float]:
+    return {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
+
+
+def _now(beats: dict[str, float], own: str) -> float:
+    return beats.get(own, max(beats.values(), default=0.0))
+
+
+async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
+    """Drop the numbers that are over, and those whose writer died before it had an instant. Returns such instants."""
+    here, dropped = WriterIdentity.here(), set()
+    for entry in [entry async for entry in handle.backend.list(BEGUN_FOLDER)]:
+        found = await read_begun(handle, entry.path)
+        if found is None or found.instant in reserved:
+            continue
+        if await is_over(handle, found):
+            await drop(handle, [found.begun])
+            continue
+        age = ages.get(found.instant)
+        if age is None:  # it has not even beaten
+            age = _now(await _beats(handle), own) - entry.modified
+        if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
+            await drop_unreserved(handle, found.instant, begun=found.begun, unfinished=found.unfinished)
+            dropped.add(found.instant)
+    return dropped
 
 
 async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
@@ -111,11 +171,14 @@ async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved
             await drop_unreserved(handle, name)
 
 
-async def drop_unreserved(handle: TableHandle, instant: str) -> None:
+async def drop_unreserved(
+    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
+) -> None:
     """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
 
     Its instant is taken first: should it live after all, it finds it taken and goes on with another one. And the log
     gets past it before it is given back: a delete of the reservation that lands late may not meet another one there.
+    The same is done for its number, where one is known.
     """
     reservation = Reservation(
         instant=instant,
@@ -124,11 +187,13 @@ async def drop_unreserved(handle: TableHandle, instant: str) -> None:
         marker_kind="batched",
         operation="clean",
         expiry_s=handle.lease_settings.expiry_s,
+        begun=begun,
+        unfinished=unfinished,
     )
     if await is_taken(handle, reservation):
-        if _may_be_reserved(handle, instant):
-            await decide(handle, instant)
-        await drop_bookkeeping(handle, instant)
+        if _may_be_reserved(handle, instant) or handle.log.history.begun.number < begun:
+            await decide(handle, reservation)
+        await drop_bookkeeping(handle, instant, begun=begun)
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:

@@ -85,12 +85,15 @@ def job_requests(shape: JobShape) -> RequestCounts:
 
 
 def begin_requests(shape: JobShape) -> RequestCounts:
-    """The table is found; an instant is reserved; the log is read; those of dead writers are looked for."""
-    # Gets: properties, log entries, the ends of two readings of the log, one's own reservation, the newest projection.
+    """The table is found; the log is read; a number and an instant are taken; those of dead writers are looked for."""
+    # Puts: number, beat, kind of markers, reservation. Gets: properties, log entries, the ends of two readings of the
+    # log, the number that the newest entry tells and the next one, the newest projection.
     log_pages = 1 + shape.log_entries // PAGE_COUNT
-    found = RequestCounts(put=3, get=4 + shape.log_entries + shape.has_commits, list=2 + log_pages)
-    if not shape.log_entries:
-        found += RequestCounts(list=1)  # whether a log has been lost
+    found = RequestCounts(put=4, get=4 + shape.log_entries + shape.has_commits, list=log_pages)
+    if shape.log_entries:
+        found += RequestCounts(get=1)
+    else:  # whether a log has been lost; who is open of those that took no numbers; one's own reservation and number
+        found += RequestCounts(get=3, list=4)
     if not shape.has_commits:
         found += _FLOOR
     if shape.is_created:  # all is listed; the trial of put-if-absent: one loses and is read back; properties, the floor
@@ -101,10 +104,11 @@ def begin_requests(shape: JobShape) -> RequestCounts:
 
 
 def sizing_requests(shape: JobShape) -> RequestCounts:
-    """The log is read to its end; open instants are looked for, which may be filling files; and others are told."""
+    """The log is read to its end; who has begun since is looked for, who may be filling files; and others are told."""
     if not shape.is_sized:
         return RequestCounts()
-    return RequestCounts(get=1, list=int(shape.may_fill), put=int(shape.filled_files > 0))
+    is_listed = shape.may_fill and not shape.log_entries
+    return RequestCounts(get=1 + shape.may_fill, list=int(is_listed), put=int(shape.filled_files > 0))
 
 
 def task_requests(shape: JobShape) -> RequestCounts:

@@ -148,7 +148,7 @@ async def let_go(
     if position is None:
         await roll_back(handle, properties, reservation)
         return replace(due, files=())
-    await drop_bookkeeping(handle, reservation.instant)
+    await drop_bookkeeping(handle, reservation.instant, begun=reservation.begun)
     return due
 
 
@@ -163,6 +163,8 @@ async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int |
         base=handle.log.history.head,
         operation="clean",
         horizon=due.horizon,
+        begun=reservation.begun,
+        unfinished=reservation.unfinished,
     )
     try:
         return await handle.log.win(entry, check=lambda history: _check_behind(history, due))

@@ -18,13 +18,13 @@ from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.server import MarkerServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
-from tallymark.engine.timeline.lease import Lease, beat_path
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import help_others
+from tallymark.engine.writes.help import help_those_found
 from tallymark.engine.writes.job_meter import JobMeter
 from tallymark.engine.writes.let_go import let_go_due
 from tallymark.engine.writes.process_meter import PROCESS
@@ -86,7 +86,7 @@ async def _begin(
         base = WriteBase.of(handle.view(properties), handle.log, request.base)
         background.start_soon(lease.keep)
         await backend.open_staging(staging_folder(reservation.instant))
-        await help_others(handle, properties, own=beat_path(reservation.instant))
+        reservation = await help_those_found(handle, properties, reservation)
         engine = await background.start(_run_engine, backend, options.markers, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
         address = await _serve(handle, properties, engine, reservation, options, background)

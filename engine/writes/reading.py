@@ -131,7 +131,7 @@ async def _decide_dead(handle: TableHandle, cleans: list[Reservation]) -> None:
     here = WriterIdentity.here()
     for clean in cleans:
         if is_dead(clean, ages, seen_from=here):
-            await decide(handle, clean.instant)
+            await decide(handle, clean)
 
 
 async def _give_up(handle: TableHandle, lease: ReaderLease) -> None:

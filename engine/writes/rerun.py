@@ -13,7 +13,7 @@ from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.writes.clean import end_abandoned
 from tallymark.engine.writes.finish import delete_replaced, staging_folder
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.help import open_reservations
+from tallymark.engine.writes.numbers import drop, look, open_instants
 from tallymark.engine.writes.request import WriteRequest
 from tallymark.engine.writes.result import WriteResult
 from tallymark.engine.writes.target import WriteTarget
@@ -65,7 +65,7 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
     """The result of the write that was committed under the request's txn; None if there is none so far.
 
     What its writer may have died over is done first, so that every reader sees it. Where nobody has left anything,
-    this reads the log and lists the open instants, and changes nothing.
+    this reads the log and looks for open instants, and changes nothing.
 
     Raises:
         InvalidRequest: that write was declared otherwise.
@@ -106,7 +106,9 @@ async def _finished(handle: TableHandle, properties: TableProperties, position: 
     """Do what is left to do for a commit; says so where it cannot be done now."""
     instant = handle.log.history.entry(position).instant
     try:
-        left = {reservation.instant for reservation in await open_reservations(handle)}
+        found = await look(handle)
+        await drop(handle, found.left)
+        left = await open_instants(handle, found)
         if left:
             left -= {ended.instant for ended in await end_abandoned(handle, properties)}
         if instant in left:  # its writer seems to live: only what readers wait for

@@ -40,8 +40,8 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     If the log turns out to hold the instant's commit or clean, that stands, and what was left to do for it is done.
     """
     instant = reservation.instant
-    if (kind := await decide(handle, instant)) != "rollback":
-        await finish(handle, properties, instant)
+    if (kind := await decide(handle, reservation)) != "rollback":
+        await finish(handle, properties, reservation)
         return Ended(
             instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
         )
@@ -54,7 +54,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     await excluder.close()
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
-    await drop_bookkeeping(handle, instant)
+    await drop_bookkeeping(handle, instant, begun=reservation.begun)
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
@@ -85,11 +85,20 @@ def _belongs_to(path: str, instant: str) -> bool:
     return not path.startswith(".hoodie/") and instant_of(path.rpartition("/")[2]) == instant
 
 
-async def decide(handle: TableHandle, instant: str) -> EntryKind:
-    """Win a rollback entry for the instant, unless the log has decided it; returns which of both it is."""
+async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
+    """Win a rollback entry for its instant, unless the log has decided it; returns which of both it is."""
+    instant = reservation.instant
     history = await handle.log.refresh()
     if history.decided(instant) is None:
-        entry = LogEntry(kind="rollback", instant=instant, nonce=new_nonce(), base=history.head, operation="rollback")
+        entry = LogEntry(
+            kind="rollback",
+            instant=instant,
+            nonce=new_nonce(),
+            base=history.head,
+            operation="rollback",
+            begun=reservation.begun,
+            unfinished=reservation.unfinished,
+        )
         with suppress(RolledBack):  # decided by somebody else meanwhile
             await handle.log.win(entry, check=lambda _: None)
     decided = history.decided(instant)

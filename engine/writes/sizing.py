@@ -33,8 +33,7 @@ async def sized(
     if is_overwrite:
         taken = frozenset(file.path for file in files)
     else:
-        limit = handle.commit_settings.concurrency
-        taken = await claimed_by_others(handle.backend, instant, concurrency=limit)
+        taken = await claimed_by_others(handle, instant)
     known = replace(profile, commits=commit_sizes(handle.log.history), taken=profile.taken | taken)
     return plan(known, files, settings)
 

@@ -186,7 +186,7 @@ class WriteJob:
         await self._lease.give_up()
         await self._directory.drained()  # a segment that lands after the others were deleted would stay
         if self._is_decided:
-            await finish(self._handle, self._properties, self.instant, objects=self._objects())
+            await finish(self._handle, self._properties, self._reservation, objects=self._objects())
         else:
             ended = await roll_back(self._handle, self._properties, self._reservation)
             self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
@@ -336,6 +336,8 @@ class WriteJob:
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
             summary=self._summary(marked, added),
+            begun=self._reservation.begun,
+            unfinished=self._reservation.unfinished,
         )
 
     def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:

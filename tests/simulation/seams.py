@@ -15,6 +15,7 @@ from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes import recut, sizing
 from tallymark.engine.writes.claims import claimed_by_others
+from tallymark.engine.writes.handle import TableHandle
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import run_blocking, wait
 from tests.simulation.network import Listener
@@ -61,13 +62,11 @@ async def _in_thread(code: Callable[..., T], *arguments: object) -> T:
     return await run_blocking(partial(code, *arguments))
 
 
-async def _claimed_by_others(
-    scene: Scene, backend: Backend, instant: str | None, *, concurrency: int
-) -> frozenset[str]:
+async def _claimed_by_others(scene: Scene, handle: TableHandle, instant: str | None) -> frozenset[str]:
     """Some do not heed them: claims are advice."""
     if not current().heeds_claims:
         return frozenset()
-    claimed = await claimed_by_others(backend, instant, concurrency=concurrency)
+    claimed = await claimed_by_others(handle, instant)
     scene.mishaps["small files left to others"] += bool(claimed)
     return claimed
 

@@ -9,6 +9,8 @@ import trio.testing
 
 from tallymark.backends import Backend
 from tallymark.engine.settings import MarkerKind, MarkerSettings
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.writes.help import PROBE
 from tests.engine.writes.scene import Store
 from tests.support.dying import DyingBackend, ProcessDied
 
@@ -43,6 +45,11 @@ def copied(store: Store) -> Store:
     twin.clock.now = store.clock.now
     twin.backend._objects = copy.copy(store.backend._objects)
     return twin
+
+
+def without_probes(store: Store) -> dict[str, bytes]:
+    """All that is stored, but for beats that ask the time: those of the dead are swept by the next clean."""
+    return {path: data for path, data in store.objects.items() if not path.startswith(f"{BEAT_FOLDER}/{PROBE}")}
 
 
 @contextmanager

@@ -7,8 +7,8 @@ import pytest
 
 from tallymark.backends.errors import NotFound
 from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.timeline.begun import begun_path
 from tallymark.engine.timeline.instant import parse_instant
-from tallymark.engine.timeline.lease import beat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.writes.scene import (
     FAMILIES,
@@ -30,19 +30,21 @@ families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_
 
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @on_both_loops
-async def test_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(kind):
+async def test_number_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(kind):
     store = Store(has_staging=True)
     await committed(store.backend)
     storage = FaultyBackend(store.backend)
     async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
         await job.commit([])
     calls = [(call.verb, path) for call in storage.calls for path in call.paths]
-    start = calls.index(("put", beat_path(job.instant)))
-    assert calls[start : start + 4] == [
-        ("put", beat_path(job.instant)),
+    start = calls.index(("put_new", begun_path(2)))
+    assert sorted(calls[start + 1 : start + 3]) == [
+        ("put", f".hoodie/.tallymark/beat/{job.instant}"),
         ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
+    ]
+    assert calls[start + 3 : start + 5] == [
         ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
-        ("list", ".hoodie/.tallymark/log"),
+        ("get", ".hoodie/.tallymark/log/00000000000000000002"),
     ]
 
 

@@ -75,7 +75,7 @@ async def test_one_clear_refusal_is_enough_and_an_open_question_is_not(fault, nt
 
 
 @on_virtual_time
-async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_after_a_lease():
+async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_by_a_clean_after_a_lease():
     store = Store(has_staging=False)
     storage = FaultyBackend(store.backend, lost_request("put_new", PROPERTIES), lost_request("delete", TRIALS))
     with pytest.raises(Unavailable):
@@ -85,7 +85,7 @@ async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_
     await committed(store.backend)
     assert left in store.objects
     store.clock.pass_lease()
-    await committed(store.backend)
+    await table(store.backend).clean()
     no_bookkeeping_is_left(store.objects)
     table_is_at_rest(store.objects)
 

@@ -294,7 +294,7 @@ async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decide
 
         async def give_up_later() -> None:
             await anyio.sleep(20)
-            await decide(handle, reservation.instant)
+            await decide(handle, reservation)
 
         others.start_soon(give_up_later)
         async with table(store.backend).reading(as_of=1) as snapshot:

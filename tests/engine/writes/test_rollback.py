@@ -7,6 +7,7 @@ from tallymark.backends.errors import AlreadyExists, NotFound, NotPermitted, Una
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.timeline.begun import begun_path
 from tallymark.engine.timeline.projection import PARTITION_METADATA
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.writes.scene import (
@@ -197,21 +198,20 @@ async def test_nothing_is_deleted_before_the_rollback_entry_stands(has_staging):
 
 @families
 @on_virtual_time
-async def test_the_reservation_goes_last(has_staging):
+async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_found(has_staging):
     """Until then somebody comes back for the rest."""
 
-    def last_of(storage: FaultyBackend, instant: str) -> bool:
-        deleted = storage.paths("delete")
-        return deleted.index(f"{OPEN_FOLDER}/{instant}") == len(deleted) - 1
+    def last_of(storage: FaultyBackend, instant: str, number: int) -> bool:
+        return storage.paths("delete")[-2:] == [f"{OPEN_FOLDER}/{instant}", begun_path(number)]
 
     store = Store(has_staging=has_staging)
     left = await abandon(store)
     storage = FaultyBackend(store.backend)
     await table(storage).rollback(left)
-    assert last_of(storage, left)
+    assert last_of(storage, left, 1)
     storage = FaultyBackend(store.backend)
     result = await committed(storage, "overwrite")
-    assert last_of(storage, result.instant)
+    assert last_of(storage, result.instant, 2)
 
 
 @on_virtual_time

@@ -3,12 +3,13 @@
 import copy
 
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
+from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_path
 from tallymark.engine.timeline.instant import FLOOR, instant_time
 from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tallymark.engine.writes import begin
+from tallymark.engine.writes import begin, numbers
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, replaced
 
@@ -27,7 +28,7 @@ async def _read_first(handle, *, operation, marker_kind):
     newest = (await handle.log.refresh()).newest_instant or FLOOR
     while True:
         instant = instant_time(handle.clock.now(), after=newest)
-        reservation = Reservation(
+        draft = Reservation(
             instant=instant,
             nonce=new_nonce(),
             writer=WriterIdentity.here(),
@@ -35,6 +36,7 @@ async def _read_first(handle, *, operation, marker_kind):
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
         )
+        reservation = await numbers.take(handle, draft)
         lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
         await lease.begin()
         kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
@@ -50,6 +52,19 @@ async def _without_beat(handle, **options):
     reservation, lease = await _reserve(muted, **options)
     lease._backend = handle.backend
     return reservation, lease
+
+
+async def _number_last(handle, **options):
+    muted = copy.copy(handle)
+    muted.backend = Without(handle.backend, "put_new", BEGUN_FOLDER)
+    reservation, lease = await _reserve(muted, **options)
+    lease._backend = handle.backend
+    await handle.backend.put(begun_path(reservation.begun), reservation.encode())
+    return reservation, lease
+
+
+async def _back_at_once(handle, reservation):
+    await handle.backend.delete([begun_path(reservation.begun)])
 
 
 MUTATIONS = (
@@ -68,5 +83,22 @@ MUTATIONS = (
         name="no beat is put before the reservation",
         breaks="a writer that has just begun is taken for dead",
         fault=lambda: replaced(begin.reserve, _without_beat),
+    ),
+    Mutation(
+        name="a number is put after the reservation",
+        where=(where.has_mishap_or_storm,),
+        breaks="a writer that dies in between is found by nobody",
+        fault=lambda: replaced(begin.reserve, _number_last),
+    ),
+    Mutation(
+        name="a number is kept that others have passed",
+        where=(where.has_mishap_or_storm,),
+        breaks="its writer is found by nobody when it dies",
+        fault=lambda: replaced(numbers.is_passed, lambda *_: False),
+    ),
+    Mutation(
+        name="a number goes before the log has got past it",
+        breaks="those who look stop at the gap, and do not find who has begun behind it",
+        fault=lambda: replaced(numbers.give_back, _back_at_once),
     ),
 )

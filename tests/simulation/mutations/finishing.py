@@ -28,17 +28,19 @@ async def _delete_then_project(job, position):
     return await _project_job(job, position)
 
 
-async def _drop_then_delete(handle, properties, instant):
+async def _drop_then_delete(handle, properties, reservation, *, objects=None):
+    instant = reservation.instant
     position, entry = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant)
+    await _drop(handle, instant, begun=reservation.begun, objects=objects)
     await handle.backend.delete([file.path for file in entry.removed])
 
 
-async def _keep_replaced(handle, properties, instant):
+async def _keep_replaced(handle, properties, reservation, *, objects=None):
+    instant = reservation.instant
     position, _ = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant)
+    await _drop(handle, instant, begun=reservation.begun, objects=objects)
 
 
 async def _delete_then_let_go(handle, properties, due, **how):

@@ -36,20 +36,20 @@ async def _touch_first(handle, properties, reservation):
     return await _roll_back(handle, properties, reservation)
 
 
-async def _no_entry(handle, instant):
-    decision = (await handle.log.refresh()).decision(instant)
+async def _no_entry(handle, reservation):
+    decision = (await handle.log.refresh()).decision(reservation.instant)
     return "rollback" if decision is None else decision[1].kind
 
 
 async def _forget_first(handle, properties, reservation):
     instant = reservation.instant
-    if await _decide(handle, instant) == "commit":
-        await finish(handle, properties, instant)
+    if await _decide(handle, reservation) == "commit":
+        await finish(handle, properties, reservation)
         return rollback.Ended(instant=instant, outcome="was committed", marked=0, fences=0)
     excluder = _excluder(handle, properties, instant)
     await excluder.close()
     marked = await rollback.marked_paths(handle, reservation)
-    await drop_bookkeeping(handle, instant)
+    await drop_bookkeeping(handle, instant, begun=reservation.begun)
     fenced = await excluder.exclude(marked, keep=())
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
