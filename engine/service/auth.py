@@ -11,7 +11,7 @@ Both sides hold the job's key and show it over both sides' fresh nonces and ever
 From then on each frame ends in 16 bytes of an HMAC over its number and its body, with a key of the session and the
 direction: what is forged, altered, repeated, reordered or sent back to its sender is refused.
 
-There is no confidentiality. Marker paths and answers can be read on the way; the job's key cannot. Where the network is
+There is no confidentiality. Names and sizes of files can be read on the way; the job's key cannot. Where the network is
 not trusted with file names, run the service behind TLS or in an encrypted network.
 
 Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messages inside mean (``wire``).
