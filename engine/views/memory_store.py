@@ -5,13 +5,18 @@ from collections.abc import Collection, Iterable
 from tallymark.engine.views.block import mark_removed, without_removed
 from tallymark.engine.views.store import StoreStatistics
 
+ADDED_MAX = 32
+"""Runs of rows that wait for somebody to ask for the partition: one that many commits add to, and nobody asks for, is
+put together now and then."""
+
 
 class MemoryStore:
     """A ``ViewStore``."""
 
     def __init__(self) -> None:
-        self._blocks: dict[str, bytes | bytearray] = {}
-        """``bytes`` since it was last read, which costs no copy then; a ``bytearray`` since it was last changed."""
+        self._blocks: dict[str, bytes] = {}
+        self._added: dict[str, list[bytes]] = {}
+        """What has come to a partition since its block was last put together: adding rows copies no others."""
         self._bytes = 0
 
     @property
@@ -21,39 +26,48 @@ class MemoryStore:
 
     def size(self, partition: str) -> int:
         """Bytes of a partition that is held."""
-        return len(self._blocks[partition])
+        return len(self._blocks[partition]) + sum(map(len, self._added.get(partition, ())))
 
     def holds(self, partition: str) -> bool:
         return partition in self._blocks
 
     def rows(self, partition: str) -> bytes | None:
-        block = self._blocks.get(partition)
-        if isinstance(block, bytearray):
-            block = self._blocks[partition] = bytes(block)
-        return block
+        if partition in self._added:
+            self._put_together(partition)
+        return self._blocks.get(partition)
 
     def load(self, partition: str, block: bytes) -> None:
-        self._bytes += len(block) - len(self._blocks.get(partition, b""))
+        self.forget([partition])
         self._blocks[partition] = block
+        self._bytes += len(block)
 
     def add(self, partition: str, block: bytes) -> None:
-        held = self._opened(partition)
-        held += block
+        assert partition in self._blocks, "rows are for a partition that is held"
+        added = self._added.setdefault(partition, [])
+        added.append(block)
         self._bytes += len(block)
+        if len(added) == ADDED_MAX:
+            self._put_together(partition)
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
         if not names:
             return True
-        block = self._opened(partition)
-        return all(mark_removed(block, name, position) for name in names)
+        self._put_together(partition)
+        block = bytearray(self._blocks[partition])
+        is_there = all(mark_removed(block, name, position) for name in names)
+        self._blocks[partition] = bytes(block)
+        return is_there
 
     def purge(self, partition: str, floor: int) -> None:
-        if partition in self._blocks:
-            self.load(partition, without_removed(self._blocks[partition], floor))
+        if (block := self.rows(partition)) is not None:
+            self.load(partition, without_removed(block, floor))
 
     def forget(self, partitions: Iterable[str] | None = None) -> None:
         for partition in list(self._blocks) if partitions is None else partitions:
-            self._bytes -= len(self._blocks.pop(partition, b""))
+            if partition in self._blocks:
+                self._bytes -= self.size(partition)
+                del self._blocks[partition]
+                self._added.pop(partition, None)
 
     def partitions(self) -> Collection[str]:
         return self._blocks.keys()
@@ -64,9 +78,5 @@ class MemoryStore:
     def close(self) -> None:
         self.forget()
 
-    def _opened(self, partition: str) -> bytearray:
-        """The block, to be changed in place."""
-        block = self._blocks[partition]
-        if isinstance(block, bytes):
-            block = self._blocks[partition] = bytearray(block)
-        return block
+    def _put_together(self, partition: str) -> None:
+        self._blocks[partition] = b"".join((self._blocks[partition], *self._added.pop(partition, ())))
