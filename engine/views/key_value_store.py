@@ -4,15 +4,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 from zlib import crc32
 
 from tallymark.engine.views.block import HEAD_BYTES, cut_rows, mark_removed, without_removed
 from tallymark.engine.views.rocks import PREFIX_BYTES, Rocks, RocksFailed
 from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics
-
-if TYPE_CHECKING:
-    from rocksdict import WriteBatch
 
 
 @dataclass(slots=True)
@@ -76,14 +72,14 @@ class KeyValueStore:
 
     def add(self, partition: str, block: bytes) -> None:
         held = self._held[partition]
-        with self._writing(partition) as batch:
+        with self._writing(partition) as changes:
             for row in {row[HEAD_BYTES:]: row for row in cut_rows(block)}.values():
-                batch[held.key(row)] = row[:HEAD_BYTES]
+                changes[held.key(row)] = row[:HEAD_BYTES]
                 held.count_in(row)
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
         held = self._held[partition]
-        with self._writing(partition) as batch:
+        with self._writing(partition) as changes:
             before = [self._row(held, name) for name in names]
             after = [_removed(row, name, position) for row, name in zip(before, names, strict=True)]
             if None in after:
@@ -91,7 +87,7 @@ class KeyValueStore:
             for row in filter(None, before):
                 held.count_out(row)
             for row in filter(None, after):
-                batch[held.key(row)] = row[:HEAD_BYTES]
+                changes[held.key(row)] = row[:HEAD_BYTES]
                 held.count_in(row)
         return True
 
@@ -99,10 +95,10 @@ class KeyValueStore:
         held = self._held.get(partition)
         if held is None:
             return
-        with self._writing(partition) as batch:
+        with self._writing(partition) as changes:
             for row in self._read(held):
                 if not without_removed(row, floor):
-                    del batch[held.key(row)]
+                    changes[held.key(row)] = None
                     held.count_out(row)
 
     def forget(self, partitions: Iterable[str] | None = None) -> None:
@@ -130,13 +126,13 @@ class KeyValueStore:
         self._rocks.close()
 
     @contextmanager
-    def _writing(self, partition: str) -> Iterator["WriteBatch"]:
-        """A batch that is written at the end of the block, whole or not at all."""
+    def _writing(self, partition: str) -> Iterator[dict[bytes, bytes | None]]:
+        """Changes that are written at the end of the block, all of them or none."""
         with self._whole_or_forgotten(partition):
-            batch = self._rocks.batch()
-            yield batch
-            if not batch.is_empty():
-                self._rocks.write(batch)
+            changes: dict[bytes, bytes | None] = {}
+            yield changes
+            if changes:
+                self._rocks.write(changes)
 
     @contextmanager
     def _whole_or_forgotten(self, partition: str) -> Iterator[None]:

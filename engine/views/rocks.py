@@ -1,10 +1,11 @@
 """A RocksDB database of this process's own, through ``rocksdict``: how it is set up, and what its errors mean."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EROFS
 from pathlib import Path
+from threading import Event
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,13 @@ _BLOOM_BITS = 10
 _LOG_BYTES = 1024 * 1024
 _REFUSALS = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT, EFBIG, EROFS, EACCES))
 """RocksDB tells them as text only."""
+
+
+_STALL = "Write stall"
+"""What RocksDB tells in place of waiting: on a full disk it might wait for ever."""
+_STALL_PAUSE_S = 0.002
+_STALL_COUNT_MAX = 5_000
+"""Ten seconds, for a buffer of some megabytes."""
 
 
 class RocksFailed(Exception):
@@ -77,14 +85,19 @@ class Rocks:
     def disk_bytes(self) -> int:
         return 0 if self._folder is None else self._folder.disk_bytes
 
-    def batch(self) -> "WriteBatch":
-        batch: WriteBatch = self._vendor.WriteBatch(raw_mode=True)
-        return batch
-
-    def write(self, batch: "WriteBatch") -> None:
-        """All of it or nothing."""
+    def write(self, changes: Mapping[bytes, bytes | None]) -> None:
+        """All of them or none; None deletes a key. Waits while earlier writes are on their way to disk, if they are."""
         with self._trusted() as database:
-            database.write(batch)
+            for _ in range(_STALL_COUNT_MAX):
+                try:
+                    return database.write(self._batch(changes))
+                except Exception as error:
+                    if _STALL not in str(error):
+                        raise
+                if database.property_int_value("rocksdb.background-errors"):
+                    break
+                Event().wait(_STALL_PAUSE_S)
+            raise RocksFailed("what was written before does not get to disk", is_refusal=True)
 
     def get(self, key: bytes) -> bytes | None:
         with self._trusted() as database:
@@ -118,10 +131,22 @@ class Rocks:
             self._folder.remove()
             self._folder = None
 
+    def _batch(self, changes: Mapping[bytes, bytes | None]) -> "WriteBatch":
+        """For one attempt: RocksDB takes it, whatever it answers."""
+        batch: WriteBatch = self._vendor.WriteBatch(raw_mode=True)
+        for key, value in changes.items():
+            if value is None:
+                batch.delete(key)
+            else:
+                batch.put(key, value)
+        return batch
+
     @contextmanager
     def _trusted(self) -> "Iterator[Rdict]":
         try:
             yield self._opened()
+        except RocksFailed:
+            raise
         except Exception as error:  # of no class of its own
             is_refusal = isinstance(error, OSError) or any(text in str(error) for text in _REFUSALS)
             raise RocksFailed(str(error), is_refusal=is_refusal) from error
@@ -132,6 +157,7 @@ class Rocks:
             database: Rdict = self._vendor.Rdict(str(self._folder.path / "rows"), self._options())
             writing = self._vendor.WriteOptions()
             writing.disable_wal = True  # nothing has to survive a crash
+            writing.no_slowdown = True
             database.set_write_options(writing)
             self._database = database
         return self._database

@@ -1,0 +1,112 @@
+"""A disk that takes no more of a view: a clear error in place of an answer, and never another answer."""
+
+import os
+
+import pytest
+
+from tallymark.engine.views.block import cut_rows, pack_rows
+from tallymark.engine.views.store import FullStore
+from tallymark.engine.views.view import View
+from tests.engine.timeline.entries import commit, data_file
+from tests.engine.views.stores import opened, row
+from tests.engine.views.test_view import history_of
+from tests.support.loops import on_both_loops
+from tests.support.mounted import mounted
+
+KINDS = ("spillable, none in memory", "key-value")
+PARTITIONS = [f"month={number}" for number in range(60)]
+
+
+@pytest.fixture
+def disk(tmp_path):
+    with mounted(tmp_path / "disk", "size=4m") as folder:
+        yield folder
+
+
+def block(seed: int) -> bytes:
+    """200 kB that no compression makes much smaller."""
+    return pack_rows([row(f"f{seed}x{number}-{os.urandom(50).hex()}", "") for number in range(1400)])
+
+
+def load_all(store, held: dict[str, bytes]) -> None:
+    for partition in PARTITIONS:
+        load(store, held, partition)
+
+
+def load(store, held: dict[str, bytes], partition: str) -> None:
+    """Into both; what a full store does not hold is not held. Raises FullStore."""
+    rows = block(len(held))
+    try:
+        store.load(partition, rows)
+        held[partition] = rows
+    except FullStore as full:
+        forget(store, held, full)
+        raise
+
+
+def forget(store, held: dict[str, bytes], full: FullStore) -> None:
+    for partition in list(held) if full.partitions is None else full.partitions:
+        held.pop(partition, None)
+    store.forget(full.partitions)
+
+
+def check(store, held: dict[str, bytes]) -> None:
+    assert set(store.partitions()) == set(held)
+    for partition, rows in held.items():
+        assert set(cut_rows(store.rows(partition))) == set(cut_rows(rows))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_whose_disk_is_full_says_where_and_what_to_do_and_holds_what_it_held(kind, disk):
+    with opened(kind, disk) as store:
+        held: dict[str, bytes] = {}
+        with pytest.raises(FullStore, match=rf"{disk}.*takes no more.*Free space there.*ViewSettings\(folder"):
+            load_all(store, held)
+        check(store, held)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_store_goes_on_once_there_is_room_again(kind, disk):
+    with opened(kind, disk) as store:
+        held: dict[str, bytes] = {}
+        ballast = disk / "ballast"
+        ballast.write_bytes(b"x" * 3_000_000)
+        with pytest.raises(FullStore):
+            load_all(store, held)
+        ballast.unlink()
+        for partition in PARTITIONS[:8]:
+            load(store, held, partition)
+        check(store, held)
+
+
+def test_blocks_in_memory_outlast_a_disk_without_any_room(disk):
+    (disk / "ballast").write_bytes(b"x" * (4 << 20))
+    with opened("spillable", disk) as store:
+        small = pack_rows([row(f"f{number}") for number in range(10)])
+        store.load("month=1", small)
+        with pytest.raises(FullStore) as full:
+            store.load("month=2", small)
+        assert full.value.partitions == frozenset({"month=2"})
+        assert store.rows("month=1") == small
+        assert store.rows("month=2") is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@on_both_loops
+async def test_a_view_follows_the_log_all_the_same_and_answers_once_there_is_room(kind, disk):
+    many = tuple(data_file("month=1", number, f"f{os.urandom(100).hex()}x") for number in range(5_000))
+    history = history_of((commit(1, added=many),))
+    with opened(kind, disk) as store:
+        ballast = disk / "ballast"
+        ballast.write_bytes(b"x" * (4 << 20))
+        view = View(store)
+        view.sync(history)
+        with pytest.raises(FullStore, match=rf"{disk}"):
+            await view.at(1).files("month=1")
+        history.apply(commit(2, added=(data_file("month=1", 5_001),)))
+        view.sync(history)
+        with pytest.raises(FullStore, match=rf"{disk}"):
+            await view.at(2).files("month=1")
+        ballast.unlink()
+        assert set(await view.at(1).files("month=1")) == set(many)
+        assert set(await view.at(2).files("month=1")) == {*many, data_file("month=1", 5_001)}
