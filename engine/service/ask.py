@@ -82,30 +82,30 @@ class AskPart:
         self.ask.future.set_result(None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class LookUpPart:
-    """As much of a look-up as goes into one request."""
+    """As much of a look-up as goes into one request, and what came of it so far: split anew, that is forgotten."""
 
     ask: LookUpAsk
     partitions: tuple[str, ...]
-    _gathered: list[BlockGatherer] = field(default_factory=list)
+    _gathered: BlockGatherer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._gathered = BlockGatherer(len(self.partitions))
 
     def split(self, message_bytes: int) -> "Iterator[LookUpPart]":
         return (LookUpPart(self.ask, run) for run in split_paths(self.partitions, self.ask.hash, message_bytes))
 
     def request(self, request_id: int) -> LookUp:
-        """What came of an earlier request is forgotten: an answer is of one connection."""
-        self._gathered[:] = [BlockGatherer(len(self.partitions))]
         return LookUp(request_id, self.ask.position, self.ask.hash, self.partitions)
 
     def take(self, answer: Ack | Blocks) -> bool:
         if not isinstance(answer, Blocks):
             raise _misunderstood()
-        (gathered,) = self._gathered
-        gathered.add(answer.pieces)
-        if gathered.is_whole:
-            self.ask.blocks.update(zip(self.partitions, gathered.blocks, strict=True))
-        return gathered.is_whole
+        self._gathered.add(answer.pieces)
+        if self._gathered.is_whole:
+            self.ask.blocks.update(zip(self.partitions, self._gathered.blocks, strict=True))
+        return self._gathered.is_whole
 
     def settle(self) -> None:
         self.ask.future.set_result(self.ask.blocks)

@@ -9,7 +9,6 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log_part import read_until
 from tallymark.engine.views.base import NoBase, ViewBase
-from tallymark.engine.views.block import POSITION_MAX
 from tallymark.engine.views.checkpoint import position_of
 from tallymark.engine.views.checkpoints import Checkpoints
 from tallymark.engine.views.store import ViewStore
@@ -19,10 +18,10 @@ from tallymark.engine.views.view import View
 async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore) -> View:
     """The view, in this store: from the newest checkpoint that is no later, else from the first entry on.
 
-    It answers for that position as long as it is there. Raises CorruptObject as ``read_until``.
+    It answers for that position and no other. Raises CorruptObject as ``read_until``.
     """
     history, base = await _history(backend, position, log_hash)
-    view = View(store, base=base, keep_positions=POSITION_MAX)
+    view = View(store, base=base, keep_positions=0)
     view.sync(history)
     return view
 
