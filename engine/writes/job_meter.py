@@ -75,6 +75,10 @@ class JobMeter:
         self._outcome = "committed"
         self._counts.update(self._proposed)
 
+    def looked_up(self) -> None:
+        """A task has asked the service what partitions hold."""
+        self._counts["look_ups",] += 1
+
     def conflicted(self) -> None:
         self._counts["conflicts",] += 1
 

@@ -16,6 +16,7 @@ from tallymark.engine.errors import Sealed, TallymarkError
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.connection import BlockOf, LookUpAt
 from tallymark.engine.service.server import MarkerServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.lease import Lease
@@ -89,7 +90,10 @@ async def _begin(
         reservation = await help_those_found(handle, properties, reservation)
         engine = await background.start(_run_engine, backend, options.markers, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
-        address = await _serve(handle, properties, engine, reservation, options, background)
+        look_up = _counted(ServedView(handle.log, partial(handle.view, properties)), meter)
+        address = await _serve(
+            engine, look_up if handle.view_settings.serve else None, reservation, options, background
+        )
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)
         raise
@@ -143,16 +147,23 @@ async def _run_engine(
             await anyio.sleep_forever()
 
 
+def _counted(served: ServedView, meter: JobMeter) -> LookUpAt:
+    async def look_up(position: int, log_hash: str) -> BlockOf:
+        meter.looked_up()
+        return await served.look_up(position, log_hash)
+
+    return look_up
+
+
 async def _serve(
-    handle: TableHandle,
-    properties: TableProperties,
     engine: MarkerEngine,
+    look_up: LookUpAt | None,
     reservation: Reservation,
     options: JobOptions,
     background: TaskGroup,
 ) -> ServiceAddress | None:
-    """Let tasks of other processes ask for markers, and for what partitions hold; those of a job with direct markers
-    ask nobody.
+    """Let tasks of other processes ask for markers, and for what partitions hold; where they put their own markers
+    there is nobody to ask.
     """
     if options.markers.kind == "direct":
         return None
@@ -161,14 +172,7 @@ async def _serve(
         await engine.directory(instant).create(*paths, io=io)
 
     farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
-    served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
-    server = MarkerServer(
-        secrets.token_bytes(32),
-        options.service,
-        create,
-        look_up=None if served is None else served.look_up,
-        farewell=farewell,
-    )
+    server = MarkerServer(secrets.token_bytes(32), options.service, create, look_up=look_up, farewell=farewell)
     await background.start(server.run)
     return server.address(reservation.instant)
 

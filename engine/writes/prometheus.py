@@ -44,6 +44,7 @@ METRICS = (
     Metric("lost_fills", "counter", (), "Small files that were filled in vain: another write had replaced them"),
     Metric("markers", "counter", ("kind",), "Markers: batched ones of all jobs, direct ones of committed jobs"),
     Metric("marker_ack_seconds", "histogram", (), "From a request for markers to its ack, in the service"),
+    Metric("look_ups", "counter", (), "Requests of tasks to the service that asked what partitions hold"),
     Metric("storage_requests", "counter", ("class", "outcome"), "Requests to storage while jobs ran"),
     Metric("storage_retries", "counter", (), "Of those requests, repeats of earlier ones"),
     Metric("conflicts", "counter", (), "Commits that another write excluded"),

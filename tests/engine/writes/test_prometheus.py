@@ -5,9 +5,11 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import anyio
+import anyio.to_thread
 import pytest
 
-from tallymark import ConflictError, MarkerSettings, MissingExtra, register_metrics
+from tallymark import ConflictError, MarkerSettings, MissingExtra, open_view, register_metrics
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.meter import RequestMeter
@@ -116,6 +118,22 @@ async def test_an_ack_is_in_the_bucket_of_the_time_that_it_took(grown: Grown) ->
     assert seen.value("marker_ack_seconds_count") == 1
     assert seen.value("marker_ack_seconds_sum") == pytest.approx(0.2)
     assert grown().value("marker_ack_seconds_bucket", le="0.001") == 1
+
+
+@on_both_loops
+async def test_what_tasks_look_up_is_counted_as_requests(grown: Grown) -> None:
+    backend = Store(has_staging=True).backend
+    await committed(backend)
+    async with begin(backend, markers=MarkerSettings()) as job:
+
+        def task() -> None:
+            with open_view(job.ticket) as view:
+                view.files_of(["month=1", "month=2"])
+                view.files("month=1")
+
+        await anyio.to_thread.run_sync(task)
+        seen = grown()
+    assert seen.value("look_ups_total") == 1
 
 
 @on_virtual_time
