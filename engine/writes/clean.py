@@ -177,9 +177,8 @@ async def _drop_bodies(handle: TableHandle) -> None:
         decided = history.decided(instant)
         if decided is None:
             continue
-        if decided.kind != "commit":
-            await handle.backend.delete(paths)
-        elif len(paths) > 1 or decided.position > history.base:  # one of an older commit is taken for its own
+        if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
+            # One of an older commit is taken for its own. That of a rollback may be, too: its entry tells.
             known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
 

@@ -281,6 +281,21 @@ async def test_a_body_whose_instant_was_rolled_back_goes_however_young_it_is(sma
 
 
 @on_virtual_time
+async def test_the_body_of_a_rollback_stays_as_long_as_the_log(monkeypatch):
+    """None is as large, but by what its entry may tell in time."""
+    monkeypatch.setattr("tallymark.engine.timeline.log.BODY_BYTES", 100)
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    async with begin(store.backend) as job:
+        await write_rows(job, store.backend)
+    kept = bodies(store)
+    assert len(kept) == 2
+    await table(store.backend).clean()
+    assert bodies(store) == kept
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
 async def test_of_two_bodies_of_a_commit_the_one_that_its_entry_names_stays(small_bodies):
     store = Store(has_staging=False)
     result = await committed(store.backend)
