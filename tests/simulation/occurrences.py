@@ -31,6 +31,14 @@ from tests.simulation.counts.jobs import (
     zombie_without_marker,
     zombie_without_staging,
 )
+from tests.simulation.counts.numbers import (
+    another_met,
+    died_with_a_number_alone,
+    flag_too_late,
+    given_up,
+    nobody_met,
+    passed,
+)
 from tests.simulation.counts.processes import (
     befell,
     clock_set_back,
@@ -137,6 +145,7 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "both twins of a task succeed": second_success,
     "a task dies after its success": success_of_the_dead,
     "a task cannot reach its service, and marks its files itself": fell_back,
+    "a flag of direct markers lands when its job has put the seal": flag_too_late,
     "a zombie finds its name fenced": zombie_fenced,
     "a zombie finds its staging closed": zombie_without_staging,
     "a zombie is refused a marker": zombie_without_marker,
@@ -168,6 +177,11 @@ OF_TABLES: dict[str, Callable[[Story], int]] = {
     "a clock is set back in mid job": clock_set_back,
     "two writers try the same instant": same_instant,
     "a reserved instant turns out older than the log's newest": instant_given_up,
+    "a writer meets nobody who is open, and lists nothing": nobody_met,
+    "a writer finds another one open by its number": another_met,
+    "a writer dies with a number and no instant": died_with_a_number_alone,
+    "a number lands when others have passed it": passed,
+    "a number is given up for a greater one": given_up,
     # rivals
     "of two overwrites of a partition one is refused": conflict,
     "an overwrite of a year loses to one of some of its months": year_lost_to_a_part,

@@ -12,7 +12,9 @@ from tests.simulation.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
 from tests.table_invariants import LOG, file_path
 
+BEGUN = ".hoodie/.tallymark/begun/"
 OPEN = ".hoodie/.tallymark/open/"
+SEAL = ".hoodie/.tallymark/seal/"
 BEAT = ".hoodie/.tallymark/beat/"
 
 

@@ -7,6 +7,7 @@ the wire to an S3 server, with every page of a listing and every bulk delete.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from uuid import uuid4
 
 import pytest
@@ -40,6 +41,24 @@ def test_a_commit_takes_as_many_requests_however_many_files_it_has(s3, bucket, c
     assert first == {**append, "put": 5 + 3 + PARTITIONS, "head": 3}
     has_body = count >= BODY_FROM
     assert overwrite == {**append, "put": 5 + has_body, "delete": 3 + math.ceil(2 * count / BULK)}
+
+
+def test_an_append_lists_its_log_and_nothing_else(s3, bucket):
+    """From its begin to its end, with the markers of its tasks between: where no other instant is open."""
+    first, *later = trio.run(_appends, s3, bucket, 4)
+    assert first["list"] > 1
+    assert [requests["list"] for requests in later] == [1, 1, 1]
+    assert [requests["get"] for requests in later] == [10 + entries for entries in (1, 2, 3)]
+
+
+async def _appends(s3, bucket: str, count: int) -> Sequence[Mapping[str, int]]:
+    """All requests of so many appends, one after the other."""
+    backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
+    ends = [requests(backend)]
+    for _ in range(count):
+        await _job(backend, "append", 10)
+        ends.append(requests(backend))
+    return [between(before, after) for before, after in pairwise(ends)]
 
 
 def test_what_a_plan_foretells_is_what_is_counted(s3, bucket):
