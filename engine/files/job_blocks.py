@@ -116,7 +116,12 @@ class JobBlocks:
                 self._by_log = _ByLog(ThreadLoop(f"tallymark view {self._ticket.instant}"), self._new_log())
             by_log = self._by_log
             by_log.pending += 1
-        answer = by_log.loop.start_soon(by_log.log.blocks, partitions)  # the loop's thread may want the lock meanwhile
+        try:
+            answer = by_log.loop.start_soon(by_log.log.blocks, partitions)  # whose thread may want the lock meanwhile
+        except BaseException:  # there is no such loop: the library that it needs is not here
+            with self._lock:
+                self._by_log = None
+            raise
         answer.add_done_callback(partial(self._answered, by_log))
         return answer
 

@@ -92,7 +92,21 @@ class JobView:
             raise InvalidRequest("this view is closed; ask inside its with block, or open another")
         if os.getpid() != self._process:
             raise InvalidRequest(f"a view of process {self._process} is used in {os.getpid()}; call open_view there")
-        if isinstance(partitions, str):
-            raise InvalidRequest(f"partitions {partitions!r}: give a list of partition paths, not one text")
         check_may_block("a look-up")
-        return self._blocks.blocks(list(partitions))
+        return self._blocks.blocks(_checked(partitions))
+
+
+def _checked(partitions: Iterable[str]) -> list[str]:
+    """What is wrong with a call is not the service's fault."""
+    if isinstance(partitions, str):
+        raise InvalidRequest(f"partitions {partitions!r}: give a list of partition paths, not one text")
+    found = list(partitions)
+    for partition in found:
+        try:
+            partition.encode("utf-8")
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise InvalidRequest(
+                f"partition {partition!r} is no partition path: give a text such as 'month=1', or '' for a table "
+                "without partitions"
+            ) from error
+    return found

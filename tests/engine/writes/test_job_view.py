@@ -1,7 +1,9 @@
 """What tasks of a job look up: from its service, and without it."""
 
+import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -211,12 +213,48 @@ async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
     async with job_of(backend) as (job, _):
         with pytest.raises(InvalidRequest, match="give a list of partition paths"):
             await in_thread(looked_up(job.ticket, backend, lambda view: view.files_of("month=1")))
+        odd: Any
+        for odd in ("month=\udc80", 1, None):
+            with pytest.raises(InvalidRequest, match="is no partition path"):
+                await in_thread(looked_up(job.ticket, backend, partial(JobView.files, partition=odd)))
+        assert (await in_thread(looked_up(job.ticket, backend, JobView.statistics))).fallbacks == 0
         view = await in_thread(partial(open_view, job.ticket, backend=backend))
         with pytest.raises(InvalidRequest, match=r"a look-up blocks.*to_thread"):
             view.files("month=1")
         view.close()
         with pytest.raises(InvalidRequest, match="closed"):
             await in_thread(partial(view.files, "month=1"))
+
+
+@on_both_loops
+async def test_a_forked_child_opens_a_view_of_its_own():
+    backend = Store(has_staging=True).backend
+    async with job_of(backend) as (job, files):
+        ticket = moved(job.ticket)
+
+        def task(view: JobView) -> int:
+            assert view.files("month=1") == files["month=1"]
+            child = os.fork()
+            if child == 0:
+                os._exit(_in_child(view, ticket, backend, files["month=2"]))
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, from Python 3.12 on
+            assert await in_thread(looked_up(ticket, backend, task)) == 0
+
+
+def _in_child(parents: JobView, ticket: WriteTicket, backend: Backend, files: object) -> int:
+    """0 if all is well."""
+    try:
+        parents.files("month=1")
+    except InvalidRequest as error:
+        if "call open_view there" not in str(error):
+            return 1
+    else:
+        return 2
+    with open_view(ticket, backend=backend) as own:
+        return 0 if own.files("month=2") == files and own.statistics().partitions == 1 else 3
 
 
 @on_both_loops
