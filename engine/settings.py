@@ -259,6 +259,9 @@ class ViewSettings:
     checkpoint_entries: int = 64
     """Entries of the log after which a job leaves a checkpoint: who reads the log then has fewer to read one by one, at
     some 30 ms for 32 of them."""
+    checkpoint_timeout_s: float = 60.0
+    """How long the end of a job may take for that; what is not done by then, a later job does. The first one of a
+    million files takes some seconds, and the next ones as much of that as has changed."""
     wait_s: float = 5.0
     """How long a task waits for the job's service to answer a look-up before it reads the log itself; the service is
     tried again every ``TaskSettings.service_pause_s``. [hoodie.filesystem.remote.timeout.secs, 300 there]"""
@@ -283,6 +286,7 @@ class ViewSettings:
             _check(isinstance(value, bool), name, value, "is True or False")
         _check_at_least(0, "keep_positions", self.keep_positions)
         _check_at_least(1, "checkpoint_entries", self.checkpoint_entries)
+        _check_above_zero("checkpoint_timeout_s", self.checkpoint_timeout_s)
         _check_above_zero("wait_s", self.wait_s)
         _check_at_least(0, "cache_bytes", self.cache_bytes)
         _check_above_zero("log_wait_s", self.log_wait_s)

@@ -1,6 +1,6 @@
 """What a view starts from: what was known at one position of the log, read by partition when it is asked for."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,9 +29,8 @@ class ViewBase(Protocol):
         """Every partition that had rows, as of ``position``."""
         ...
 
-    @property
-    def firsts(self) -> Collection[str]:
-        """A partition of each group that ``blocks`` reads together."""
+    def leaders(self, partitions: Iterable[str]) -> Collection[str]:
+        """Of these so many that all of them have been read once ``blocks`` has been asked for each."""
         ...
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
@@ -48,10 +47,12 @@ class NoBase:
 
     position = 0
     floor = 0
-    firsts = ()
 
     def __init__(self) -> None:
         self.partitions: Mapping[str, PartitionState] = {}
+
+    def leaders(self, partitions: Iterable[str]) -> Collection[str]:
+        return ()
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
         raise AssertionError(f"partition {partition!r} of a table that holds nothing")

@@ -5,7 +5,7 @@ own: what a checkpoint says (``checkpoint``), whether it is of this log (``Commi
 (``new_checkpoint``).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -147,10 +147,10 @@ class CheckpointBase:
     def partitions(self) -> Mapping[str, PartitionState]:
         return self.manifest.states
 
-    @property
-    def firsts(self) -> tuple[str, ...]:
-        """A partition of each part."""
-        return tuple(part.first for part in self.manifest.parts)
+    def leaders(self, partitions: Iterable[str]) -> tuple[str, ...]:
+        """One of each part."""
+        found = ((part_of(self.manifest.parts, partition), partition) for partition in partitions)
+        return tuple({part.path: partition for part, partition in found if part is not None}.values())
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
         """The block of this partition as of ``position``, and those that lie with it.

@@ -27,7 +27,7 @@ from tallymark.engine.views.checkpoint import (
 )
 from tallymark.engine.views.checkpoints import Checkpoints
 from tallymark.engine.views.part_plan import Cutter, Rows, Run, plan_parts
-from tallymark.engine.views.view import READ_AHEAD, View
+from tallymark.engine.views.view import View
 
 PARTS_AHEAD = 16
 """Parts put at once: at 30 ms a request those of a million files take half a second, and 10 MB of memory."""
@@ -51,10 +51,10 @@ class Checkpointed:
 async def write_checkpoint(
     backend: Backend, checkpoints: Checkpoints, history: History, view: View, *, table: str
 ) -> Checkpointed | None:
-    """Leave a checkpoint of the head of both, and begin at it from now on.
+    """Leave a checkpoint of the head of both, and begin at it from now on; the newest, where that is as new.
 
-    Everything up to that position has been projected. None where another one has been left meanwhile, of that position
-    or a later one. ``table`` is when the table was created.
+    Everything up to that position has been projected. None where somebody else has left one meanwhile: then nothing of
+    this one is left. ``table`` is when the table was created.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
     new = _New(backend, checkpoints, history.as_base(), dict(view.states), view, table=table)
@@ -81,7 +81,7 @@ class _New:
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
         if newest is not None and newest.position >= self.base.position:
-            return None
+            return self._done(newest, began)
         # A part that could not be read is not used again: then this one is written whole.
         reused = newest if newest is not None and not self.checkpoints.is_damaged else None
         parts, floor = await self._parts(reused)
@@ -104,12 +104,15 @@ class _New:
         await self.backend.put(POINTER, encode_pointer(named))
         await self._drop(pointer, kept=manifest.paths | (newest.paths if newest is not None else frozenset()))
         self._begin_there(manifest, history)
+        return self._done(manifest, began)
+
+    def _done(self, manifest: Manifest, began: float) -> Checkpointed:
         return Checkpointed(
             position=manifest.position,
-            partitions=sum(state.live > 0 for state in self.states.values()),
-            files=sum(state.live for state in self.states.values()),
-            parts=len(parts),
-            parts_written=len(self.put) - 1,
+            partitions=sum(state.live > 0 for state in manifest.states.values()),
+            files=sum(state.live for state in manifest.states.values()),
+            parts=len(manifest.parts),
+            parts_written=max(0, len(self.put) - 1),
             bytes_written=self.put_bytes,
             seconds=anyio.current_time() - began,
         )
@@ -132,7 +135,7 @@ class _New:
         changed = frozenset(partition for partition, state in self.states.items() if state.changed_at > since)
         floor = self.view.floor
         plan = plan_parts(self.states, changed, () if previous is None else previous.parts, floor=floor)
-        await self._read_ahead(plan)
+        await self.view.read([partition for step in plan if isinstance(step, Run) for partition in step.partitions])
         done: list[Part] = []
         waiting: list[list[Rows]] = []
         for step in plan:
@@ -146,11 +149,6 @@ class _New:
                     waiting = []
         done += await self._put_parts(waiting)
         return tuple(sorted(done, key=lambda part: part.first)), self.view.floor
-
-    async def _read_ahead(self, plan: Sequence[Part | Run]) -> None:
-        """Many parts of the checkpoint before at once, where they have to be read: a partition of each."""
-        wanted = {partition for step in plan if isinstance(step, Run) for partition in step.partitions}
-        await concurrently(self.view.block, wanted.intersection(self.view.firsts), limit=READ_AHEAD)
 
     async def _cut(self, run: Run, floor: int) -> AsyncIterator[list[Rows]]:
         cutter = Cutter()

@@ -25,7 +25,7 @@ from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistic
 _events = EventLog(__name__)
 
 READ_AHEAD = 16
-"""Groups of partitions read at once where all are: at 30 ms a request 220, a million files, in half a second."""
+"""Groups of partitions read at once where many are: at 30 ms a request 220, a million files, in half a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,14 +144,18 @@ class View:
 
     async def preload(self) -> None:
         """Read every partition."""
-        await concurrently(self.block, self.firsts, limit=READ_AHEAD)
-        for partition in list(self._states):
-            await self.block(partition)
+        await self.read(list(self._states))
 
-    @property
-    def firsts(self) -> Collection[str]:
-        """A partition of each group that the base reads together."""
-        return self._base.firsts
+    async def read(self, partitions: Collection[str]) -> None:
+        """Read these partitions, many at once."""
+        try:
+            unread = [partition for partition in partitions if not self._store.holds(partition)]
+        except DamagedStore as damage:
+            self._rebuild(damage)
+            unread = list(partitions)
+        await concurrently(self.block, self._base.leaders(unread), limit=READ_AHEAD)
+        for partition in unread:
+            await self.block(partition)
 
     def rebase(self, base: ViewBase) -> None:
         """Start from a later base from now on: what came before it, nobody has to keep for this view any more."""
@@ -286,7 +290,9 @@ class ViewAt:
 
     async def files_of(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """The live files of these partitions, sorted by path."""
-        return tuple([file for partition in _sorted(partitions) for file in await self.files(partition)])
+        ordered = _sorted(partitions)
+        await self._view.read(ordered)
+        return tuple([file for partition in ordered for file in await self.files(partition)])
 
     async def file(self, partition: str, file_id: str) -> DataFile | None:
         """The live file of this id; None where there is none: it was never there, or was replaced."""
@@ -309,6 +315,7 @@ class ViewAt:
 
     async def all_files(self) -> AsyncIterator[DataFile]:
         """Every live file, sorted by path. Reads every partition."""
+        await self._view.preload()
         for partition in _sorted(self._view.states):
             for file in await self.files(partition):
                 yield file
@@ -326,10 +333,11 @@ class ViewAt:
         return tuple(row.file for row in rows if not row.is_live(self.position))
 
     async def _changed_since(self, position: int) -> AsyncIterator[FileRow]:
-        for partition in _sorted(self._view.states):
-            if self._view.states[partition].changed_at > position:
-                for row in _by_name(unpack_rows(await self.block(partition), partition)):
-                    yield row
+        changed = [partition for partition, state in self._view.states.items() if state.changed_at > position]
+        await self._view.read(changed)
+        for partition in _sorted(changed):
+            for row in _by_name(unpack_rows(await self.block(partition), partition)):
+                yield row
 
     async def _holds_files(self, partition: str) -> bool:
         state = self._view.states[partition]

@@ -76,6 +76,10 @@ _PASSING = {
         "The lease of a reader, whose files no clean lets go.",
         "It goes when its reader has ended; if that has died, with the next 'tallymark clean'.",
     ),
+    r"\.hoodie/\.tallymark/checkpoint/.+": (
+        "It tells what the table held at one position of its log, so that the log need not be read from the beginning.",
+        "Once two newer checkpoints are there it goes with the next; without it nothing is lost but time.",
+    ),
     r"\.hoodie/\.tallymark/tmp/.+": (
         "A small object in the making.",
         "It is renamed at once; if its author has died, it goes after an hour.",

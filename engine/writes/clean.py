@@ -8,6 +8,7 @@ from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.seal import SEAL_FOLDER
+from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
@@ -17,6 +18,7 @@ from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.readers import drop_dead, find_readers
 from tallymark.engine.writes.rollback import Ended
 from tallymark.engine.writes.store_time import store_time
+from tallymark.engine.writes.stray_checkpoints import drop_strays
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """What ``marker_folder`` gives each instant a folder in."""
@@ -95,6 +97,7 @@ async def clean(
         await handle.backend.delete([path])
         swept += len(fences)
     await _drop_bodies(handle)
+    await drop_strays(handle, await _old(handle, CHECKPOINT_FOLDER))
     result = CleanResult.of(ended, swept, gone, horizon=handle.log.history.horizon)
     PROCESS.count("cleans")
     _events.info(

@@ -9,6 +9,7 @@ from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSetting
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.views.checkpoints import Checkpoints
 from tallymark.engine.views.view import View
 
 
@@ -23,6 +24,7 @@ class TableHandle:
     storage: StorageOptions = field(default_factory=StorageOptions)
     """How tasks reach what ``backend`` reaches."""
     view_settings: ViewSettings = field(default_factory=ViewSettings)
+    checkpoints: Checkpoints = field(init=False)
     log: CommitLog = field(init=False)
     projected: int = 0
     """Entries up to this position are known to be projected."""
@@ -35,13 +37,15 @@ class TableHandle:
     _view: View | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
-        self.log = CommitLog(self.backend, self.commit_settings)
+        self.checkpoints = Checkpoints(self.backend)
+        self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints)
 
     def view(self, properties: TableProperties) -> View:
         """What the table holds by all that was read of its log. No I/O but that of a local store."""
-        if self._view is None or not self.view_settings.incremental:
+        is_behind = self._view is not None and self._view.head < self.log.history.base  # made before the log was read
+        if self._view is None or is_behind or not self.view_settings.incremental:
             keep = None if properties.readers == "table" else self.view_settings.keep_positions
-            self._view = View(keep_positions=keep)
+            self._view = View(base=self.checkpoints.base, keep_positions=keep)
         self._view.sync(self.log.history)
         return self._view
 

@@ -1,14 +1,15 @@
 """How many requests a job makes of an object store, by class: one formula, which is held to what S3 counted.
 
 Owns: what the library asks for on a store that answers at once. Does not own: what depends on how long tasks take: the
-further segments of markers, a beat every ten seconds, and repeats.
+further segments of markers, a beat every ten seconds, and repeats; and of checkpoints the parts that sizing and
+overwrites read of a large table, and the new one that is left every so many entries.
 """
 
 from dataclasses import dataclass
 from typing import Self
 
 from tallymark.backends.meter import PriceList, RequestClass
-from tallymark.engine.timeline.log import BODY_BYTES
+from tallymark.engine.timeline.log import BODY_BYTES, LOOK_AHEAD, READ_AHEAD
 
 NAMES_A_DELETE = 1_000
 """On S3. GCS takes objects one by one."""
@@ -66,6 +67,8 @@ class JobShape:
     """Then it looks for what others are filling."""
     entry_bytes: int = 0
     """Of the job's own entry in the log."""
+    checkpoint: int = 0
+    """The position from which the log is read on; 0 where it is read from the beginning."""
     names_a_delete: int = NAMES_A_DELETE
 
 
@@ -86,10 +89,10 @@ def job_requests(shape: JobShape) -> RequestCounts:
 
 def begin_requests(shape: JobShape) -> RequestCounts:
     """The table is found; the log is read; a number and an instant are taken; those of dead writers are looked for."""
-    # Puts: number, beat, kind of markers, reservation. Gets: properties, log entries, the ends of two readings of the
-    # log, the number that the newest entry tells and the next one, the newest projection.
-    log_pages = 1 + shape.log_entries // PAGE_COUNT
-    found = RequestCounts(put=4, get=4 + shape.log_entries + shape.has_commits, list=log_pages)
+    # Puts: number, beat, kind of markers, reservation. Gets: properties, the end of the second reading of the log, the
+    # number that comes next and the one that the newest entry tells, the newest projection.
+    is_looked_for = shape.has_commits and shape.log_entries > shape.checkpoint
+    found = RequestCounts(put=4, get=3 + is_looked_for) + log_requests(shape)
     if shape.log_entries:
         found += RequestCounts(get=1)
     else:  # whether a log has been lost; who is open of those that took no numbers; one's own reservation and number
@@ -101,6 +104,18 @@ def begin_requests(shape: JobShape) -> RequestCounts:
     else:
         found += RequestCounts(get=1)  # whether there is a metadata table
     return found
+
+
+def log_requests(shape: JobShape) -> RequestCounts:
+    """Of the first reading of the log: whether it has a checkpoint, then all entries, or those since."""
+    if not shape.checkpoint:
+        return RequestCounts(get=1 + shape.log_entries + 1, list=1 + shape.log_entries // PAGE_COUNT)
+    later, window = shape.log_entries - shape.checkpoint - LOOK_AHEAD, LOOK_AHEAD
+    gets = 2 + 1 + window  # the pointer, its manifest; the entry at its position, and those ahead
+    while later >= 0:
+        window = min(2 * window, READ_AHEAD)
+        gets, later = gets + window, later - window
+    return RequestCounts(get=gets)
 
 
 def sizing_requests(shape: JobShape) -> RequestCounts:

@@ -23,6 +23,7 @@ from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.writes.begin import reserve
+from tallymark.engine.writes.checkpoint import checkpoint_due
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import help_those_found
@@ -184,6 +185,7 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
         try:
             await job.end()
             await _clean(handle, properties)
+            await checkpoint_due(handle, properties)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:

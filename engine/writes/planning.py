@@ -163,6 +163,7 @@ def _requests(
     return job_requests(
         JobShape(
             log_entries=history.head,
+            checkpoint=handle.checkpoints.statistics.position,
             has_commits=bool(history.commits),
             is_created=is_created,
             files=coming.files,

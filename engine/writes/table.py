@@ -31,7 +31,9 @@ from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.properties import Readers, TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.scope import is_below
+from tallymark.engine.views.new_checkpoint import Checkpointed
 from tallymark.engine.writes.as_of import AsOf, position_as_of
+from tallymark.engine.writes.checkpoint import leave_checkpoint
 from tallymark.engine.writes.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.writes.clean_plan import plan_clean
 from tallymark.engine.writes.explain import explain
@@ -343,6 +345,22 @@ class Table:
         if dry_run:
             return await plan_clean(self._handle(), properties, hours)
         return await clean(self._handle(), properties, hours, progress)
+
+    async def checkpoint(self) -> Checkpointed:
+        """Leave a checkpoint of all that the log holds by now, from which it is read on; jobs do so now and then.
+
+        Where the newest one is of this position, that is told.
+
+        Raises:
+            UnsupportedTable: there is no table.
+            TryAgain: others leave checkpoints at the same time.
+        """
+        properties = await self._properties()
+        handle = self._handle()
+        try:
+            return await leave_checkpoint(handle, properties)
+        finally:
+            handle.close()
 
     def _wanted(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> WantedTable:
         if not isinstance(schema, pa.Schema):

@@ -199,7 +199,9 @@ async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_positio
     storage = await some_log()
     await Process(storage).checkpoint()
     before = stored(storage)
-    assert await Process(storage).checkpoint() is None
+    newest = await Process(storage).checkpoint()
+    assert newest is not None
+    assert (newest.position, newest.files, newest.parts_written, newest.bytes_written) == (3, 2, 0, 0)
     assert stored(storage) == before
 
 
@@ -211,7 +213,9 @@ async def test_a_process_that_is_behind_leaves_the_newer_checkpoint():
     await put_entries(storage, LATER, after=3)
     await Process(storage).checkpoint()
     before = stored(storage)
-    assert await write_checkpoint(storage, behind.checkpoints, behind.log.history, view, table=TABLE) is None
+    newest = await write_checkpoint(storage, behind.checkpoints, behind.log.history, view, table=TABLE)
+    assert newest is not None
+    assert newest.position == 5
     assert stored(storage) == before
 
 

@@ -1,6 +1,6 @@
 """A view whose rows are read from a base while its log goes on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import pytest
 import trio
@@ -30,12 +30,14 @@ class SlowBase:
         self._lacks = lacks
         self.position = len(entries)
         self.floor = 0
-        self.firsts = ("month=1",)
         rows = list(_rows(entries))
         live = sum(row.is_live(self.position) for row in rows)
         self.partitions = {"month=1": PartitionState(live, self.position)} if rows else {}
         self._block = pack_rows(row for row in rows if row.file.name not in lacks)
         self.reads = 0
+
+    def leaders(self, partitions: Iterable[str]) -> Collection[str]:
+        return tuple(partitions)
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
         self.reads += 1
