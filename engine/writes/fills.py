@@ -41,6 +41,8 @@ def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]
 
 def lost_fills(fills: Sequence[Fill], history: History, *, planned_at: int) -> tuple[Fill, ...]:
     """Those whose small file another commit has replaced since the position at which they were planned."""
+    if not fills:
+        return ()
     replaced = {file.path for file in history.replaced(range(planned_at + 1, history.head + 1))}
     return tuple(fill for fill in fills if fill.old.path in replaced)
 

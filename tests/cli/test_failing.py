@@ -10,6 +10,7 @@ ON_A_TABLE = [
     ["markers", "20130101000000000"],
     ["rollback"],
     ["clean"],
+    ["checkpoint"],
     ["files"],
     ["explain", "a.parquet"],
     ["plan", "--mode", "append"],

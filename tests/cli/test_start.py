@@ -7,7 +7,7 @@ import tallymark
 from tallymark.cli import document
 from tests.cli.scene import run
 
-COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "doctor", "files", "explain", "plan")
+COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "checkpoint", "doctor", "files", "explain", "plan")
 HEAVY = ("pyspark", "pyarrow", "trio", "asyncio", "rich")
 
 

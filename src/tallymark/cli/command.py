@@ -94,6 +94,18 @@ def clean(at: Place, dry_run: bool, retain_hours: float | None) -> None:
     show(at, found, show_clean)
 
 
+@main.command(epilog=json_keys(document.CheckpointDocument))
+@at_a_url
+def checkpoint(at: Place) -> None:
+    """Leave a checkpoint, from which the log is read on.
+
+    Jobs do so every so many entries; asked for, it is of all that is committed by now.
+    """
+    from tallymark.cli.tables import show_checkpoint
+
+    answer(at, document.checkpoint, show_checkpoint)
+
+
 @main.command(epilog=json_keys(document.DoctorDocument))
 @at_a_url
 @click.option("--large", "is_large", is_flag=True, help="Try a file of 5 GB, too, however long that takes.")

@@ -185,6 +185,20 @@ class CleanDocument(TypedDict):
     fences_swept: int
 
 
+class CheckpointDocument(TypedDict):
+    url: str
+    position: int
+    """Of the log; who reads it begins there."""
+    files: int
+    partitions: int
+    """Partitions that hold files."""
+    parts: int
+    parts_written: int
+    """Of these; the others are those of the checkpoint before. 0 where there was one of this position already."""
+    bytes_written: int
+    seconds: float
+
+
 class PromiseFields(TypedDict):
     promise: str
     result: Literal["kept", "broken", "untried"]
@@ -301,6 +315,20 @@ async def clean(
             for reader in result.readers
         ],
         "fences_swept": result.fences_swept,
+    }
+
+
+async def checkpoint(table: "Table") -> CheckpointDocument:
+    done = await table.checkpoint()
+    return {
+        "url": table.url,
+        "position": done.position,
+        "files": done.files,
+        "partitions": done.partitions,
+        "parts": done.parts,
+        "parts_written": done.parts_written,
+        "bytes_written": done.bytes_written,
+        "seconds": done.seconds,
     }
 
 

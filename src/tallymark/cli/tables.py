@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.filesize import decimal
 
 from tallymark.cli.document import (
+    CheckpointDocument,
     CleanDocument,
     DoctorDocument,
     EndedFields,
@@ -78,6 +79,17 @@ def show_clean(page: Console, document: CleanDocument) -> None:
     if document["readers"]:
         page.print(f"{document['held_files']:,} more stay for readers: {_readers(document)}.")
     page.print(f"{document['fences_swept']:,} fences.")
+
+
+def show_checkpoint(page: Console, document: CheckpointDocument) -> None:
+    page.print(
+        f"Position {document['position']:,}: {document['files']:,} files in {document['partitions']:,} partitions."
+    )
+    if not document["bytes_written"]:
+        page.print("There was a checkpoint of it already.")
+        return
+    size, seconds = decimal(document["bytes_written"]), document["seconds"]
+    page.print(f"{document['parts_written']:,} of {document['parts']:,} parts written, {size}, in {seconds:,.1f} s.")
 
 
 def _readers(document: CleanDocument) -> str:

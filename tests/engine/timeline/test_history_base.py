@@ -69,7 +69,8 @@ def test_one_that_forgot_tells_the_same_and_one_that_took_back_tells_all(entries
 def test_one_from_a_base_that_took_all_back_tells_all(entries, data):
     at = data.draw(st.integers(0, len(entries)))
     whole, later = history_of(entries), history_of(entries[at:], history_of(entries[:at]))
-    later.take_back(entries[:at])
+    for since in (data.draw(st.integers(0, at)), 0):
+        later.take_back(entries[since : later.base])
     assert told(later, since=0) == told(whole, since=0)
     assert [later.files_at(position) for position in range(later.head)] == [
         whole.files_at(position) for position in range(whole.head)
