@@ -86,6 +86,12 @@ def position_of(name: str) -> int:
     return int(name.partition("-")[0])
 
 
+def put_for(path: str) -> int | None:
+    """For which position an object was put; None of the pointer."""
+    digits = path.rpartition("/")[2].partition("-")[0]
+    return int(digits) if digits.isdecimal() else None
+
+
 def encode_manifest(manifest: Manifest) -> bytes:
     history, names = manifest.history, sorted(manifest.states)
     return seal(

@@ -8,7 +8,6 @@ from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.seal import SEAL_FOLDER
-from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER
 from tallymark.engine.writes.exclude import FENCE_FOLDER, read_fences
 from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
@@ -97,7 +96,7 @@ async def clean(
         await handle.backend.delete([path])
         swept += len(fences)
     await _drop_bodies(handle)
-    await drop_strays(handle, await _old(handle, CHECKPOINT_FOLDER))
+    await drop_strays(handle)
     result = CleanResult.of(ended, swept, gone, horizon=handle.log.history.horizon)
     PROCESS.count("cleans")
     _events.info(

@@ -1,19 +1,24 @@
-"""Delete what belongs to no checkpoint: of writers that died, gave up, or lost a pointer that another one put too."""
+"""Delete what belongs to no checkpoint: of writers that died, gave up, or lost a pointer that another one put, too."""
 
-from tallymark.backends.contract import Entry
-from tallymark.engine.views.checkpoint import POINTER
+from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER, put_for
 from tallymark.engine.writes.handle import TableHandle
 
 
-async def drop_strays(handle: TableHandle, old: list[Entry]) -> None:
-    """Of what has lain in ``CHECKPOINT_FOLDER`` for longer than any writer takes, what the pointer does not lead to.
+async def drop_strays(handle: TableHandle) -> None:
+    """Delete what was put for a position up to that of the newest checkpoint, and is no part of the newest two.
 
-    A writer uses parts again that the newest manifest names; so these stay, and whatever it has put itself is young.
+    Nobody will make a checkpoint of it: whoever still writes one for such a position looks at the pointer again before
+    putting its own, finds another, and gives up. What was put for a later position waits until a checkpoint has passed
+    it. While the newest one cannot be read everything stays: what belongs to it, nobody knows.
     """
-    if not old:
+    found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
+    if not found:
         return
-    named = {POINTER}
-    for name in await handle.checkpoints.pointer():
-        if (manifest := await handle.checkpoints.read(name)) is not None:
-            named |= manifest.paths
-    await handle.backend.delete([entry.path for entry in old if entry.path not in named])
+    names = await handle.checkpoints.pointer()
+    manifests = [await handle.checkpoints.read(name) for name in names]
+    newest = manifests[0] if manifests else None
+    if newest is None:
+        return
+    named = {path for manifest in manifests if manifest is not None for path in manifest.paths}
+    passed = [path for path in found if (position := put_for(path)) is not None and position <= newest.position]
+    await handle.backend.delete([path for path in passed if path not in named])
