@@ -7,7 +7,7 @@ import anyio
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.service.connection import BlockOf
 from tallymark.engine.timeline.log import CommitLog
-from tallymark.engine.views.view import View
+from tallymark.engine.views.view import View, ViewAt
 
 
 class ServedView:
@@ -21,6 +21,8 @@ class ServedView:
         self._begun = 0
         """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
         self._failure: Exception | None = None
+        self._at: ViewAt | None = None
+        """Tasks of a job ask for one position: it is not looked for, or built, each time."""
 
     async def look_up(self, position: int, log_hash: str) -> BlockOf:
         """What gives the blocks as of a position of the log with that hash.
@@ -46,7 +48,9 @@ class ServedView:
                 f"position {position} is one of another log: it has the hash {log_hash[:16]!r} there, and this one "
                 f"{history.hash_at(position)[:16]!r}; use the ticket of the job that is running"
             )
-        return self._view().at(position).block
+        if self._at is None or self._at.position != position:
+            self._at = self._view().at(position)
+        return self._at.block
 
     async def _catch_up(self) -> None:
         """Read the log on, once for all who had asked by the time that the reading began."""

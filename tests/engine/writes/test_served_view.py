@@ -49,6 +49,24 @@ async def test_each_position_is_answered_as_of_itself():
     assert await files_at(table, 0, known[0]) == ()
 
 
+@on_both_loops
+async def test_a_view_that_is_built_for_each_position_is_built_once_for_all_who_ask_for_one():
+    backend = MemoryBackend()
+    await win(backend, commit(1, added=(FIRST,)), commit(2, added=(SECOND,)))
+    reader, built = log(backend), list[View]()
+
+    def anew() -> View:
+        built.append(View())
+        built[-1].sync(reader.history)
+        return built[-1]
+
+    table, known = ServedView(reader, anew), await hashes(backend)
+    for _ in range(5):
+        assert await files_at(table, 1, known[1]) == (FIRST,)
+    assert await files_at(table, 2, known[2]) == (FIRST, SECOND)
+    assert len(built) == 2
+
+
 @on_virtual_time
 async def test_a_server_that_is_behind_reads_the_log_once_for_all_who_wait():
     storage = MemoryBackend()
