@@ -10,6 +10,8 @@ from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.views.checkpoints import Checkpoints
+from tallymark.engine.views.memory_store import MemoryStore
+from tallymark.engine.views.open import open_store
 from tallymark.engine.views.view import View
 
 
@@ -24,6 +26,8 @@ class TableHandle:
     storage: StorageOptions = field(default_factory=StorageOptions)
     """How tasks reach what ``backend`` reaches."""
     view_settings: ViewSettings = field(default_factory=ViewSettings)
+    lasts: bool = False
+    """Whether it is for more than one question, and closed in the end: only then its view may have local files."""
     checkpoints: Checkpoints = field(init=False)
     log: CommitLog = field(init=False)
     projected: int = 0
@@ -34,7 +38,8 @@ class TableHandle:
     """Of these the ones whose instants came to nothing."""
     over_numbers: set[int] = field(default_factory=set)
     """Those of others that were found to be over. They stay so, and need not be looked at again."""
-    _view: View | None = field(init=False, default=None)
+    _views: list[View] = field(init=False, default_factory=list)
+    """The last is the one that follows the log; who had an answer of an earlier one goes on asking that."""
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.backend)
@@ -42,15 +47,26 @@ class TableHandle:
 
     def view(self, properties: TableProperties) -> View:
         """What the table holds by all that was read of its log. No I/O but that of a local store."""
-        is_behind = self._view is not None and self._view.head < self.log.history.base  # made before the log was read
-        if self._view is None or is_behind or not self.view_settings.incremental:
+        history = self.log.history
+        if not self._views or self._is_outdated(self._views[-1]):
             keep = None if properties.readers == "table" else self.view_settings.keep_positions
-            self._view = View(base=self.checkpoints.base, keep_positions=keep)
-        self._view.sync(self.log.history)
-        return self._view
+            store = open_store(self.view_settings) if self.lasts else MemoryStore()
+            self._views.append(View(store, base=self.checkpoints.base, keep_positions=keep))
+        view = self._views[-1]
+        view.sync(history)
+        return view
+
+    async def preload(self, properties: TableProperties) -> None:
+        """Read every partition of the view, where the settings ask for that."""
+        if self.view_settings.preload:
+            await self.view(properties).preload()
 
     def close(self) -> None:
-        """Give back what the view has of memory and local files."""
-        if self._view is not None:
-            self._view.close()
-            self._view = None
+        """Give back what views have of memory and local files."""
+        while self._views:
+            self._views.pop().close()
+
+    def _is_outdated(self, view: View) -> bool:
+        """Whether it was made before the log was read at all; or is behind, and may not follow."""
+        history = self.log.history
+        return view.head < history.base or (view.head < history.head and not self.view_settings.incremental)

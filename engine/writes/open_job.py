@@ -66,7 +66,6 @@ async def open_job(
                     yield job
                 finally:
                     await _end(job, handle, properties)
-                    handle.close()
             finally:
                 flushing.cancel()
 
@@ -87,6 +86,7 @@ async def _begin(
     try:
         base = WriteBase.of(handle.view(properties), handle.log, request.base)
         background.start_soon(lease.keep)
+        await handle.preload(properties)
         await backend.open_staging(staging_folder(reservation.instant))
         reservation = await help_those_found(handle, properties, reservation)
         engine = await background.start(_run_engine, backend, options.markers, flushing)

@@ -153,13 +153,16 @@ class Table:
             service=service or ServiceSettings(),
             sizing=sizing or NO_SIZING,
         )
-        handle = self._handle()
-        properties = await prepare_table(handle, wanted)
-        if (committed := await find_committed(handle, properties, request)) is not None:
-            yield committed_job(handle, properties, committed, options.tasks)
-            return
-        async with open_job(handle, properties, request, options) as job:
-            yield job
+        handle = self._handle(lasts=True)
+        try:
+            properties = await prepare_table(handle, wanted)
+            if (committed := await find_committed(handle, properties, request)) is not None:
+                yield committed_job(handle, properties, committed, options.tasks)
+                return
+            async with open_job(handle, properties, request, options) as job:
+                yield job
+        finally:
+            handle.close()
 
     async def plan(
         self,
@@ -241,10 +244,12 @@ class Table:
 
         For who asks again and again; ``snapshot`` is for once. Raises UnsupportedTable where there is no table.
         """
-        handle = self._handle()
-        view = TableView(handle, await self._properties())
-        await view.sync()
+        properties = await self._properties()
+        handle = self._handle(lasts=True)
+        view = TableView(handle, properties)
         try:
+            await view.sync()
+            await handle.preload(properties)
             yield view
         finally:
             handle.close()
@@ -356,7 +361,7 @@ class Table:
             TryAgain: others leave checkpoints at the same time.
         """
         properties = await self._properties()
-        handle = self._handle()
+        handle = self._handle(lasts=True)
         try:
             return await leave_checkpoint(handle, properties)
         finally:
@@ -373,8 +378,10 @@ class Table:
             retention=retention,
         )
 
-    def _handle(self) -> TableHandle:
-        return TableHandle(self._backend, self._commit, self._lease, self._clock, self._options, self._views)
+    def _handle(self, *, lasts: bool = False) -> TableHandle:
+        return TableHandle(
+            self._backend, self._commit, self._lease, self._clock, self._options, self._views, lasts=lasts
+        )
 
     async def _properties(self) -> TableProperties:
         properties = await read_properties(self._backend)

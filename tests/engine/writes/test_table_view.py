@@ -63,3 +63,29 @@ async def test_where_there_is_no_table_there_is_no_view():
     with pytest.raises(UnsupportedTable):
         async with table(Store(has_staging=False).backend).view():
             pass
+
+
+@on_both_loops
+@pytest.mark.parametrize("store", ["spillable", "key-value"])
+async def test_a_view_and_a_job_have_their_local_files_where_the_settings_say_and_leave_none(store, tmp_path):
+    scene = Store(has_staging=False)
+    views = ViewSettings(store=store, folder=str(tmp_path), memory_bytes=1)
+    whole = table(scene.backend, views=views)
+    await appended(whole, {1: [1], 2: [2]})
+    await appended(whole, {1: [3]})
+    async with whole.view() as view, table(scene.backend).view() as in_memory:
+        assert list(tmp_path.iterdir())
+        assert [file async for file in (await view.sync()).all_files()] == [
+            file async for file in (await in_memory.sync()).all_files()
+        ]
+    assert not list(tmp_path.iterdir())
+
+
+@on_both_loops
+async def test_a_preloaded_view_has_read_every_partition_when_its_block_begins():
+    scene = Store(has_staging=False)
+    await appended(scene.backend, {1: [1], 2: [2]})
+    await table(scene.backend).checkpoint()
+    for preload, loaded in ((False, 0), (True, 2)):
+        async with table(scene.backend, views=ViewSettings(preload=preload)).view() as view:
+            assert view.statistics().loaded == loaded
