@@ -12,11 +12,11 @@ from tallymark.backends.s3 import S3Stores
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.peers.objects import Obstore
+from tallymark.bench.views.ground import bookkeeping
 from tallymark.bench.views.held import options_of
 from tallymark.bench.views.held_side import HeldSide
 from tallymark.bench.views.listing_sides import LATENCY_S
-from tallymark.bench.views.question import Question
-from tallymark.bench.views.side import LookUps, Opening
+from tallymark.bench.views.side import Opening, OpenSide
 
 PREFIX = "table"
 
@@ -39,13 +39,13 @@ class FarSide:
     table: Path
 
     @contextmanager
-    def opened(self) -> Iterator[tuple["_OpenFar", Opening]]:
+    def opened(self) -> Iterator[tuple[OpenSide, Opening]]:
         with server(LATENCY_S, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
             self._copy(endpoint)
             told = {**self.near.told, "table": f"s3://{BUCKET}/{PREFIX}", "endpoint": endpoint}
             _seen(endpoint)
-            with replace(self.near, name=self.name, told=told).opened() as (_, opening):
-                yield _OpenFar(), replace(opening, requests=_seen(endpoint), grown_bytes=None)
+            with replace(self.near, name=self.name, told=told, is_ready_only=True).opened() as (far, opening):
+                yield far, replace(opening, requests=_seen(endpoint), grown_bytes=None)
 
     def _copy(self, endpoint: str) -> None:
         options = options_of({"endpoint": endpoint})
@@ -54,20 +54,9 @@ class FarSide:
         def put(path: Path) -> None:
             store.put(path.relative_to(self.table).as_posix(), path.read_bytes())
 
-        ours = [self.table / ".hoodie/hoodie.properties", *(self.table / ".hoodie/.tallymark").rglob("*")]
         with ThreadPoolExecutor(COPIES) as threads:
-            for _ in threads.map(put, filter(Path.is_file, ours)):
+            for _ in threads.map(put, bookkeeping(self.table)):
                 pass
-
-
-class _OpenFar:
-    """Once it is ready, it answers as the near one does, and a commit takes one request more to follow."""
-
-    def look_up(self) -> LookUps:
-        return LookUps()
-
-    def follow(self, question: Question) -> None:
-        return None
 
 
 def _seen(endpoint: str) -> dict[str, int]:

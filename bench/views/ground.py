@@ -1,5 +1,6 @@
 """One table, in all the forms that the sides need, and what is asked of it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -9,6 +10,7 @@ from tallymark.bench.peers.delta_log import append_delta_commit, has_delta, writ
 from tallymark.bench.views.question import Question, questions
 from tallymark.bench.views.schedule import Schedule
 from tallymark.bench.views.table import MadeTable, TableShape, touch
+from tallymark.engine.writes.table import open_table
 
 FILES_ON_DISK_MAX = 100_000
 """Empty files of a larger table are not made: a million take minutes to make and to remove, and a gigabyte of inodes.
@@ -17,7 +19,7 @@ What lists a partition takes as long as the partition is large, whatever else th
 FOLLOWED = (1, 100, 1000)
 """Files of the commits that are followed."""
 
-FOLLOWED_TIMES = 7
+FOLLOWED_TIMES = 11
 """Commits of each."""
 
 
@@ -55,6 +57,11 @@ class Ground:
         return self.folder / "delta"
 
     @property
+    def bare(self) -> Path:
+        """The table's bookkeeping without its checkpoint."""
+        return self.folder / "bare"
+
+    @property
     def names(self) -> Path:
         """A file with the paths of all data files, one a line."""
         return self.folder / "names"
@@ -62,6 +69,8 @@ class Ground:
     async def make(self) -> None:
         self.table.mkdir(parents=True)
         await self._made.make()
+        self._link_bare()
+        await open_table(self.table).checkpoint()
         files = self._made.files
         self.questions = questions(files, self._random)
         self.names.write_text("".join(f"{file.path}\n" for file in files))
@@ -71,6 +80,12 @@ class Ground:
             each = -(-len(files) // self.shape.commits)
             commits = (files[at : at + each] for at in range(0, len(files), each))
             write_delta_log(self.delta, commits, partition_column="p")
+
+    def _link_bare(self) -> None:
+        for path in bookkeeping(self.table):
+            link = self.bare / path.relative_to(self.table)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.hardlink_to(path)
 
     @property
     def head(self) -> tuple[int, str]:
@@ -86,3 +101,9 @@ class Ground:
         partition = added[0].partition
         held = sum(file.partition == partition for file in self._made.files)
         return Question(partition, None, held)
+
+
+def bookkeeping(table: Path) -> Iterator[Path]:
+    """All that tells ours what a table holds."""
+    yield table / ".hoodie/hoodie.properties"
+    yield from filter(Path.is_file, (table / ".hoodie/.tallymark").rglob("*"))

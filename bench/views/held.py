@@ -46,7 +46,7 @@ class OurView:
     def __init__(self, told: Told) -> None:
         backend = open_backend(told["table"], options=options_of(told))
         settings = views_of(told)
-        self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=settings)
+        self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=settings, lasts=True)
 
     async def open(self) -> None:
         found = await read_properties(self._handle.backend)

@@ -9,7 +9,7 @@ from tallymark.bench.views.ground import Ground
 from tallymark.bench.views.held import Told
 from tallymark.bench.views.latency import Latency
 from tallymark.bench.views.question import Question
-from tallymark.bench.views.side import Followed, LookUps, Opening
+from tallymark.bench.views.side import Followed, LookUps, Opening, OpenReady, OpenSide
 
 _HOLDER = "tallymark.bench.views.holder"
 
@@ -23,14 +23,16 @@ class HeldSide:
     """Of a small table."""
     warm_question: Question
     ground: Ground
+    is_ready_only: bool = False
+    """Once it is ready, it is as another side, which is measured."""
 
     @contextmanager
-    def opened(self) -> Iterator[tuple["_OpenHeld", Opening]]:
+    def opened(self) -> Iterator[tuple[OpenSide, Opening]]:
         with child(_HOLDER, self.ground.folder / f"{self.name}.log") as holder:
             holder.ask({"warm": {"view": dict(self.warm), "question": self.warm_question.fields()}})
             question = self.ground.questions[0].fields()
             found = holder.ask({"open": {"view": dict(self.told), "question": question}})
-            yield _OpenHeld(self.ground, holder), Opening(**found)
+            yield OpenReady() if self.is_ready_only else _OpenHeld(self.ground, holder), Opening(**found)
 
 
 @dataclass(frozen=True, slots=True)

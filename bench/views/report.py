@@ -17,6 +17,7 @@ from tallymark.bench.views.answer import (
     ViewSection,
 )
 from tallymark.bench.views.latency import Latency
+from tallymark.bench.views.sides import MEMORY_BYTES
 
 METHOD = """\
 Tables are their metadata only: files that a commit log names, in {commits} commits, without a byte of data. Half of the
@@ -27,8 +28,10 @@ each connection at moments of its own (a Poisson process). A latency counts from
 due, whether or not the answer before it was there: coordinated omission is corrected. Clients are Python; what takes
 Hudi's JSON apart is not counted, what takes our answers apart is. Memory: by how much the holder's process has grown,
 after another view of that kind had been opened in it and closed; of Hudi's server, objects in its heap after a
-collection. Commits are followed by all sides in turn: until the side would answer with it / until it has answered for
-one of its partitions. Load of the machine before {before:.1f}, after {after:.1f}: well above 0, others share it."""
+collection. Spillable and key-value may have {memory} MiB of blocks in memory. Served: from the start of a driver, whose
+Python has yet to import everything, and whose job to begin. Commits are followed by all sides in turn: until the side
+would answer with it / until it has answered for one of its partitions. Load of the machine before {before:.1f}, after
+{after:.1f}: well above 0, others share it."""
 
 
 def show(page: Console, answer: ViewAnswer) -> None:
@@ -38,6 +41,7 @@ def show(page: Console, answer: ViewAnswer) -> None:
         METHOD.format(
             commits=answer.sections[0].shape.commits,
             alone=effort.alone_s,
+            memory=MEMORY_BYTES >> 20,
             schedule=effort.schedule,
             before=answer.machine.load,
             after=answer.load_after,
@@ -58,7 +62,8 @@ def tables(answer: ViewAnswer) -> Iterator[Table]:
             yield follows(section)
     if growths := list(answer.growths()):
         page = _table(
-            f"following a commit in the largest table over the smallest; bar: {SYNC_BAR:g}", ("files", "ratio")
+            f"following a commit, the best in the largest table over that in the smallest; bar: {SYNC_BAR:g}",
+            ("files", "ratio"),
         )
         for title, files, ratio in growths:
             page.add_row(title, f"{files:,}", f"{ratio:.2f}")

@@ -48,6 +48,16 @@ class OpenSide(Protocol):
         ...
 
 
+class OpenReady:
+    """Of which only what it takes to be ready is measured."""
+
+    def look_up(self) -> LookUps:
+        return LookUps()
+
+    def follow(self, question: Question) -> None:
+        return None
+
+
 class Side(Protocol):
     """Opened where it is measured: it answers, and says what it took, until the block ends.
 
