@@ -257,8 +257,8 @@ class ViewSettings:
     """How many positions back a view answers for, where the table keeps no replaced files itself: tasks ask for the one
     at which their job began, and some hundred commits by others during a job are many."""
     checkpoint_entries: int = 64
-    """Entries of the log after which a job leaves a checkpoint: who reads the log then has fewer to read one by one, at
-    some 30 ms for 32 of them."""
+    """Entries of the log after which a job leaves a checkpoint, the first one after 8 of them at the latest: who reads
+    the log then has fewer to read one by one, at some 30 ms for 32 of them."""
     checkpoint_timeout_s: float = 60.0
     """How long the end of a job may take for that; what is not done by then, a later job does. The first one of a
     million files takes some seconds, and the next ones as much of that as has changed."""

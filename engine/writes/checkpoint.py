@@ -15,14 +15,20 @@ ATTEMPTS = 3
 """Times that ``leave_checkpoint`` begins anew where others leave theirs at the same time. Each of them is as good."""
 
 
+FIRST_AFTER = 8
+"""Entries of the log that are enough for a table's first checkpoint: until it has one, every write lists the log."""
+
+
 async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> None:
     """At the end of a job: leave one if enough entries have come since the last, or if that is damaged.
 
     Whatever happens, the job has done what it was to do: what goes wrong is logged, and left for a later one.
     """
     settings = handle.view_settings
-    since = handle.log.history.head - handle.checkpoints.statistics.position
-    if since < settings.checkpoint_entries and not (handle.checkpoints.is_damaged and since):
+    begun_at = handle.checkpoints.statistics.position
+    since = handle.log.history.head - begun_at
+    enough = settings.checkpoint_entries if begun_at else min(FIRST_AFTER, settings.checkpoint_entries)
+    if since < enough and not (handle.checkpoints.is_damaged and since):
         return
     try:
         with anyio.fail_after(settings.checkpoint_timeout_s):

@@ -15,8 +15,11 @@ import trio
 
 from tallymark.backends import Backend, open_backend
 from tallymark.engine.files.report import TaskReport
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob, open_table
+from tallymark.engine.writes.checkpoint import FIRST_AFTER
 from tallymark.engine.writes.job_requests import JobShape, begin_requests, commit_requests
 from tallymark.engine.writes.request import Mode
 from tests.engine.writes.scene import FLIGHTS
@@ -48,15 +51,22 @@ def test_an_append_lists_its_log_and_nothing_else(s3, bucket):
     first, *later = trio.run(_appends, s3, bucket, 4)
     assert first["list"] > 1
     assert [requests["list"] for requests in later] == [1, 1, 1]
-    assert [requests["get"] for requests in later] == [10 + entries for entries in (1, 2, 3)]
+    assert [requests["get"] for requests in later] == [11 + entries for entries in (1, 2, 3)]
 
 
-async def _appends(s3, bucket: str, count: int) -> Sequence[Mapping[str, int]]:
+@pytest.mark.parametrize("sizing", [None, SizingSettings()])
+def test_an_append_to_a_table_that_has_a_checkpoint_lists_nothing_at_all(s3, bucket, sizing):
+    *_, before, after, later = trio.run(_appends, s3, bucket, FIRST_AFTER + 2, sizing)
+    assert before["list"] == 1
+    assert (after["list"], later["list"]) == (0, 0)
+
+
+async def _appends(s3, bucket: str, count: int, sizing: SizingSettings | None = None) -> Sequence[Mapping[str, int]]:
     """All requests of so many appends, one after the other."""
     backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
     ends = [requests(backend)]
     for _ in range(count):
-        await _job(backend, "append", 10)
+        await _job(backend, "append", 10, sizing)
         ends.append(requests(backend))
     return [between(before, after) for before, after in pairwise(ends)]
 
@@ -83,10 +93,14 @@ async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int]
     return [await _job(backend, mode, count) for mode in _MODES]
 
 
-async def _job(backend: Backend, mode: Mode, count: int) -> tuple[Mapping[str, int], Mapping[str, int]]:
+async def _job(
+    backend: Backend, mode: Mode, count: int, sizing: SizingSettings | None = None
+) -> tuple[Mapping[str, int], Mapping[str, int]]:
     before = requests(backend)
     table = open_table(backend.url, backend=backend, lease=SELDOM)
-    async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=ONE_FLUSH) as job:
+    async with table.write(schema=FLIGHTS, mode=mode, partition_by=["month"], markers=ONE_FLUSH, sizing=sizing) as job:
+        if sizing is not None:
+            await job.size(WorkloadProfile(incoming=(IncomingRows("month=1", 1000, 1000),)))
         begun = requests(backend)
         report = await _report(job, count)
         reported = requests(backend)

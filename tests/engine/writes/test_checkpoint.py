@@ -51,6 +51,16 @@ async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(has_stagi
     table_is_at_rest(store.objects)
 
 
+@on_virtual_time
+async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones():
+    store = Store(has_staging=False)
+    left = []
+    for _ in range(12):
+        await write(store.backend, views=ViewSettings())
+        left.append(newest_position(store) if checkpoints(store) else 0)
+    assert left == [0] * 7 + [8] * 5
+
+
 @pytest.mark.parametrize("has_staging", FAMILIES)
 @on_virtual_time
 async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(has_staging):
