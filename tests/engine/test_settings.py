@@ -60,6 +60,7 @@ CASES: list[tuple[type, str, list[object]]] = [
     (ViewSettings, "preload", [1, None, "no"]),
     (ViewSettings, "keep_positions", [-1, 0.5]),
     (ViewSettings, "checkpoint_entries", [0, None]),
+    (ViewSettings, "checkpoint_timeout_s", [0, -1, None]),
     (ViewSettings, "wait_s", [0, -1, "5"]),
     (ViewSettings, "cache_bytes", [-1, 0.5]),
     (ViewSettings, "log_wait_s", [0, -1, "60"]),
