@@ -238,7 +238,7 @@ class ViewSettings:
     """How a job keeps what the table holds, and serves it to its tasks. Hudi's keys for the same stand in brackets."""
 
     store: Literal["memory", "spillable", "key-value"] = "memory"
-    """``memory``: about 130 bytes a file. ``spillable``: ``memory_bytes`` of it, the rest in SQLite. ``key-value``:
+    """``memory``: about 115 bytes a file. ``spillable``: ``memory_bytes`` of it, the rest in SQLite. ``key-value``:
     RocksDB, row by row. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE]"""
     memory_bytes: int = 100 * 1024 * 1024
     """What a store that has a disk may keep in memory: 800,000 files. [hoodie.filesystem.view.spillable.mem]"""

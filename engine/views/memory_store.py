@@ -1,4 +1,4 @@
-"""All blocks in memory: about 120 bytes a file."""
+"""All blocks in memory: about 115 bytes a file."""
 
 from collections.abc import Collection, Iterable
 
