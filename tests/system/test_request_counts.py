@@ -46,12 +46,30 @@ def test_a_commit_takes_as_many_requests_however_many_files_it_has(s3, bucket, c
     assert overwrite == {**append, "put": 5 + has_body, "delete": 3 + math.ceil(2 * count / BULK)}
 
 
-def test_an_append_lists_its_log_and_nothing_else(s3, bucket):
+def test_an_append_lists_its_log_and_nothing_else_where_there_is_no_checkpoint(s3, bucket):
     """From its begin to its end, with the markers of its tasks between: where no other instant is open."""
     first, *later = trio.run(_appends, s3, bucket, 4)
     assert first["list"] > 1
     assert [requests["list"] for requests in later] == [1, 1, 1]
     assert [requests["get"] for requests in later] == [11 + entries for entries in (1, 2, 3)]
+
+
+def test_an_append_from_a_checkpoint_on_lists_nothing(s3, bucket):
+    """Nothing at all, from its begin to its end; and what a plan foretells of it is what is counted."""
+    found = trio.run(_from_a_checkpoint, s3, bucket)
+    assert [begin["list"] + commit["list"] for begin, commit in found] == [0, 0, 0, 0]
+    shape = JobShape(
+        log_entries=2, checkpoint=2, has_commits=True, is_created=False, files=100, new_partitions=0, deleted_files=0
+    )
+    assert list(found) == [_foretold(replace(shape, log_entries=2 + later)) for later in range(4)]
+
+
+async def _from_a_checkpoint(s3, bucket: str) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:
+    backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
+    for _ in range(2):
+        await _job(backend, "append", 100)
+    await open_table(backend.url, backend=backend).checkpoint()
+    return [await _job(backend, "append", 100) for _ in range(4)]
 
 
 @pytest.mark.parametrize("sizing", [None, SizingSettings()])
