@@ -11,6 +11,7 @@ from tests.simulation.marker_judge import judge_markers
 from tests.simulation.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.marker_shrink import smaller_marker_plans
 from tests.simulation.marker_world import MarkerOutcome, run_markers
+from tests.simulation.number_plan import with_numbers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
 from tests.simulation.shrink import smaller_plans as smaller_table_plans
@@ -29,7 +30,8 @@ def draw(seed: int) -> AnyPlan:
     """The kind has a source of chance of its own, as has each part that came later: what others draw stays."""
     if random.Random(f"{seed}/kind").random() < MARKERS_ONLY:
         return draw_markers(seed)
-    plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
+    plan = with_numbers(random.Random(f"{seed}/numbers"), draw_tables(seed))
+    plan = with_fills(random.Random(f"{seed}/fills"), plan)
     plan = with_leases(random.Random(f"{seed}/leases"), plan)
     plan = with_viewers(random.Random(f"{seed}/viewers"), plan)
     return with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)

@@ -63,10 +63,6 @@ async def _number_last(handle, **options):
     return reservation, lease
 
 
-async def _back_at_once(handle, reservation):
-    await handle.backend.delete([begun_path(reservation.begun)])
-
-
 MUTATIONS = (
     Mutation(
         name="an instant is reserved by a plain put",
@@ -92,13 +88,8 @@ MUTATIONS = (
     ),
     Mutation(
         name="a number is kept that others have passed",
-        where=(where.has_mishap_or_storm,),
+        where=(where.looks_and_stands_still,),
         breaks="its writer is found by nobody when it dies",
         fault=lambda: replaced(numbers.is_passed, lambda *_: False),
-    ),
-    Mutation(
-        name="a number goes before the log has got past it",
-        breaks="those who look stop at the gap, and do not find who has begun behind it",
-        fault=lambda: replaced(numbers.give_back, _back_at_once),
     ),
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from tests.simulation.fill_plan import RECUT_LANDMARKS
 from tests.simulation.marker_plan import MarkerPlan
+from tests.simulation.number_plan import LOOK
 from tests.simulation.plan import Mishap, Plan, WriterPlan
 
 LEASE_S = 120.0
@@ -79,6 +80,11 @@ def has_twins(plan: Plan) -> bool:
     begun = [(writer.start_s, writer.clock_s) for writer in plan.writers]
     is_halted = any(mishap.what == "stopped" and mishap.after in _EARLY for mishap in _of_writers(plan))
     return len(set(begun)) < len(begun) and is_halted
+
+
+def looks_and_stands_still(plan: Plan) -> bool:
+    """A writer has looked for a number, and others take it before it does."""
+    return any(mishap.after == LOOK for mishap in _of_writers(plan))
 
 
 def has_halted_service(plan: Plan) -> bool:
