@@ -128,7 +128,7 @@ async def _found(scene: Scene, outcome: Outcome, process: Process) -> None:
 
 
 async def _rescue(scene: Scene, outcome: Outcome, process: Process) -> None:
-    fill_bytes = max(writer.fill_bytes for writer in scene.plan.writers)
+    fill_bytes = max((writer.fill_bytes for writer in scene.plan.writers), default=0)
     await _write_in_peace(scene, outcome, process, months=(1,), fill_bytes=fill_bytes)
 
 

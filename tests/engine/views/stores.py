@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from tallymark.engine.settings import ViewSettings
 from tallymark.engine.timeline.entry import DataFile
@@ -22,15 +23,16 @@ MEMORY_BYTES = {"spillable": 600, "spillable, none in memory": 1}
 PARTITIONS = ("month=1", "month=2", "month=1/day=1", "")
 
 
+def settings_of(kind: str, folder: str, **views: Any) -> ViewSettings:
+    """For such a store, whose files lie below a folder."""
+    store: Any = kind.partition(",")[0]
+    return ViewSettings(store=store, memory_bytes=MEMORY_BYTES.get(kind, 1 << 20), folder=folder, **views)
+
+
 @contextmanager
 def opened(kind: str, folder: Path | None = None) -> Iterator[ViewStore]:
     with tempfile.TemporaryDirectory() as own:
-        settings = ViewSettings(
-            store=kind.partition(",")[0],  # type: ignore[arg-type]
-            memory_bytes=MEMORY_BYTES.get(kind, 1 << 20),
-            folder=str(folder or own),
-        )
-        store = open_store(settings)
+        store = open_store(settings_of(kind, str(folder or own)))
         try:
             yield store
         finally:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,10 +13,9 @@ from tallymark.engine.settings import ViewSettings
 from tests.engine.views.agreement import answers_are_the_truth, answers_every_retained_position
 from tests.engine.views.keepers import Keeper
 from tests.engine.views.places import InMemory, OnDisk, Place
+from tests.engine.views.stores import STORES, settings_of
 from tests.engine.views.table_histories import Player, Step, histories, without_threads
 from tests.engine.views.truth import Truth
-
-STORES = ("memory",)
 
 readers = st.sampled_from(["table", "table", "directory"])
 
@@ -38,27 +38,37 @@ async def play(place: Place, readers: str, steps: Sequence[Step], views: ViewSet
                 await answers_are_the_truth(fresh, truth)
 
 
-@pytest.mark.parametrize("store", STORES)
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(
-    readers=readers,
-    has_staging=st.booleans(),
-    steps=histories,
-    incremental=st.sampled_from([True, True, False]),
-    keep_positions=st.sampled_from([0, 2, 256]),
-)
-def test_views_are_the_truth_at_every_retained_position(
-    store, readers, has_staging, steps, incremental, keep_positions
-):
-    place = InMemory(has_staging=has_staging)
-    views = ViewSettings(store=store, incremental=incremental, keep_positions=keep_positions)
-    with without_threads():
+def views_of(kind: str, folder: str) -> st.SearchStrategy[ViewSettings]:
+    """All that settings say of views, and checkpoints far more often than by default."""
+    return st.builds(
+        partial(settings_of, kind, folder),
+        incremental=st.sampled_from([True, True, False]),
+        keep_positions=st.sampled_from([0, 2, 256]),
+        checkpoint_entries=st.sampled_from([1, 2, 3, 64]),
+        preload=st.booleans(),
+    )
+
+
+EXAMPLES = {"memory": 150, "spillable": 60, "spillable, none in memory": 30, "key-value": 15}
+"""Of each store: to open RocksDB anew after each step takes its time."""
+
+
+@pytest.mark.parametrize("kind", STORES)
+def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
+    @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(readers=readers, has_staging=st.booleans(), steps=histories, views=views_of(kind, str(tmp_path)))
+    def check(readers, has_staging, steps, views):
+        place = InMemory(has_staging=has_staging)
         place.run(play, place, readers, steps, views)
 
+    with without_threads():
+        check()
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(readers=readers, steps=histories)
-def test_views_of_a_table_on_this_machine_are_the_truth(readers, steps):
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(readers=readers, steps=histories, data=st.data())
+def test_views_of_a_table_on_this_machine_are_the_truth(readers, steps, data):
     with tempfile.TemporaryDirectory() as directory:
         place = OnDisk(Path(directory) / "table")
-        place.run(play, place, readers, steps, ViewSettings())
+        kind = data.draw(st.sampled_from(STORES))
+        place.run(play, place, readers, steps, data.draw(views_of(kind, f"{directory}/views")))

@@ -23,7 +23,7 @@ from tests.support.dying import DyingBackend
 
 in_thread = trio.to_thread.run_sync
 
-VIEWS = ViewSettings(log_jitter_s=0.0, log_readings=1000, keep_positions=3)
+VIEWS = ViewSettings(log_jitter_s=0.0, log_readings=1000, keep_positions=3, checkpoint_entries=2)
 PARTITIONS = ("month=1", "month=2", "month=3", "month=99")
 
 
@@ -56,7 +56,7 @@ async def look_up(job_ticket: WriteTicket, backend: Backend, truth: Truth) -> No
         assert position < job_ticket.base or (reading.by_log, reading.source) == (0, "service")
         found, reading = await in_thread(asked, replace(ticket, service=None), elsewhere)
         assert found == told(truth, position), f"position {position}, read in the log"
-        assert reading.log_readings == 1
+        assert reading.log_readings == 1 or position == 0  # all logs have the same start, which may be at hand
 
 
 async def play(place: InMemory, kind: str, steps: Sequence[Step]) -> None:
