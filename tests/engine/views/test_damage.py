@@ -172,6 +172,22 @@ def test_a_file_that_was_deleted_or_replaced_is_no_more_read(kind, tmp_path):
         assert store.rows("month=0") == BLOCK
 
 
+def test_a_block_in_memory_is_written_again_though_it_was_read_from_the_file_that_is_lost(tmp_path):
+    with opened("spillable", tmp_path) as store:
+        one = pack_rows([row("f" * 450)])
+        for partition in ("month=1", "month=2"):
+            store.load(partition, one)
+        assert store.rows("month=1") == one  # now in memory and in the file, and the other in the file alone
+        (path,) = files_of(tmp_path)
+        path.unlink()
+        with pytest.raises(DamagedStore) as damage:
+            store.rows("month=2")
+        assert damage.value.partitions == frozenset({"month=2"})
+        store.load("month=3", one)
+        assert store.rows("month=1") == one
+        assert set(store.partitions()) == {"month=1", "month=3"}
+
+
 @every_store_on_disk
 @settings(max_examples=10)
 @given(entries=log_entries(), seed=st.integers(0, 1000))
