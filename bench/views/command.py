@@ -24,6 +24,11 @@ from tallymark.bench.writes.arguments import tell
 @click.option(
     "--side", "kinds", multiple=True, type=click.Choice(KINDS), help="Who answers; repeatable. [default: all]"
 )
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=1),
+    help="How long many callers ask each side. [default: 20]",
+)
 @click.option("--quick", is_flag=True, help="A glance: 1,000 and 3,000 files, 200 look-ups/s, seconds for a side.")
 @click.option(
     "--folder",
@@ -35,6 +40,7 @@ from tallymark.bench.writes.arguments import tell
 def views(
     counts: tuple[int, ...],
     kinds: tuple[str, ...],
+    seconds: float | None,
     quick: bool,
     folder: Path | None,
     json_path: Path | None,
@@ -52,7 +58,7 @@ def views(
     asked = run.Asked(
         files=sorted(counts) or (run.QUICK_FILES if quick else run.FILES),
         kinds=[name for name in KINDS if not kinds or name in kinds],
-        effort=run.QUICK if quick else Effort(),
+        effort=(run.QUICK if quick else Effort()).lasting(seconds),
         parent=folder or Path(tempfile.gettempdir()),
     )
     try:

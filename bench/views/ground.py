@@ -1,7 +1,7 @@
 """One table, in all the forms that the sides need, and what is asked of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 
@@ -32,6 +32,10 @@ class Effort:
     """How long one caller asks one thing after the other."""
     followed: tuple[int, ...] = FOLLOWED
     followed_times: int = FOLLOWED_TIMES
+
+    def lasting(self, seconds: float | None) -> "Effort":
+        """With as many seconds of the schedule that count; None: as it is."""
+        return self if seconds is None else replace(self, schedule=replace(self.schedule, seconds=seconds))
 
 
 class Ground:

@@ -19,6 +19,7 @@ def run(*arguments):
     [
         (("--side", "nobody"), "'nobody' is not one of"),
         (("--files", "1"), "1 is not in the range"),
+        (("--seconds", "0"), "0.0 is not in the range"),
         (("--folder", "/no/such/place"), "does not exist"),
     ],
 )

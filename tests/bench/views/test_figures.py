@@ -2,6 +2,7 @@ from random import Random
 
 import pytest
 
+from tallymark.bench.views.ground import Effort
 from tallymark.bench.views.latency import Latency
 from tallymark.bench.views.schedule import Schedule
 
@@ -29,3 +30,8 @@ def test_connections_together_ask_as_often_as_they_are_told_and_each_at_its_own_
     assert sum(map(len, dues)) == pytest.approx(10_000, rel=0.05)
     assert all(due == sorted(due) and due[0] > 0 and due[-1] < 10 for due in dues)
     assert len({due[0] for due in dues}) == 10
+
+
+def test_a_run_lasts_as_long_as_it_is_told_to():
+    assert Effort().lasting(3).schedule.seconds == 3
+    assert Effort().lasting(None) == Effort()
