@@ -4,7 +4,7 @@ A death anywhere leaves the pointer at what was there before, whole; what was pu
 ``tallymark clean``. Of two writers at once the later pointer stands.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -142,22 +142,16 @@ class _New:
             if isinstance(step, Part):
                 done.append(step)
                 continue
-            async for part in self._cut(step, floor):
-                waiting.append(part)
-                if len(waiting) == PARTS_AHEAD:
+            cutter = Cutter()
+            for partition in step.partitions:
+                block, oldest = as_of(await self.view.block(partition), self.base.position, floor=floor)
+                waiting += cutter.add(Rows(partition, block, oldest))
+                if len(waiting) >= PARTS_AHEAD:
                     done += await self._put_parts(waiting)
                     waiting = []
+            waiting += cutter.end()
         done += await self._put_parts(waiting)
         return tuple(sorted(done, key=lambda part: part.first)), self.view.floor
-
-    async def _cut(self, run: Run, floor: int) -> AsyncIterator[list[Rows]]:
-        cutter = Cutter()
-        for partition in run.partitions:
-            block, oldest = as_of(await self.view.block(partition), self.base.position, floor=floor)
-            for part in cutter.add(Rows(partition, block, oldest)):
-                yield part
-        for part in cutter.end():
-            yield part
 
     async def _put_parts(self, parts: Sequence[list[Rows]]) -> list[Part]:
         done: list[Part] = []
