@@ -28,7 +28,7 @@ async def unprojected(count: int = 3) -> Store:
     async with begin(store.backend):
         pass
     for path in list(store.objects):
-        if path.startswith(".hoodie/2") or ".hoodie_partition" in path:
+        if path.startswith((".hoodie/2", ".hoodie/.tallymark/checkpoint/")) or ".hoodie_partition" in path:
             await store.backend.delete([path])
     return store
 
