@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from tallymark.backends.events import EventLog
+from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_number
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
@@ -13,6 +14,7 @@ from tallymark.engine.writes.finish import Progress, drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import drop_unreserved, help_others, open_reservations, own_beat
 from tallymark.engine.writes.let_go import Due, LookedAt, find_due, let_go
+from tallymark.engine.writes.numbers import drop, look
 from tallymark.engine.writes.process_meter import PROCESS
 from tallymark.engine.writes.readers import drop_dead, find_readers
 from tallymark.engine.writes.rollback import Ended
@@ -162,6 +164,19 @@ async def _drop_late(handle: TableHandle) -> None:
         for instant in sorted(undecided):
             if now - late[instant] > handle.lease_settings.expiry_s:
                 await drop_unreserved(handle, instant)
+    await _drop_late_numbers(handle)
+
+
+async def _drop_late_numbers(handle: TableHandle) -> None:
+    """Delete the objects of numbers whose put landed once more after they had been dropped.
+
+    Those that the log has passed, and does not tell as unfinished, are nobody's; of the others a look tells.
+    """
+    begun = handle.log.history.begun
+    found = {begun_number(entry.path) async for entry in handle.backend.list(BEGUN_FOLDER)}
+    passed = {number for number in found if number <= begun.number}.difference(begun.doubtful)
+    left = (await look(handle)).left if found.intersection(begun.doubtful) else []
+    await drop(handle, passed.union(left))
 
 
 async def _drop_bodies(handle: TableHandle) -> None:

@@ -1,9 +1,12 @@
 """What ``clean`` sweeps, and when."""
 
+from dataclasses import replace
+
 import msgpack
 import pytest
 
 from tallymark.engine.errors import CommitUnknown, CorruptObject, UnsupportedTable
+from tallymark.engine.timeline.begun import begun_path
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
@@ -202,6 +205,25 @@ async def test_markers_and_seals_that_landed_after_their_instants_end_are_droppe
     result = await committed(store.backend)
     for path in (f".temp/{result.instant}/MARKERS5", f".tallymark/seal/{result.instant}"):
         await store.backend.put(f".hoodie/{path}", b"")
+    await table(store.backend).clean()
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_numbers_that_landed_once_more_go_with_the_instant_that_did_so_too():
+    """Its writer had tried two numbers before it began: one clean is enough for both."""
+    store = Store(has_staging=False)
+    async with begin(store.backend) as job:
+        late = {path: data for path, data in store.objects.items() if f"/open/{job.instant}" in path}
+        await job.commit([await write_rows(job, store.backend)])
+    await committed(store.backend)
+    ((path, data),) = late.items()
+    await store.backend.put(path, data)
+    for number in (1, 2):
+        await store.backend.put(
+            begun_path(number), replace(Reservation.decode(data, source=path), begun=number).encode()
+        )
+    store.clock.pass_lease()
     await table(store.backend).clean()
     table_is_at_rest(store.objects)
 
