@@ -18,6 +18,8 @@ SOON_FOUND = (
     "an entry is put before its body",
     "a clean drops all entries of the log but the newest",
     "a clean ignores readers' leases",
+    "an answer is of the view's head",
+    "whoever begins at a checkpoint takes it for the end of the log",
 )
 
 
