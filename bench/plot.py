@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from tallymark.bench.answer import OURS, Answer, Row, Section
 from tallymark.bench.report import seconds, signed
-from tallymark.bench.svg import FAINT, FONTS, GRID, INK, line, text
+from tallymark.bench.svg import FAINT, GRID, INK, document, line, stacked, text
 
 WIDTH = 900
 LEFT, RIGHT = 210, 660
@@ -36,14 +36,9 @@ def draw(answer: Answer) -> str:
     panels = [panel for panel in panels if panel.rows]
     height = TOP + sum(panel.height for panel in panels) + FOOT
     parts = [*_heading(answer.bars)]
-    y = TOP
-    for panel in panels:
-        parts += panel.drawn(y)
-        y += panel.height
+    parts += stacked(panels, top=TOP)
     parts += _footing(answer, height)
-    size = f'width="{WIDTH}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}" font-family="{FONTS}">'
-    return "\n".join([opening, f'<rect {size} fill="#ffffff"/>', *parts, "</svg>\n"])
+    return document(parts, width=WIDTH, height=height)
 
 
 @dataclass(frozen=True, slots=True)

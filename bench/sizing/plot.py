@@ -8,7 +8,7 @@ from xml.sax.saxutils import escape
 from tallymark.bench.sizing.answer import Frontier, SizingAnswer, SizingRow
 from tallymark.bench.sizing.figures import PARTS
 from tallymark.bench.sizing.frontier import curve
-from tallymark.bench.svg import FAINT, FONTS, GRID, INK, line, text
+from tallymark.bench.svg import FAINT, GRID, INK, document, line, stacked, text
 
 WIDTH = 980
 TOP, FOOT = 72, 50
@@ -94,14 +94,9 @@ def draw(answer: SizingAnswer) -> str:
         )
     )
     parts += _frontier(answer.frontier, TOP)
-    top = TOP + curve_height
-    for panel in panels:
-        parts += panel.drawn(top)
-        top += panel.height
+    parts += stacked(panels, top=TOP + curve_height)
     parts += _footing(answer, height)
-    size = f'width="{WIDTH}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}" font-family="{FONTS}">'
-    return "\n".join([opening, f'<rect {size} fill="#ffffff"/>', *parts, "</svg>\n"])
+    return document(parts, width=WIDTH, height=height)
 
 
 def _panels(answer: SizingAnswer) -> Iterator[_Sizes]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from tallymark.bench.report import seconds
-from tallymark.bench.svg import FAINT, FONTS, GRID, INK, line, text
+from tallymark.bench.svg import FAINT, GRID, INK, document, line, stacked, text
 from tallymark.bench.views.answer import P50_BAR_S, P99_BAR_S, ViewAnswer, ViewRow, ViewSection
 from tallymark.bench.views.latency import Latency
 
@@ -26,14 +26,9 @@ def draw(answer: ViewAnswer) -> str:
     panels = [_Panel(section) for section in answer.sections]
     height = TOP + sum(panel.height for panel in panels) + FOOT
     parts = [*_heading(answer)]
-    y = TOP
-    for panel in panels:
-        parts += panel.drawn(y)
-        y += panel.height
+    parts += stacked(panels, top=TOP)
     parts += _footing(answer, height)
-    size = f'width="{WIDTH}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}" font-family="{FONTS}">'
-    return "\n".join([opening, f'<rect {size} fill="#ffffff"/>', *parts, "</svg>\n"])
+    return document(parts, width=WIDTH, height=height)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tallymark.bench.answer import OURS
 from tallymark.bench.report import seconds
-from tallymark.bench.svg import FAINT, FONTS, INK, line, text
+from tallymark.bench.svg import FAINT, INK, document, line, stacked, text
 from tallymark.bench.writes.answer import Reading, WriteAnswer, WriteRow, WriteSection, cpu, wall
 
 WIDTH = 980
@@ -29,14 +29,9 @@ def draw(answer: WriteAnswer) -> str:
     height = TOP + sum(panel.height for panel in panels) + FOOT
     parts = [text(24, 32, "What a whole write of a DataFrame takes", size=17, weight="600")]
     parts.append(text(24, 53, "Medians as bars, each write as a tick; beside them Tallymark's over it", colour=FAINT))
-    y = TOP
-    for panel in panels:
-        parts += panel.drawn(y)
-        y += panel.height
+    parts += stacked(panels, top=TOP)
     parts += _footing(answer, height)
-    size = f'width="{WIDTH}" height="{height}"'
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}" font-family="{FONTS}">'
-    return "\n".join([opening, f'<rect {size} fill="#ffffff"/>', *parts, "</svg>\n"])
+    return document(parts, width=WIDTH, height=height)
 
 
 @dataclass(frozen=True, slots=True)
