@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 
@@ -43,7 +44,7 @@ LAST_LINES = 5
 
 
 class ServerFailed(TallymarkError):
-    """It did not start; the message holds the beginning of its log."""
+    """It did not start; the message holds the beginning of its log, or says what it lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ def timeline_server(
         ServerFailed: it did not start.
         OSError, SubprocessError: it can be neither found nor fetched.
     """
+    if find_spec("pyspark") is None or java() is None:
+        raise ServerFailed("Hudi's timeline server needs PySpark and a Java: pip install 'tallymark[pyspark]'")
     scratch.mkdir(parents=True, exist_ok=True)
     port, log = _free_port(), scratch / "timeline-server.log"
     options = ["--server-port", str(port), "--view-storage", view, "--base-store-path", f"{scratch}/"]
