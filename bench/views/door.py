@@ -99,10 +99,10 @@ class OurDoor:
 
     def __init__(self, address: Address) -> None:
         from tallymark.engine.service.address import ServiceAddress
-        from tallymark.engine.service.client import MarkerClient
+        from tallymark.engine.service.client import JobClient
 
         service = ServiceAddress(address["host"], address["port"], bytes.fromhex(address["job_key"]))
-        self._client = MarkerClient(service, address["instant"], wait_s=WAIT_S)
+        self._client = JobClient(service, address["instant"], wait_s=WAIT_S)
         self._position, self._hash = address["position"], address["log_hash"]
 
     def ask(self, question: Question) -> object:

@@ -9,7 +9,7 @@ from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.task_loop import TaskLoop
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import MarkerClient, client_for
+from tallymark.engine.service.client import JobClient, client_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +29,14 @@ def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskM
     return TaskMarkers(_with_fallback(client, direct, ticket) if ticket.settings.fallback else client, direct)
 
 
-def service_client(ticket: WriteTicket, service: ServiceAddress) -> MarkerClient:
+def service_client(ticket: WriteTicket, service: ServiceAddress) -> JobClient:
     """This process's connection to the service of the ticket's job, whatever it is asked for."""
     settings = ticket.settings
     patience_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
     return client_for(service, ticket.instant, wait_s=patience_s)
 
 
-def _with_fallback(client: MarkerClient, direct: DirectMarkers, ticket: WriteTicket) -> MarkerSource:
+def _with_fallback(client: JobClient, direct: DirectMarkers, ticket: WriteTicket) -> MarkerSource:
     return FallbackMarkers(
         client,
         direct,

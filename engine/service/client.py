@@ -22,7 +22,7 @@ _CLOSED_CLIENTS_MAX = 64
 _GRACE_S = 2 * DIAL_TIMEOUT_S
 
 
-def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "MarkerClient":
+def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "JobClient":
     """This process's client of one job; the same for every task of the job that runs here.
 
     With the first task of a new job the clients of other jobs give up their connections unless somebody waits for an
@@ -31,7 +31,7 @@ def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "MarkerC
     return _clients.get(address, instant, wait_s)
 
 
-class MarkerClient:
+class JobClient:
     """Asks the service of one job over one connection, made with the first ask and again whenever it is lost."""
 
     def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float) -> None:
@@ -149,12 +149,12 @@ class _Clients:
     def __init__(self) -> None:
         self._start_over()
 
-    def get(self, address: ServiceAddress, instant: str, wait_s: float) -> MarkerClient:
+    def get(self, address: ServiceAddress, instant: str, wait_s: float) -> JobClient:
         key = (os.getpid(), address, instant, wait_s)
         with self._lock:
             if key not in self._clients:
                 self._close_others()
-                self._clients[key] = MarkerClient(address, instant, wait_s=wait_s)
+                self._clients[key] = JobClient(address, instant, wait_s=wait_s)
             return self._clients[key]
 
     def forget_parent(self) -> None:
@@ -166,7 +166,7 @@ class _Clients:
 
     def _start_over(self) -> None:
         self._lock = threading.Lock()
-        self._clients: dict[tuple[int, ServiceAddress, str, float], MarkerClient] = {}
+        self._clients: dict[tuple[int, ServiceAddress, str, float], JobClient] = {}
 
     def _close_others(self) -> None:
         """A closed client is small, and a task that still holds it may open it again: forget only the oldest."""

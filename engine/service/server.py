@@ -39,7 +39,7 @@ class ServiceStatistics:
     """Requests answered with an error."""
 
 
-class MarkerServer:
+class JobServer:
     """Answers tasks while ``run`` runs. A task can only name markers of the job whose key it holds."""
 
     def __init__(

@@ -17,7 +17,7 @@ from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.connection import BlockOf, LookUpAt
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
@@ -173,7 +173,7 @@ async def _serve(
         await engine.directory(instant).create(*paths, io=io)
 
     farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
-    server = MarkerServer(secrets.token_bytes(32), options.service, create, look_up=look_up, farewell=farewell)
+    server = JobServer(secrets.token_bytes(32), options.service, create, look_up=look_up, farewell=farewell)
     await background.start(server.run)
     return server.address(reservation.instant)
 

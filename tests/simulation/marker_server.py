@@ -14,7 +14,7 @@ from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import Closed, CommitUnknown, RolledBack
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.settings import CommitSettings, ServiceSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
@@ -43,7 +43,7 @@ class Server:
         self._closing = trio.Event()
         self._opened = trio.Event()
         self._pause_s = 0.0
-        self._service = MarkerServer(
+        self._service = JobServer(
             bytes(32),
             ServiceSettings(host=plan.host),
             self._create_for_client,

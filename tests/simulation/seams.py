@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 @contextmanager
 def simulated_machines(scene: Scene) -> Iterator[None]:
-    async def listen(_: server.MarkerServer) -> list[Listener]:
+    async def listen(_: server.JobServer) -> list[Listener]:
         return [scene.network.listen(current())]
 
     def here(_: type[WriterIdentity]) -> WriterIdentity:
@@ -42,7 +42,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
 
     with ExitStack() as patches:
         for target, name, value in [
-            (server.MarkerServer, "_listen", listen),
+            (server.JobServer, "_listen", listen),
             (server, "_bound_address", lambda listener: listener.address),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),

@@ -15,8 +15,8 @@ import anyio
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import MarkerClient
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.client import JobClient
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"known to every life of the service".ljust(40, b".")
@@ -46,7 +46,7 @@ async def _serve(line: Connection, store: Store, instant: str) -> None:
         async def create(instant: str, paths: Sequence[str], io: str) -> None:
             await engine.directory(instant).create(*paths, io=io)
 
-        server = MarkerServer(SECRET, ServiceSettings(), create)
+        server = JobServer(SECRET, ServiceSettings(), create)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(instant))
 
@@ -63,7 +63,7 @@ class LoadingClient(threading.Thread):
         super().__init__(name=f"load {seed}", daemon=True)
         self.acked: set[str] = set()
         self.unacked: set[str] = set()
-        self._client = MarkerClient(address, instant, wait_s=PATIENCE_S)
+        self._client = JobClient(address, instant, wait_s=PATIENCE_S)
         self._again = list(again)
         self._random = Random(seed)
         self._seed = seed

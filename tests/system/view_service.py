@@ -10,7 +10,7 @@ from tallymark.backends import open_backend
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.service import auth
 from tallymark.engine.service.connection import BlockOf
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ServiceSettings
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.prepare import read_properties
@@ -55,6 +55,6 @@ async def _serve(line: Connection, plan: Serving) -> None:
         return later
 
     async with anyio.create_task_group() as tasks:
-        server = MarkerServer(SECRET, ServiceSettings(port=plan.port), create, look_up=look_up)
+        server = JobServer(SECRET, ServiceSettings(port=plan.port), create, look_up=look_up)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(plan.instant))

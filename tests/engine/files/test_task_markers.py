@@ -21,8 +21,8 @@ from tallymark.engine.files.task_writer import write_task
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.direct_flag import flag_path
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import MarkerClient, client_for
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.client import JobClient, client_for
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 from tallymark.engine.timeline.seal import seal_path
 from tests.engine.files.scene import FLIGHTS, INSTANT, flights, local, memory, stored, ticket
@@ -40,7 +40,7 @@ def serving_threads(*, silent: bool = False) -> Iterator[ServiceAddress]:
         if silent:
             await anyio.sleep_forever()
 
-    server = MarkerServer(b"a secret of thirty-two bytes....", ServiceSettings(), create)
+    server = JobServer(b"a secret of thirty-two bytes....", ServiceSettings(), create)
     with start_blocking_portal("trio", name="service") as portal:
         portal.start_task(lambda *, task_status: server.run(task_status=task_status))
         yield server.address(INSTANT)
@@ -109,7 +109,7 @@ def service_job(address: ServiceAddress | None = None, **settings) -> WriteTicke
 def test_without_fallback_the_client_of_this_process_serves_every_task_of_a_job():
     job = service_job(fallback=False)
     with markers_of(job, memory(has_staging=False)) as markers:
-        assert isinstance(markers.source, MarkerClient)
+        assert isinstance(markers.source, JobClient)
         with markers_of(job, memory(has_staging=False)) as again:
             assert again.source is markers.source
 

@@ -16,7 +16,7 @@ from tallymark.engine.errors import InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import dial
 from tallymark.engine.service.connection import BlockOf, LookUpAt
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import Answer, Request
 from tallymark.engine.settings import ServiceSettings
 
@@ -67,11 +67,11 @@ async def serving(
     look_up: LookUpAt | None = None,
     farewell: Stopped | None = None,
     **settings: Any,
-) -> AsyncIterator[MarkerServer]:
+) -> AsyncIterator[JobServer]:
     """A server that runs until the block ends, or the test's patience."""
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            server = MarkerServer(SECRET, ServiceSettings(**settings), create, look_up=look_up, farewell=farewell)
+            server = JobServer(SECRET, ServiceSettings(**settings), create, look_up=look_up, farewell=farewell)
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()

@@ -23,7 +23,7 @@ from tallymark.engine.errors import (
 )
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
-from tallymark.engine.service.client import MarkerClient, client_for
+from tallymark.engine.service.client import JobClient, client_for
 from tallymark.engine.service.connection import BlockOf
 from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, door, in_thread, serving, until
 from tests.support.loops import on_both_loops
@@ -64,7 +64,7 @@ async def settled(future: Future[Any]) -> BaseException | None:
 async def test_create_returns_when_all_names_are_durable() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             await in_thread(client.create, ["a", "b"])
             assert ledger.created == [(INSTANT, "a", "CREATE"), (INSTANT, "b", "CREATE")]
             await in_thread(client.create, ["c"], "APPEND")
@@ -75,7 +75,7 @@ async def test_create_returns_when_all_names_are_durable() -> None:
 async def test_a_task_asks_ahead_and_waits_later() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             held, quick = client.ask(["hold"]), client.ask(["quick"])
             assert await settled(quick) is None
             assert not held.done()
@@ -87,7 +87,7 @@ async def test_a_task_asks_ahead_and_waits_later() -> None:
 async def test_threads_share_one_connection() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
 
             async def task(number: int) -> None:
                 for n in range(5):
@@ -105,7 +105,7 @@ async def test_more_names_than_a_frame_holds_go_in_several() -> None:
     ledger = Ledger()
     names = [f"year=2013/{n:0200}.parquet" for n in range(30)]
     async with serving(ledger.create, frame_bytes=1024, inflight_count=3) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             await in_thread(client.create, names)
         assert server.statistics().requests > 3
     assert sorted(path for _, path, _ in ledger.created) == names
@@ -117,7 +117,7 @@ async def test_a_refusal_is_raised_as_the_error_that_it_is() -> None:
         raise {"sealed": Sealed, "invalid": InvalidRequest}[paths[0]]("because")
 
     async with serving(create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
             for path, kind in (("sealed", Sealed), ("invalid", InvalidRequest)):
                 with pytest.raises(kind, match="because"):
                     await in_thread(client.create, [path])
@@ -134,7 +134,7 @@ async def test_overloaded_is_asked_again_until_there_is_room() -> None:
             raise Overloaded("queue is full", retry_after_s=0.001)
 
     async with serving(create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             await in_thread(client.create, ["a"])
         assert server.statistics().refusals == 3
 
@@ -145,7 +145,7 @@ async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_ther
         raise Overloaded("queue is full", retry_after_s=0.01)
 
     async with serving(create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
             error = await settled(client.ask(["a"]))
     assert isinstance(error, ServiceOverloaded)
     assert "queue is full" in str(error)
@@ -155,7 +155,7 @@ async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_ther
 async def test_a_look_up_has_the_blocks_of_its_partitions_and_an_empty_one_of_an_unknown() -> None:
     table = Table(a=bytes(range(200)) * 100, b=b"of b")
     async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             found = client.look_up(7, "hash", ["b", "a", "none", "a"], wait_s=5)
             assert await in_thread(found.result, PATIENCE_S) == {**table.blocks, "none": b""}
             assert client.look_up(7, "hash", [], wait_s=5).result(0) == {}
@@ -166,7 +166,7 @@ async def test_a_look_up_has_the_blocks_of_its_partitions_and_an_empty_one_of_an
 async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
     table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
     async with serving(Ledger().create, look_up=table.look_up) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             found = client.look_up(7, "hash", list(table.blocks), wait_s=5)
             assert await in_thread(found.result, PATIENCE_S) == table.blocks
         assert server.statistics().requests == 1
@@ -184,7 +184,7 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
         return hold if position == 8 else await table.look_up(position, log_hash)
 
     async with serving(ledger.create, look_up=look_up) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
             marker, never = client.ask(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
             error = await settled(never)
             assert isinstance(error, ServiceUnavailable)
@@ -203,7 +203,7 @@ async def test_a_look_up_outlives_as_many_lost_connections_as_its_bound_has_room
 ) -> None:
     serves = serving(Ledger().create, look_up=Table(a=b"of a").look_up)
     async with serves as server, door(server.address(INSTANT), losses=losses) as address:
-        client = MarkerClient(address, INSTANT, wait_s=5)
+        client = JobClient(address, INSTANT, wait_s=5)
         found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S if is_answered else 0.2)
         assert (await settled(found) is None) is is_answered
         await in_thread(client.close)
@@ -220,7 +220,7 @@ async def test_a_look_up_is_asked_again_at_a_server_that_restarts() -> None:
 
     async with serving(Ledger().create, look_up=hold) as server:
         address = server.address(INSTANT)
-        client = MarkerClient(address, INSTANT, wait_s=PATIENCE_S)
+        client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
         found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)
         await begun.wait()
     async with serving(Ledger().create, look_up=Table(a=b"of a").look_up, port=address.port):
@@ -233,7 +233,7 @@ async def test_a_wrong_key_fails_at_once() -> None:
     async with serving(Ledger().create) as server:
         real = server.address(INSTANT)
         false = ServiceAddress(real.host, real.port, job_key(b"x" * 32, INSTANT))
-        with MarkerClient(false, INSTANT, wait_s=3600) as client:
+        with JobClient(false, INSTANT, wait_s=3600) as client:
             assert isinstance(await settled(client.ask(["a"])), NotAuthenticated)
 
 
@@ -242,7 +242,7 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
     first, second = Ledger(), Ledger()
     async with serving(first.create) as server:
         address = server.address(INSTANT)
-        client = MarkerClient(address, INSTANT, wait_s=PATIENCE_S)
+        client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
         await in_thread(client.create, ["before"])
         ask = client.ask(["hold"])
         await until(lambda: "hold" in first.begun)
@@ -257,7 +257,7 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
 @on_both_loops
 async def test_a_server_that_comes_late_is_waited_for() -> None:
     address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
-    with MarkerClient(address, INSTANT, wait_s=PATIENCE_S) as client:
+    with JobClient(address, INSTANT, wait_s=PATIENCE_S) as client:
         ask = client.ask(["a"])
         async with serving(Ledger().create, port=address.port):
             assert await settled(ask) is None
@@ -267,7 +267,7 @@ def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_ch
     port = closed_port()
     began = time.monotonic()
     address = ServiceAddress("127.0.0.1", port, bytes(32))
-    with MarkerClient(address, INSTANT, wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
+    with JobClient(address, INSTANT, wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
         client.create(["a"])
     assert 0.3 <= time.monotonic() - began < 2
     for words in (f"127.0.0.1:{port}", "0.3 s", "refused", "firewall", "advertised_host"):
@@ -277,7 +277,7 @@ def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_ch
 def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tallymark.engine.service.line.REFUSED_S_MAX", 0.2)
     address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
-    with MarkerClient(address, INSTANT, wait_s=1000) as client:
+    with JobClient(address, INSTANT, wait_s=1000) as client:
         error = client.ask(["a"]).exception(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
     assert "the job of this ticket, has ended" in str(error)
@@ -298,7 +298,7 @@ def test_attempts_to_connect_grow_rarer() -> None:
         done = threading.Event()
         thread = threading.Thread(target=hang_up_on_everybody)
         thread.start()
-        with MarkerClient(address, INSTANT, wait_s=0.5) as client:
+        with JobClient(address, INSTANT, wait_s=0.5) as client:
             error = client.ask(["a"]).exception(PATIENCE_S)
         done.set()
         thread.join(PATIENCE_S)
@@ -314,7 +314,7 @@ def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
 
     with stranger(say_nothing) as address:
         began = time.monotonic()
-        with MarkerClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
+        with JobClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
             client.create(["a"])
         assert time.monotonic() - began < 2
         silent.set()
@@ -324,7 +324,7 @@ def test_a_listener_of_another_kind_is_refused_at_once() -> None:
     def greet(connection: socket.socket) -> None:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-    with stranger(greet) as address, MarkerClient(address, INSTANT, wait_s=3600) as client:
+    with stranger(greet) as address, JobClient(address, INSTANT, wait_s=3600) as client:
         error = client.ask(["a"]).exception(PATIENCE_S)
     assert isinstance(error, NotAuthenticated)
     assert "no service of tallymark" in str(error)
@@ -333,7 +333,7 @@ def test_a_listener_of_another_kind_is_refused_at_once() -> None:
 @on_both_loops
 async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
     async with serving(Ledger().create) as server:
-        client = MarkerClient(server.address(INSTANT), INSTANT, wait_s=0.5)
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=0.5)
         asks = [client.ask(["hold"]), client.ask(["hold"])]
     for ask in asks:
         assert isinstance(await settled(ask), ServiceUnavailable)
@@ -344,7 +344,7 @@ async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
 async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
     ledger = Ledger()
     async with serving(ledger.create, farewell=Sealed("the job has ended")) as server:
-        client = MarkerClient(server.address(INSTANT), INSTANT, wait_s=1000)
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=1000)
         asks = [client.ask(["hold"]), client.ask(["hold"])]
         await until(lambda: ledger.begun == ["hold", "hold"])
     for ask in [*asks, client.ask(["late"])]:
@@ -358,7 +358,7 @@ async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
 async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        client = MarkerClient(server.address(INSTANT), INSTANT, wait_s=5)
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=5)
         ask = client.ask(["hold"])
         await until(lambda: ledger.begun == ["hold"])
         await in_thread(client.close)
@@ -373,13 +373,13 @@ async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() 
     [("a.parquet", "list of paths"), (["a\udc80"], "Unicode"), ([b"a"], "no text"), ([None], "no text")],
 )
 def test_paths_that_are_none_are_refused_without_a_connection(paths: Sequence[str], words: str) -> None:
-    client = MarkerClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
     with pytest.raises(InvalidRequest, match=words):
         client.create(paths)
 
 
 def test_no_paths_are_durable_already() -> None:
-    client = MarkerClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
     client.create([])
     assert client.ask([]).done()
 
@@ -388,7 +388,7 @@ def test_no_paths_are_durable_already() -> None:
 async def test_a_future_s_callback_may_ask_again() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        with MarkerClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
             second: list[Future[None]] = []
             client.ask(["first"]).add_done_callback(lambda _: second.append(client.ask(["second"])))
             await until(lambda: bool(second))

@@ -21,7 +21,7 @@ from tallymark.engine.service import wire
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.frame import FrameReader, encode_frame
-from tallymark.engine.service.server import MarkerServer
+from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.service.serving import INSTANT, SECRET, Ledger, Peer, Table, exchange, in_thread, serving, until
@@ -32,7 +32,7 @@ def ask(number: int, *paths: str) -> CreateMarkers:
     return CreateMarkers(number, paths, "CREATE")
 
 
-async def is_well(server: MarkerServer) -> None:
+async def is_well(server: JobServer) -> None:
     """Another task of the same job gets its ack."""
     with await in_thread(Peer, server.address(INSTANT)) as peer:
         assert await in_thread(peer.say(ask(1, "well")).hear, 1) == [Ack(1)]
@@ -327,7 +327,7 @@ async def test_an_address_carries_the_advertised_host_and_no_secret_in_its_words
 
 @on_both_loops
 async def test_there_are_addresses_only_while_the_server_runs() -> None:
-    server = MarkerServer(SECRET, ServiceSettings(), Ledger().create)
+    server = JobServer(SECRET, ServiceSettings(), Ledger().create)
     with pytest.raises(Closed, match="not running"):
         server.address(INSTANT)
     async with serving(Ledger().create) as running:
@@ -339,14 +339,14 @@ async def test_there_are_addresses_only_while_the_server_runs() -> None:
 @on_both_loops
 async def test_a_taken_port_is_named_with_the_settings_to_change() -> None:
     async with serving(Ledger().create) as server:
-        second = MarkerServer(SECRET, ServiceSettings(port=server.address(INSTANT).port), Ledger().create)
+        second = JobServer(SECRET, ServiceSettings(port=server.address(INSTANT).port), Ledger().create)
         with pytest.raises(InvalidRequest, match=r"cannot listen on 127\.0\.0\.1.*ServiceSettings"):
             await second.run()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None:
-    make = partial(MarkerServer, SECRET, create=Ledger().create)
+    make = partial(JobServer, SECRET, create=Ledger().create)
     with pytest.raises(InvalidRequest, match="advertised_host"):
         make(ServiceSettings(host=host))
     make(ServiceSettings(host=host, advertised_host="driver.example"))
@@ -355,4 +355,4 @@ def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None
 
 def test_a_server_with_a_short_secret_is_not_made() -> None:
     with pytest.raises(InvalidRequest, match="secret"):
-        MarkerServer(b"short", ServiceSettings(), Ledger().create)
+        JobServer(b"short", ServiceSettings(), Ledger().create)

@@ -5,7 +5,7 @@ import anyio.to_thread
 import pytest
 
 from tallymark.engine.errors import Sealed, ServiceUnavailable
-from tallymark.engine.service.client import MarkerClient
+from tallymark.engine.service.client import JobClient
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 from tallymark.engine.views.view import live_files
 from tallymark.engine.writes.write_job import WriteJob
@@ -18,7 +18,7 @@ async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the
     async with begin(Store(has_staging=True).backend, markers=MarkerSettings()) as job:
         service = job.ticket.service
         assert service is not None
-        client = MarkerClient(service, job.instant, wait_s=1000)
+        client = JobClient(service, job.instant, wait_s=1000)
         await anyio.to_thread.run_sync(client.create, ["month=1/f.parquet"])
     with anyio.fail_after(10), pytest.raises(Sealed, match=f"instant {job.instant} has ended"):
         await anyio.to_thread.run_sync(client.create, ["month=1/g.parquet"])
@@ -29,7 +29,7 @@ async def look_up(job: WriteJob, partition: str):
     """As a task of the job would, at the position where the job began."""
     ticket = job.ticket
     assert ticket.service is not None
-    with MarkerClient(ticket.service, job.instant, wait_s=10) as client:
+    with JobClient(ticket.service, job.instant, wait_s=10) as client:
         found = client.look_up(ticket.base, ticket.base_hash, [partition], wait_s=10)
         blocks = await anyio.to_thread.run_sync(found.result)
     return live_files(blocks[partition], partition, ticket.base)
