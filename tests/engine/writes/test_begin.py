@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import timedelta
 
+import anyio
 import pytest
 
 from tallymark.backends.errors import NotFound
@@ -21,7 +22,7 @@ from tests.engine.writes.scene import (
     write_in_thread,
     write_rows,
 )
-from tests.support.faulty import FaultyBackend, lost_answer
+from tests.support.faulty import FaultyBackend, lost_answer, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
 
@@ -159,3 +160,34 @@ async def test_staging_is_open_for_the_job_and_for_nobody_after_it():
         store.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
     with pytest.raises(NotFound):
         store.backend.new_file("x.parquet", staging=job.ticket.staging)
+
+
+@families
+@on_virtual_time
+async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(has_staging):
+    """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
+    store, clock = Store(has_staging=has_staging), WallClock()
+    await committed(store.backend)
+    clock.moment += timedelta(hours=1)
+    late = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    leaving = FaultyBackend(store.backend, slow("delete", 30, f"{OPEN_FOLDER}/*"))
+    instants = []
+
+    async def loser():
+        async with begin(table(late, clock=clock)) as job:
+            instants.append(job.instant)
+            await anyio.sleep(60)
+            await job.commit([])
+
+    async def winner():
+        await anyio.sleep(1)
+        async with begin(table(leaving, clock=clock)) as job:
+            instants.append(job.instant)
+            await job.commit([])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(loser)
+        tasks.start_soon(winner)
+    assert len(set(instants)) == 2
+    assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
+    table_is_at_rest(store.objects)
