@@ -36,6 +36,10 @@ class Call:
         self.message_bytes = frame_bytes - MAC_BYTES
         """The largest message that the service takes."""
 
+    def fileno(self) -> int:
+        """Of the socket: for who waits for several calls at once."""
+        return self._raw.fileno()
+
     def say(self, request: Request) -> None:
         """Send the request in the ``listen``s that follow."""
         self._outgoing += encode_frame(self._session.protect(encode_request(request)))

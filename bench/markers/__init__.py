@@ -1,0 +1,4 @@
+"""What markers cost: ``python -m tallymark.bench markers``.
+
+``throughput`` counts how many a service acks in a second, with its clients in other processes.
+"""

@@ -1,0 +1,54 @@
+"""The process of a service of markers, as a job's driver runs one: an engine on a store in memory whose puts take time.
+
+One line of JSON comes in and says how long a put takes; one goes out with where to ask; one comes in for each reading.
+It ends with its input.
+"""
+
+import functools
+import json
+import secrets
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+import anyio
+import anyio.to_thread
+
+from tallymark.bench.markers.delayed import DelayedMemory
+from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.service.server import JobServer
+from tallymark.engine.settings import MarkerSettings, ServiceSettings
+
+INSTANT = "20260102030405006"
+
+
+async def main(lines: TextIO, answers: TextIO) -> None:
+    asked = json.loads(lines.readline())
+    settings = MarkerSettings(**asked["settings"])
+    async with (
+        open_marker_engine(DelayedMemory(asked["put_s"]), settings) as engine,
+        anyio.create_task_group() as tasks,
+    ):
+
+        async def create(instant: str, paths: Sequence[str], io: str) -> None:
+            await engine.directory(instant).create(*paths, io=io)
+
+        server = JobServer(secrets.token_bytes(32), ServiceSettings(), create)
+        await tasks.start(lambda *, task_status: server.run(task_status=task_status))
+        address = server.address(INSTANT)
+        _answer(answers, {"host": address.host, "port": address.port, "job_key": address.job_key.hex()})
+        while await anyio.to_thread.run_sync(lines.readline):
+            counts = engine.statistics()
+            reading = {"cpu_s": time.process_time(), "requests": server.statistics().requests}
+            _answer(answers, {**reading, "durable": counts.durable, "flushes": counts.batches_flushed})
+        tasks.cancel_scope.cancel()
+
+
+def _answer(answers: TextIO, fields: dict[str, Any]) -> None:
+    answers.write(json.dumps(fields) + "\n")
+    answers.flush()
+
+
+if __name__ == "__main__":
+    anyio.run(functools.partial(main, sys.stdin, sys.stdout), backend="trio")
