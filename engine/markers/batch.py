@@ -3,14 +3,14 @@
 import anyio
 
 from tallymark.engine.errors import TallymarkError
-from tallymark.engine.markers.name import MarkerName
 
 
 class MarkerBatch:
     """Grows while it waits for its flush; then it is flushed whole and settled once, for all who wait."""
 
     def __init__(self) -> None:
-        self.names: list[MarkerName] = []
+        self.lines: list[str] = []
+        """As they will stand in a segment."""
         self._settled = anyio.Event()
         self._error: TallymarkError | None = None
 
@@ -27,4 +27,4 @@ class MarkerBatch:
             raise type(self._error)(*self._error.args) from self._error
 
     def __repr__(self) -> str:
-        return f"<MarkerBatch {len(self.names)} names{' settled' if self._settled.is_set() else ''}>"
+        return f"<MarkerBatch {len(self.lines)} markers{' settled' if self._settled.is_set() else ''}>"

@@ -7,7 +7,7 @@ from tallymark.backends.contract import Backend
 from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.hedge import Hedge
-from tallymark.engine.markers.name import MarkerIo, MarkerName
+from tallymark.engine.markers.name import MarkerIo, marker_line
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
@@ -16,21 +16,21 @@ from tallymark.engine.settings import MarkerSettings
 async def put_direct(
     backend: Backend,
     folder: str,
-    names: Sequence[MarkerName],
+    lines: Sequence[str],
     settings: MarkerSettings,
     counts: MarkerCounts,
     hedge: Hedge | None = None,
 ) -> None:
-    """Return once each name is an object that survives a crash.
+    """Return once each line is the name of an object that survives a crash.
 
     Raises:
         FlushFailed: at least one is not. Asking again for all of them is safe.
     """
 
-    async def put(name: MarkerName) -> None:
-        await flush(backend, f"{folder}/{name}", b"", settings, counts, hedge)
+    async def put(line: str) -> None:
+        await flush(backend, f"{folder}/{line}", b"", settings, counts, hedge)
 
-    await concurrently(put, names, limit=settings.worker_count)
+    await concurrently(put, lines, limit=settings.worker_count)
 
 
 async def create_direct(
@@ -52,12 +52,12 @@ async def create_direct(
         RolledBack: it was rolled back.
         FlushFailed: storage did not take a marker.
     """
-    names = [MarkerName.of(path, io) for path in paths]
+    lines = [marker_line(path, io) for path in paths]
     folder = marker_folder(instant)
-    await put_direct(backend, folder, names, settings or MarkerSettings(kind="direct"), MarkerCounts())
+    await put_direct(backend, folder, lines, settings or MarkerSettings(kind="direct"), MarkerCounts())
     try:
         await check_open()
     except Stopped:
         # The files will never be begun, and nobody may come by here again.
-        await backend.delete([f"{folder}/{name}" for name in names])
+        await backend.delete([f"{folder}/{line}" for line in lines])
         raise

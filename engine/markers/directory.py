@@ -22,7 +22,7 @@ from tallymark.engine.markers.flush import flush, until_answered
 from tallymark.engine.markers.hedge import Hedge
 from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.merge import SegmentMerge
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import MarkerName, marker_line, path_of
 from tallymark.engine.markers.numbers import SegmentNumbers
 from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.queue import MarkerQueue
@@ -70,7 +70,8 @@ class MarkerDirectory:
         self._loaded = Lazy(self._load)
         self._begun = Lazy(self._begin)
         self._numbers = SegmentNumbers(backend, self._folder, settings)
-        self._durable: set[MarkerName] = set()
+        self._durable: set[str] = set()
+        """As lines of segments: ``name``."""
         self._refusal: TallymarkError | None = None
         self._patience: set[anyio.CancelScope] = set()
         self.queue = MarkerQueue(settings.queue_limit)
@@ -93,11 +94,11 @@ class MarkerDirectory:
             CorruptObject: what earlier servers of the instant left cannot be read.
             Sealed, RolledBack, Closed: the instant, or the engine, takes no more markers.
         """
-        names = [MarkerName.of(path, io) for path in paths]
+        lines = [marker_line(path, io) for path in paths]
         self.counts.requests += 1
         asked = anyio.current_time()
         try:
-            answers = await self._create(names)
+            answers = await self._create(lines)
         except (Stopped, Overloaded):
             self.counts.refusals += 1
             raise
@@ -105,9 +106,14 @@ class MarkerDirectory:
         return answers
 
     async def names(self) -> tuple[MarkerName, ...]:
-        """Every marker that is durable, sorted."""
+        """Every marker that is durable, in the order of their texts."""
         await self._loaded.get()
-        return tuple(sorted(self._durable))
+        return tuple(map(MarkerName.parse, sorted(self._durable)))
+
+    async def paths(self) -> frozenset[str]:
+        """The data files whose markers are durable."""
+        await self._loaded.get()
+        return frozenset(map(path_of, self._durable))
 
     async def delete(self) -> bool:
         """Seal the directory and remove it from storage; False if there was nothing."""
@@ -143,18 +149,18 @@ class MarkerDirectory:
     async def flush(self, batch: MarkerBatch) -> None:
         """Return once the batch is durable. Raises FlushFailed."""
         if self._settings.kind == "direct":
-            await put_direct(self._backend, self._folder, batch.names, self._settings, self.counts, self.hedge)
+            await put_direct(self._backend, self._folder, batch.lines, self._settings, self.counts, self.hedge)
         else:
             path = await self._numbers.next()
-            data = encode_segment(batch.names)
+            data = encode_segment(batch.lines)
             if await flush(self._backend, path, data, self._settings, self.counts, self.hedge) > 1:
                 self._numbers.unclear(path)
             self.merge.flushed(path, data)
 
     def complete(self, batch: MarkerBatch) -> None:
         """The batch is durable: make it visible, then answer."""
-        self._durable.update(batch.names)
-        self.counts.flushed(len(batch.names))
+        self._durable.update(batch.lines)
+        self.counts.flushed(len(batch.lines))
         self.queue.settle(batch)
 
     def abandon(self, batch: MarkerBatch, error: TallymarkError) -> None:
@@ -162,15 +168,15 @@ class MarkerDirectory:
         self.counts.batches_failed += 1
         self.queue.settle(batch, error)
 
-    async def _create(self, names: list[MarkerName]) -> tuple[MarkerAnswer, ...]:
+    async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
         with self._until_over():
             await self._open()
-            new = list(dict.fromkeys(name for name in names if name not in self._durable))
-            unasked = {name for name in new if name not in self.queue}
+            new = list(dict.fromkeys(line for line in lines if line not in self._durable))
+            unasked = {line for line in new if line not in self.queue}
             for batch in self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, 0.1)):
                 await batch.wait()
             await self._check_open()
-        return tuple(_answer(name, unasked) for name in names)
+        return tuple(_answer(line, unasked) for line in lines)
 
     @contextmanager
     def _until_over(self) -> Iterator[None]:
@@ -198,7 +204,7 @@ class MarkerDirectory:
         if self._is_new:
             return LoadedMarkers.of_new_instant()
         loaded = await load_markers(self._backend, self._folder, concurrency=self._settings.load_concurrency)
-        self._durable |= loaded.names
+        self._durable = loaded.lines  # nothing becomes durable before
         return loaded
 
     async def _begin(self) -> None:
@@ -234,9 +240,9 @@ class MarkerDirectory:
         return self.merge.segment_count
 
 
-def _answer(name: MarkerName, unasked: set[MarkerName]) -> MarkerAnswer:
-    """Of all who ask for a name, and of a request that names it twice, one is told CREATED."""
-    if name not in unasked:
+def _answer(line: str, unasked: set[str]) -> MarkerAnswer:
+    """Of all who ask for a marker, and of a request that names it twice, one is told CREATED."""
+    if line not in unasked:
         return MarkerAnswer.EXISTED
-    unasked.remove(name)
+    unasked.remove(line)
     return MarkerAnswer.CREATED

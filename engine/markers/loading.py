@@ -22,7 +22,7 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend, Entry
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.markers.name import INFIX, MarkerName
+from tallymark.engine.markers.name import INFIX, MarkerName, check_line, path_of
 from tallymark.engine.markers.segment import (
     BATCHED_TYPE,
     FIRST_INCARNATION,
@@ -37,7 +37,8 @@ class LoadedMarkers:
     """What one reading of a marker directory found."""
 
     def __init__(self) -> None:
-        self.names: set[MarkerName] = set()
+        self.lines: set[str] = set()
+        """Each marker as a line of a segment (``name``)."""
         self.object_count = 0
         self.segments: dict[str, int] = {}
         """The bytes of each segment whose incarnation was claimed: nobody rewrites it, so it may be merged."""
@@ -45,6 +46,15 @@ class LoadedMarkers:
         """Whether the folder says that it holds segments: whoever began the instant may have said so already."""
         self.next_incarnation = FIRST_INCARNATION
         """Above every incarnation that was found, so that its segments may replace all of theirs."""
+
+    @property
+    def names(self) -> set[MarkerName]:
+        return set(map(MarkerName.parse, self.lines))
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The data files that are marked."""
+        return frozenset(map(path_of, self.lines))
 
     @classmethod
     def of_new_instant(cls) -> "LoadedMarkers":
@@ -95,14 +105,14 @@ async def _read_objects(
         except NotFound:
             gone.append(path)
         else:
-            loaded.names.update(decode_segment(data, source=path))
+            loaded.lines.update(decode_segment(data, source=path))
 
     segments = []
     for path in paths:
         name = path.removeprefix(f"{folder}/")
         incarnation = incarnation_of(name)
         if incarnation is None:
-            loaded.names.update(_direct_marker(name))
+            loaded.lines.update(_direct_marker(name))
         else:
             loaded.next_incarnation = max(loaded.next_incarnation, incarnation + 1)
         if is_segment(name):
@@ -125,9 +135,9 @@ def _is_marker_object(folder: str, path: str) -> bool:
     return incarnation_of(name) is not None or INFIX in name
 
 
-def _direct_marker(name: str) -> list[MarkerName]:
+def _direct_marker(name: str) -> list[str]:
     """The marker that an object's name is, or nothing: other files may lie in the folder."""
     try:
-        return [MarkerName.parse(name)]
+        return [check_line(name)]
     except CorruptObject:
         return []

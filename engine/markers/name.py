@@ -1,18 +1,60 @@
 """The name of a marker: a data file below the table's base path, and how it is being written.
 
-As text it is Hudi's: ``[<partition path>/]<data file name>.marker.<IO>``, one line of a marker segment.
+As text it is Hudi's: ``[<partition path>/]<data file name>.marker.<IO>``, one line of a marker segment. The engine
+keeps markers as such lines: a line takes two thirds of the memory of a ``MarkerName``, a set of lines is made and
+searched several times as fast, and the garbage collector passes over a million of them. Callers see ``MarkerName``.
 """
 
+import re
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
-from tallymark.backends.contract import check_path
+from tallymark.backends.contract import PATH_BYTES_MAX, check_path
 from tallymark.backends.errors import InvalidPath
 from tallymark.engine.errors import CorruptObject, InvalidRequest
 
 MarkerIo = Literal["CREATE", "MERGE", "APPEND"]
 
 INFIX = ".marker."
+
+_IOS = frozenset(get_args(MarkerIo))
+
+_PLAIN = re.compile(
+    rf"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*{re.escape(INFIX)}(?:{'|'.join(get_args(MarkerIo))})", re.ASCII
+)
+"""Most lines: ASCII, and no segment of the path begins with a space or a dot, so that a glance tells them good."""
+
+
+def marker_line(path: str, io: str = "CREATE") -> str:
+    """The line of a marker, from a caller's words.
+
+    Raises:
+        InvalidRequest: the path could leave the table, break a line or end up as another's name.
+    """
+    line = f"{path}{INFIX}{io}"
+    if io not in _IOS:
+        raise InvalidRequest(f"marker {path!r}: io {io!r} is none of {', '.join(get_args(MarkerIo))}")
+    if not _is_plain(line):
+        _check_path(path, line)
+    return line
+
+
+def check_line(text: str) -> str:
+    """The text itself, from storage, if ``marker_line`` may have made it. Raises CorruptObject."""
+    if not _is_plain(text):
+        path, infix, io = text.rpartition(INFIX)
+        if not infix:
+            raise CorruptObject(f"{text!r} is no marker name: it lacks {INFIX!r}")
+        try:
+            marker_line(path, io)
+        except InvalidRequest as error:
+            raise CorruptObject(f"{text!r} is no marker name: {error}") from error
+    return text
+
+
+def path_of(line: str) -> str:
+    """The data file that a line names."""
+    return line[: line.rindex(INFIX)]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,28 +68,28 @@ class MarkerName:
     @classmethod
     def of(cls, path: str, io: str = "CREATE") -> "MarkerName":
         """Raises InvalidRequest for a path that could leave the table, break a line or end up as another's name."""
-        if io not in get_args(MarkerIo):
-            raise InvalidRequest(f"marker {path!r}: io {io!r} is none of {', '.join(get_args(MarkerIo))}")
-        if INFIX in path:
-            raise InvalidRequest(f"marker {path!r}: {INFIX!r} cannot stand in a data file's path; rename the file")
-        name = cls(path, io)  # type: ignore[arg-type]  # checked above
-        try:
-            check_path(path)
-            check_path(str(name))
-        except InvalidPath as error:
-            raise InvalidRequest(f"marker name: {error}") from error
-        return name
+        marker_line(path, io)
+        return cls(path, cast("MarkerIo", io))
 
     @classmethod
     def parse(cls, text: str) -> "MarkerName":
         """The name that ``str`` wrote. Raises CorruptObject."""
-        path, infix, io = text.rpartition(INFIX)
-        if not infix:
-            raise CorruptObject(f"{text!r} is no marker name: it lacks {INFIX!r}")
-        try:
-            return cls.of(path, io)
-        except InvalidRequest as error:
-            raise CorruptObject(f"{text!r} is no marker name: {error}") from error
+        path, _, io = check_line(text).rpartition(INFIX)
+        return cls(path, cast("MarkerIo", io))
 
     def __str__(self) -> str:
         return f"{self.path}{INFIX}{self.io}"
+
+
+def _is_plain(line: str) -> bool:
+    return len(line) <= PATH_BYTES_MAX and _PLAIN.fullmatch(line) is not None and line.count(INFIX) == 1
+
+
+def _check_path(path: str, line: str) -> None:
+    if INFIX in path:
+        raise InvalidRequest(f"marker {path!r}: {INFIX!r} cannot stand in a data file's path; rename the file")
+    try:
+        check_path(path)
+        check_path(line)
+    except InvalidPath as error:
+        raise InvalidRequest(f"marker name: {error}") from error

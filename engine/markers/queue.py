@@ -1,6 +1,6 @@
 """Markers on their way to storage: those that wait for a flush, and those in one.
 
-Owns: the bound on both, and that a name asked for twice travels once.
+Owns: the bound on both, and that a marker asked for twice travels once.
 """
 
 from contextlib import suppress
@@ -9,7 +9,6 @@ import anyio
 
 from tallymark.engine.errors import Overloaded, TallymarkError
 from tallymark.engine.markers.batch import MarkerBatch
-from tallymark.engine.markers.name import MarkerName
 
 
 class MarkerQueue:
@@ -18,38 +17,38 @@ class MarkerQueue:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._forming: MarkerBatch | None = None
-        self._batch_of: dict[MarkerName, MarkerBatch] = {}
+        self._batch_of: dict[str, MarkerBatch] = {}
         self._arrival = anyio.Event()
 
     @property
     def waiting(self) -> int:
-        """Names that wait for a flush."""
-        return len(self._forming.names) if self._forming else 0
+        """Markers that wait for a flush."""
+        return len(self._forming.lines) if self._forming else 0
 
     @property
     def inflight(self) -> int:
-        """Names in a flush."""
+        """Markers in a flush."""
         return len(self._batch_of) - self.waiting
 
-    def offer(self, names: list[MarkerName], *, retry_after_s: float) -> list[MarkerBatch]:
-        """Take all the names or none. Returns the batches that they travel in.
+    def offer(self, lines: list[str], *, retry_after_s: float) -> list[MarkerBatch]:
+        """Take all the markers or none. Returns the batches that they travel in.
 
         Raises:
             Overloaded: the limit is reached; come back after ``retry_after_s``.
         """
-        fresh = [name for name in dict.fromkeys(names) if name not in self._batch_of]
+        fresh = [line for line in dict.fromkeys(lines) if line not in self._batch_of]
         if len(self._batch_of) + len(fresh) > self._limit:
             raise Overloaded(
                 f"{len(self._batch_of)} markers wait or are in flight and {len(fresh)} more would pass "
                 f"queue_limit={self._limit}; ask again later or for fewer",
                 retry_after_s=retry_after_s,
             )
-        for name in fresh:
-            self._enqueue(name)
-        return list(dict.fromkeys(self._batch_of[name] for name in names))
+        for line in fresh:
+            self._enqueue(line)
+        return list(dict.fromkeys(self._batch_of[line] for line in lines))
 
-    def __contains__(self, name: MarkerName) -> bool:
-        return name in self._batch_of
+    def __contains__(self, line: str) -> bool:
+        return line in self._batch_of
 
     async def gather(self) -> None:
         """Return when something waits for a flush."""
@@ -63,9 +62,9 @@ class MarkerQueue:
         return batch
 
     def settle(self, batch: MarkerBatch, error: TallymarkError | None = None) -> None:
-        """The batch's flush has ended: its names are on their way no more, and its requesters are answered."""
-        for name in batch.names:
-            del self._batch_of[name]
+        """The batch's flush has ended: its markers are on their way no more, and its requesters are answered."""
+        for line in batch.lines:
+            del self._batch_of[line]
         batch.settle(error)
 
     def refuse(self, error: TallymarkError) -> None:
@@ -80,9 +79,9 @@ class MarkerQueue:
             with suppress(TallymarkError):
                 await batch.wait()
 
-    def _enqueue(self, name: MarkerName) -> None:
+    def _enqueue(self, line: str) -> None:
         if self._forming is None:
             self._forming = MarkerBatch()
             self._arrival.set()
-        self._forming.names.append(name)
-        self._batch_of[name] = self._forming
+        self._forming.lines.append(line)
+        self._batch_of[line] = self._forming

@@ -10,9 +10,10 @@ Direct markers are empty objects ``[<partition path>/]<data file>.marker.<IO>`` 
 """
 
 import re
+from collections.abc import Iterable
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import check_line
 
 TYPE_FILE = "MARKERS.type"
 BATCHED_TYPE = b"TIMELINE_SERVER_BASED"
@@ -67,19 +68,22 @@ def segment_number(path: str) -> int:
     return int(segment[1])
 
 
-def encode_segment(names: list[MarkerName]) -> bytes:
-    return "".join(f"{name}\n" for name in names).encode("utf-8")
+def encode_segment(lines: Iterable[str]) -> bytes:
+    """``decode_segment`` gives the lines back."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
-def decode_segment(data: bytes, *, source: str) -> list[MarkerName]:
-    """The names of a segment. An unfinished last line is of a put that was never acked: it does not count.
+def decode_segment(data: bytes, *, source: str) -> list[str]:
+    """The lines of a segment, each a marker's (``name``).
+
+    An unfinished last line is of a put that was never acked: it does not count.
 
     Raises:
         CorruptObject: a finished line is no marker name. Markers that cannot be read are never taken for none.
     """
     whole, _, _ = data.rpartition(b"\n")
     try:
-        return [MarkerName.parse(line) for line in whole.decode("utf-8").split("\n")] if whole else []
+        return [check_line(line) for line in whole.decode("utf-8").split("\n")] if whole else []
     except (UnicodeDecodeError, CorruptObject) as error:
         raise CorruptObject(f"{source} is no marker segment: {error}") from error
 

@@ -118,7 +118,7 @@ async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | 
     """The path under which the open instant has marked it, which a bare name lacks; None if it has not."""
     folder = marker_folder(writer.reservation.instant)
     loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
-    paths = {name.path for name in loaded.names}
+    paths = loaded.paths
     return path if path in paths else None if "/" in path else _by_name(path, paths)
 
 

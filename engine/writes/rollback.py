@@ -70,7 +70,7 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     known: frozenset[str] = frozenset()
     try:
         loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
-        known = frozenset(name.path for name in loaded.names)
+        known = loaded.paths
         # There from the beginning: without it, or if nothing is in it, markers are missing.
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")

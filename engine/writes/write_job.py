@@ -214,8 +214,8 @@ class WriteJob:
         backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
         self._has_direct = not is_served or await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
-        acked = {name.path for name in await self._directory.names()} if is_served else set()
-        return Marked(batched=frozenset(acked - direct), direct=direct)
+        acked = await self._directory.paths() if is_served else frozenset()
+        return Marked(batched=acked - direct, direct=direct)
 
     def _objects(self) -> frozenset[str] | None:
         """All that the job has put beside its markers, and these; None where tasks have put some, or the job itself."""

@@ -5,17 +5,16 @@ import pytest
 
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers.batch import MarkerBatch
-from tallymark.engine.markers.name import MarkerName
 from tests.support.loops import on_virtual_time
 
 
 @on_virtual_time
 async def test_a_batch_tells_all_who_wait_and_all_who_come_later_how_it_ended():
     batch = MarkerBatch()
-    batch.names.append(MarkerName("x.parquet"))
-    assert repr(batch) == "<MarkerBatch 1 names>"
+    batch.lines.append("x.parquet.marker.CREATE")
+    assert repr(batch) == "<MarkerBatch 1 markers>"
     batch.settle(FlushFailed("the disk is full"))
-    assert repr(batch) == "<MarkerBatch 1 names settled>"
+    assert repr(batch) == "<MarkerBatch 1 markers settled>"
     for _ in range(2):
         with pytest.raises(FlushFailed, match="the disk is full"):
             await batch.wait()

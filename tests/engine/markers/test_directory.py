@@ -8,6 +8,7 @@ from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
+from tallymark.engine.markers.name import marker_line
 from tallymark.engine.markers.segment import SEQUENCE_BITS
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, claim, segment, stored
@@ -478,14 +479,19 @@ async def test_a_request_for_nothing_is_answered_with_nothing():
 @on_virtual_time
 async def test_the_work_for_a_request_grows_no_faster_than_its_names(monkeypatch):
     comparisons = 0
-    equal = MarkerName.__eq__
 
-    def counting(self, other):
-        nonlocal comparisons
-        comparisons += 1
-        return equal(self, other)
+    class CountedLine(str):
+        __slots__ = ()
 
-    monkeypatch.setattr(MarkerName, "__eq__", counting)
+        def __eq__(self, other):
+            nonlocal comparisons
+            comparisons += 1
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    counted = "tallymark.engine.markers.directory.marker_line"
+    monkeypatch.setattr(counted, lambda path, io: CountedLine(marker_line(path, io)))
     async with open_marker_engine(MemoryBackend()) as engine:
         await engine.directory(INSTANT).create(*(f"{number}.parquet" for number in range(1000)))
     assert comparisons < 5000

@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallymark.backends.contract import check_path
+from tallymark.backends.errors import InvalidPath
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import MarkerName, check_line, marker_line
 
 IO = ["CREATE", "MERGE", "APPEND"]
 
@@ -101,3 +103,25 @@ def test_what_lacks_a_part_is_no_marker_name(text):
 
 def test_names_sort_by_path():
     assert min(MarkerName("b"), MarkerName("a", "MERGE"), MarkerName("a")) == MarkerName("a", "CREATE")
+
+
+ODD = st.lists(st.sampled_from([*"a./ \né", ".marker.", "CREATE", "MERGE", "..", "\x7f", "a" * 1010]), max_size=10)
+
+
+@given(ODD.map("".join) | ODD.map(lambda parts: "".join([*parts, ".marker.CREATE"])))
+def test_a_line_that_a_glance_tells_good_is_good_by_the_rules(text):
+    path, infix, io = text.rpartition(".marker.")
+    is_good = bool(infix) and io in IO and ".marker." not in path and is_path(path) and is_path(text)
+    if is_good:
+        assert check_line(text) == marker_line(path, io) == text
+    else:
+        with pytest.raises(CorruptObject):
+            check_line(text)
+
+
+def is_path(text: str) -> bool:
+    try:
+        check_path(text)
+    except InvalidPath:
+        return False
+    return True

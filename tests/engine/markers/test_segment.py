@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.markers.name import marker_line
 from tallymark.engine.markers.segment import (
     BATCHED_TYPE,
     DIRECT_TYPE,
@@ -28,30 +28,30 @@ SEGMENTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc
 
 def valid(path: str) -> bool:
     try:
-        MarkerName.of(path)
+        marker_line(path)
     except InvalidRequest:
         return False
     return True
 
 
-NAMES = st.builds(
-    MarkerName,
+LINES = st.builds(
+    marker_line,
     path=st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join).filter(valid),
     io=st.sampled_from(["CREATE", "MERGE", "APPEND"]),
 )
 
 
-@given(names=st.lists(NAMES))
-def test_a_segment_comes_back_as_it_was_written(names):
-    assert decode_segment(encode_segment(names), source="MARKERS0") == names
+@given(lines=st.lists(LINES))
+def test_a_segment_comes_back_as_it_was_written(lines):
+    assert decode_segment(encode_segment(lines), source="MARKERS0") == lines
 
 
-@given(names=st.lists(NAMES, min_size=1), data=st.data())
-def test_a_torn_segment_keeps_its_finished_lines_and_nothing_else(names, data):
-    whole = encode_segment(names)
+@given(lines=st.lists(LINES, min_size=1), data=st.data())
+def test_a_torn_segment_keeps_its_finished_lines_and_nothing_else(lines, data):
+    whole = encode_segment(lines)
     torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
     kept = decode_segment(torn, source="MARKERS0")
-    assert kept == names[: len(kept)]
+    assert kept == lines[: len(kept)]
     assert len(kept) == torn.count(b"\n")
 
 

@@ -35,12 +35,12 @@ async def _answer_first(directory, batch, free):
 
 
 async def _visible_first(directory, batch):
-    directory._durable.update(batch.names)
+    directory._durable.update(batch.lines)
     await _flush(directory, batch)
 
 
-def _new_only(queue, names, *, retry_after_s):
-    fresh = [name for name in names if name not in queue]
+def _new_only(queue, lines, *, retry_after_s):
+    fresh = [line for line in lines if line not in queue]
     return _offer(queue, fresh, retry_after_s=retry_after_s)
 
 
@@ -58,15 +58,15 @@ async def _silence_is_success(request, settings, path):
         return True
 
 
-async def _drop_on_cancel(directory, names):
+async def _drop_on_cancel(directory, lines):
     try:
-        return await _create(directory, names)
+        return await _create(directory, lines)
     except anyio.get_cancelled_exc_class():
         forming = directory.queue._forming
-        for name in set(names):
-            if forming is not None and name in forming.names:
-                forming.names.remove(name)
-                del directory.queue._batch_of[name]
+        for line in set(lines):
+            if forming is not None and line in forming.lines:
+                forming.lines.remove(line)
+                del directory.queue._batch_of[line]
         raise
 
 
