@@ -15,6 +15,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.numbers import give_back, is_passed, take
+from tallymark.engine.writes.rollback import decide
 
 _TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 
@@ -87,7 +88,11 @@ async def drop_late_signs(handle: TableHandle) -> None:
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:
-    """Nothing was written under it. The reservation goes first: without its beat it would pass for abandoned."""
+    """Nothing was written under it. The log gets past it first: else somebody could reserve the instant amid these
+    deletes, and lose it by them. The reservation goes next: without its beat it would pass for abandoned.
+    """
+    if (handle.log.history.newest_instant or FLOOR) < reservation.instant:
+        await decide(handle, reservation)
     await handle.backend.delete([reservation.path])
     await drop_bookkeeping(handle, reservation.instant, objects=[_type_path(reservation.instant)])
     await give_back(handle, reservation)

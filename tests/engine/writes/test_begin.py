@@ -2,6 +2,7 @@
 
 from collections import Counter
 from datetime import timedelta
+from functools import partial
 
 import anyio
 import pytest
@@ -190,4 +191,32 @@ async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its
         tasks.start_soon(winner)
     assert len(set(instants)) == 2
     assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(has_staging):
+    """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
+    store, behind, ahead = Store(has_staging=has_staging), WallClock(), WallClock()
+    await committed(store.backend, clock=behind)
+    ahead.moment += timedelta(hours=1)
+    behind.moment += timedelta(minutes=1)
+    overtaken = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    overtaken.add(slow("delete", 30, ".hoodie/.tallymark/beat/*"))
+    instants = []
+
+    async def write(storage, *, clock, after_s, for_s=0.0):
+        await anyio.sleep(after_s)
+        async with begin(table(storage, clock=clock)) as job:
+            instants.append(job.instant)
+            await anyio.sleep(for_s)
+            await job.commit([])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(write, overtaken, clock=ahead, after_s=0))
+        tasks.start_soon(partial(write, store.backend, clock=behind, after_s=1))
+        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=20, for_s=80))
+        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=45))
+    assert len(set(instants)) == 4
     table_is_at_rest(store.objects)
