@@ -8,9 +8,9 @@ from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.instant import FLOOR, instant_time
-from tallymark.engine.timeline.lease import Lease, beat_path
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes.finish import drop_bookkeeping
 from tallymark.engine.writes.handle import TableHandle
@@ -45,7 +45,6 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
         newest = reservation.instant
         if not await is_taken(handle, reservation):
             await give_back(handle, reservation)
-            await _leave_signs(handle, reservation.instant)
             continue
         history = await handle.log.refresh()
         if (history.newest_instant or FLOOR) < reservation.instant and not is_passed(history, reservation):
@@ -66,25 +65,6 @@ async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
 
 async def _call(act: Callable[[], Awaitable[None]]) -> None:
     await act()
-
-
-async def _leave_signs(handle: TableHandle, instant: str) -> None:
-    """The winner of the instant beats and marks under the same names, and deletes them when it ends: after ours have
-    landed, unless it was about to end just then. The log tells: it is decided before anything is deleted.
-    """
-    if (await handle.log.refresh()).decided(instant) is not None:
-        handle.late_signs.add(instant)
-        await drop_late_signs(handle)
-
-
-async def drop_late_signs(handle: TableHandle) -> None:
-    """Delete those signs of life that nobody else will: of instants that others had, and have given back."""
-    for instant in sorted(handle.late_signs):
-        try:
-            await handle.backend.get(f"{OPEN_FOLDER}/{instant}")
-        except NotFound:
-            await handle.backend.delete([_type_path(instant), beat_path(instant)])
-            handle.late_signs.remove(instant)
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:

@@ -36,8 +36,6 @@ class TableHandle:
     """Those under which this process has begun, as long as their objects are there: see ``numbers``."""
     given_back: set[int] = field(default_factory=set)
     """Of these the ones whose instants came to nothing."""
-    late_signs: set[str] = field(default_factory=set)
-    """Instants of others under which this process has put a beat when they were about to end: see ``begin``."""
     over_numbers: set[int] = field(default_factory=set)
     """Those of others that were found to be over. They stay so, and need not be looked at again."""
     _views: list[View] = field(init=False, default_factory=list)

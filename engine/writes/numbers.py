@@ -27,6 +27,7 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.timeline.begun import UNNUMBERED, begun_path
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import FLOOR, instant_time, parse_instant
 from tallymark.engine.timeline.log import READ_AHEAD
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.writes.handle import TableHandle
@@ -107,17 +108,26 @@ async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
 
 
 async def take(handle: TableHandle, draft: Reservation) -> Reservation:
-    """Take a number for it: on return whoever looks finds this writer. What is over, and was left, is dropped."""
+    """Take a number for it: on return whoever looks finds this writer. What is over, and was left, is dropped.
+
+    Its instant is later than those of all who are open with smaller numbers: nobody asks for what another one has, nor
+    puts a beat under it.
+    """
     while True:
         found = await look(handle)
         await drop(handle, found.left)
         unfinished = {number for number in found.open if number < found.free}
         unfinished.update({UNNUMBERED}.intersection(handle.log.history.begun.unfinished))
-        mine = replace(draft, begun=found.free, unfinished=tuple(sorted(unfinished)))
+        instant = _later(draft.instant, found.open.values())
+        mine = replace(draft, instant=instant, begun=found.free, unfinished=tuple(sorted(unfinished)))
         if await _is_put(handle, mine):
             handle.own_numbers[mine.begun] = mine
             return mine
         await handle.log.refresh()
+
+
+def _later(instant: str, others: Iterable[Reservation]) -> str:
+    return instant_time(parse_instant(instant), after=max((other.instant for other in others), default=FLOOR))
 
 
 async def _is_put(handle: TableHandle, mine: Reservation) -> bool:

@@ -22,7 +22,7 @@ from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSet
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
-from tallymark.engine.writes.begin import drop_late_signs, reserve
+from tallymark.engine.writes.begin import reserve
 from tallymark.engine.writes.checkpoint import checkpoint_due
 from tallymark.engine.writes.finish import staging_folder
 from tallymark.engine.writes.handle import TableHandle
@@ -186,7 +186,6 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
             await job.end()
             await _clean(handle, properties)
             await checkpoint_due(handle, properties)
-            await drop_late_signs(handle)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=job.instant, reason=error)
     if scope.cancelled_caught:

@@ -11,7 +11,7 @@ from tests.simulation.mutations.mutation import method, replaced
 SEEDS = range(200)
 
 SOON_FOUND = (
-    "an instant is reserved by a plain put",
+    "an instant is reserved by a plain put, whether an open writer has it or not",
     "a data file is begun before its marker is acked",
     "files of lost attempts stay",
     "a fence is an empty object",

@@ -244,26 +244,50 @@ async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_se
 
 @families
 @on_virtual_time
-async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(has_staging):
+async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_instant(has_staging):
+    """A beat under the other's instant would keep that alive when its writer is dead."""
     store = Store(has_staging=has_staging)
     await committed(store.backend, clock=WallClock())
     clock = WallClock()
     clock.moment += timedelta(seconds=1)
     slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{OPEN_FOLDER}/*", nth=1))
+    quickly = FaultyBackend(store.backend)
+    instants = []
 
     async def twin() -> None:
         await anyio.sleep(1)
-        async with begin(table(store.backend, clock=clock)) as job:
+        async with begin(table(quickly, clock=clock)) as job:
+            instants.append(job.instant)
             await anyio.sleep(60)
             await job.commit([])
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(twin)
         async with begin(table(slowly, clock=clock)) as job:
-            held = [path for path in store.objects if path.startswith(BEGUN_FOLDER)]
-            assert held == [begun_path(number) for number in (2, 3, 4)]
+            instants.append(job.instant)
             await job.commit([])
-    assert told(store)[1:] == [(4, [2, 3]), (3, [2])]
+    assert instants == [*sorted(instants, reverse=True)]
+    assert not any(instants[1] in path for path in quickly.paths("put"))
+    assert told(store)[1:] == [(2, []), (3, [2])]
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(has_staging):
+    """The other one is of a release that took no numbers, so that nobody could see it before."""
+    store = Store(has_staging=has_staging)
+    await committed(store.backend, clock=WallClock())
+    clock = WallClock()
+    clock.moment += timedelta(seconds=1)
+    async with begin(table(store.backend, clock=clock)) as other:
+        await store.backend.delete([begun_path(2)])
+        without_numbers(store, of=OPEN_FOLDER)
+        async with begin(table(store.backend, clock=clock)) as job:
+            held = [path for path in store.objects if path.startswith(BEGUN_FOLDER)]
+            assert held == [begun_path(number) for number in (2, 3)]
+            assert job.instant > other.instant
+            await job.commit([])
     table_is_at_rest(store.objects)
 
 

@@ -11,7 +11,7 @@ from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes import begin, numbers
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, Without, replaced
+from tests.simulation.mutations.mutation import Mutation, Without, both, replaced
 
 
 async def _put_over(handle, reservation):
@@ -65,9 +65,9 @@ async def _number_last(handle, **options):
 
 MUTATIONS = (
     Mutation(
-        name="an instant is reserved by a plain put",
+        name="an instant is reserved by a plain put, whether an open writer has it or not",
         breaks="two writers of one millisecond share an instant, its markers and its end",
-        fault=lambda: replaced(begin.is_taken, _put_over),
+        fault=lambda: both(replaced(begin.is_taken, _put_over), replaced(numbers._later, lambda instant, _: instant)),
     ),
     Mutation(
         name="the log is read before the reservation",
