@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import check_line
+from tallymark.engine.markers.name import check_lines
 
 TYPE_FILE = "MARKERS.type"
 BATCHED_TYPE = b"TIMELINE_SERVER_BASED"
@@ -83,7 +83,7 @@ def decode_segment(data: bytes, *, source: str) -> list[str]:
     """
     whole, _, _ = data.rpartition(b"\n")
     try:
-        return [check_line(line) for line in whole.decode("utf-8").split("\n")] if whole else []
+        return check_lines(whole.decode("utf-8")) if whole else []
     except (UnicodeDecodeError, CorruptObject) as error:
         raise CorruptObject(f"{source} is no marker segment: {error}") from error
 

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from itertools import combinations_with_replacement
 
+import anyio
 import pytest
 
 from tallymark.backends.contract import Entry
@@ -13,6 +14,7 @@ from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import FIRST_INCARNATION, claim_name, segment_name
 from tests.engine.markers.recorded import FOLDER
+from tests.support.faulty import FaultyBackend, slow
 from tests.support.loops import on_virtual_time
 from tests.support.paged import PagedBackend
 
@@ -123,6 +125,17 @@ async def test_staged_files_that_come_and_go_do_not_keep_a_loader_busy():
     await storage.put(f"{FOLDER}/MARKERS0", line("a"))
     assert (await load(storage)).names == {MarkerName("a")}
     assert storage.listings == 2
+
+
+@on_virtual_time
+async def test_segments_are_read_once_each_and_many_at_a_time():
+    storage = FaultyBackend(MemoryBackend(), slow("get", 1.0))
+    for number in range(100):
+        await storage.put(f"{FOLDER}/{segment_name(FIRST_INCARNATION, number)}", line(f"{number}"))
+    began = anyio.current_time()
+    loaded = await load(storage, concurrency=32)
+    assert len(loaded.names) == len(loaded.paths) == 100
+    assert anyio.current_time() - began == 4.0
 
 
 @pytest.mark.parametrize("page_size", [1, 2])

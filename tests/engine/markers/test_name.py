@@ -1,13 +1,13 @@
 """A marker's name stays below its table, on one line, and is its own."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tallymark.backends.contract import check_path
 from tallymark.backends.errors import InvalidPath
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import MarkerName, check_line, marker_line
+from tallymark.engine.markers.name import MarkerName, check_line, check_lines, marker_line
 
 IO = ["CREATE", "MERGE", "APPEND"]
 
@@ -117,6 +117,23 @@ def test_a_line_that_a_glance_tells_good_is_good_by_the_rules(text):
     else:
         with pytest.raises(CorruptObject):
             check_line(text)
+
+
+MARKED = ODD.map(lambda parts: "".join([*parts, ".marker.CREATE"]).replace("\n", ""))
+
+
+@given(st.lists(MARKED, min_size=1))
+@example(["a.marker.CREATE", "a.marker.b.marker.CREATE"])
+@example(["a.marker.CREATE", "a" * 1011 + ".marker.CREATE"])
+@example(["a.marker.CREATE", "a/../b.marker.CREATE"])
+def test_lines_are_good_together_if_each_is_by_itself(lines):
+    try:
+        good = [check_line(line) for line in lines]
+    except CorruptObject:
+        with pytest.raises(CorruptObject):
+            check_lines("\n".join(lines))
+    else:
+        assert check_lines("\n".join(lines)) == good
 
 
 def is_path(text: str) -> bool:
