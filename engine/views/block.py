@@ -12,7 +12,7 @@ Rows stand in the order in which they came. No row is ever changed but for the p
 """
 
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile
@@ -27,6 +27,10 @@ _REMOVED_AT_OFFSET = _HEAD.size - _LENGTH.size - _REMOVED_AT.size
 HEAD_BYTES = _HEAD.size
 POSITION_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = (1 << 16) - 1
+
+SOUGHT_MAX = 8
+"""Names up to here are sought in a block one by one; for more of them all rows are gone through once, which takes as
+long as eight or so searches, however many names there are."""
 
 _CUT_OFF = "a name is cut off"
 
@@ -152,6 +156,25 @@ def mark_removed(block: bytearray, name: str, position: int) -> bool:
             return True
         at = block.find(wanted, at + 1)
     return False
+
+
+def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | None:
+    """Set the positions at which files of these names were removed. None: all of them are.
+
+    Else the name of one that is not there, or was removed before; some of the others may be marked then.
+    """
+    if len(removals) <= SOUGHT_MAX:
+        return next((name for name, position in removals.items() if not mark_removed(block, name, position)), None)
+    wanted = {name.encode("utf-8"): position for name, position in removals.items()}
+    at, end = 0, len(block)
+    while at < end and wanted:
+        begin, at = at, at + _HEAD.size + _LENGTH.unpack_from(block, at + _HEAD.size - _LENGTH.size)[0]
+        name = bytes(block[begin + _HEAD.size : at])
+        if name in wanted:
+            if _REMOVED_AT.unpack_from(block, begin + _REMOVED_AT_OFFSET)[0]:
+                break
+            _REMOVED_AT.pack_into(block, begin + _REMOVED_AT_OFFSET, wanted.pop(name))
+    return next((name.decode("utf-8") for name in wanted), None)
 
 
 def without_removed(block: bytes | bytearray, floor: int) -> bytes:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable
 
-from tallymark.engine.views.block import mark_removed, without_removed
+from tallymark.engine.views.block import mark_all_removed, without_removed
 from tallymark.engine.views.store import StoreStatistics
 
 COPIED_BYTES_MAX = 32 * 1024
@@ -61,7 +61,7 @@ class MemoryStore:
             return True
         self._put_together(partition)
         block = bytearray(self._blocks[partition])
-        is_there = all(mark_removed(block, name, position) for name in names)
+        is_there = mark_all_removed(block, dict.fromkeys(names, position)) is None
         self._blocks[partition] = bytes(block)
         return is_there
 

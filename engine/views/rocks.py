@@ -10,19 +10,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tallymark.engine.errors import MissingExtra
+from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store_folder import StoreFolder
 
 if TYPE_CHECKING:
-    from rocksdict import Cache, Options, Rdict, ReadOptions, WriteBatch
+    from rocksdict import Cache, Options, Rdict, WriteBatch
 
-PREFIX_BYTES = 4
-"""Of each key; a key is sought within its prefix only."""
+_KEY_BYTES = 8
 MEMORY_BYTES_MIN = 4 * 1024 * 1024
 """RocksDB does not come with less, whatever it is told."""
 _WRITTEN_SHARE = 4
 """A quarter of memory for what is not on disk yet, as eight buffers: the rest finds what is read."""
 _BLOOM_BITS = 10
-"""A key, in memory: one of a hundred files is looked into in vain."""
+"""A key, in memory: one of a hundred of its files is looked into in vain."""
 _LOG_BYTES = 1024 * 1024
 _REFUSALS = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT, EFBIG, EROFS, EACCES))
 """RocksDB tells them as text only."""
@@ -33,15 +33,6 @@ _STALL = "Write stall"
 _STALL_PAUSE_S = 0.002
 _STALL_COUNT_MAX = 5_000
 """Ten seconds, for a buffer of some megabytes."""
-
-
-class RocksFailed(Exception):
-    """The database cannot be trusted, or goes on no more."""
-
-    def __init__(self, reason: str, *, is_refusal: bool = False) -> None:
-        """``is_refusal``: for want of room or rights on its disk."""
-        super().__init__(reason)
-        self.is_refusal = is_refusal
 
 
 def load_rocksdict() -> ModuleType:
@@ -57,20 +48,16 @@ def load_rocksdict() -> ModuleType:
 
 
 class Rocks:
-    """Made when something is first written to it; after ``close`` the next write makes another.
-
-    Its methods raise RocksFailed.
-    """
+    """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
 
     def __init__(self, parent: Path, *, memory_bytes: int) -> None:
+        """Raises MissingExtra."""
         self._vendor = load_rocksdict()
         self._parent = parent
         self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)
         self._folder: StoreFolder | None = None
         self._database: Rdict | None = None
         self._cache: Cache | None = None
-        self._within_prefix: ReadOptions = self._vendor.ReadOptions()
-        self._within_prefix.set_prefix_same_as_start(True)
 
     @property
     def path(self) -> Path:
@@ -85,41 +72,28 @@ class Rocks:
     def disk_bytes(self) -> int:
         return 0 if self._folder is None else self._folder.disk_bytes
 
-    def write(self, changes: Mapping[bytes, bytes | None]) -> None:
-        """All of them or none; None deletes a key. Waits while earlier writes are on their way to disk, if they are."""
+    def read(self, first: int, count: int) -> bytes:
+        keys: Any = [number.to_bytes(_KEY_BYTES) for number in range(first, first + count)]
+        with self._trusted() as database:
+            found: Any = database.get(keys)
+        pieces: list[bytes] = [data for data in found if data is not None]
+        if len(pieces) != count:
+            raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
+        return pieces[0] if count == 1 else b"".join(pieces)
+
+    def write(self, pieces: Mapping[int, bytes | None]) -> None:
+        """Waits while earlier writes are on their way to disk, if they are."""
         with self._trusted() as database:
             for _ in range(_STALL_COUNT_MAX):
                 try:
-                    return database.write(self._batch(changes))
+                    return database.write(self._batch(pieces))
                 except Exception as error:
                     if _STALL not in str(error):
                         raise
                 if database.property_int_value("rocksdb.background-errors"):
                     break
                 Event().wait(_STALL_PAUSE_S)
-            raise RocksFailed("what was written before does not get to disk", is_refusal=True)
-
-    def get(self, key: bytes) -> bytes | None:
-        with self._trusted() as database:
-            value: bytes | None = database.get(key)
-            return value
-
-    def items(self, prefix: bytes) -> list[tuple[bytes, bytes]]:
-        """All keys of a prefix, with their values. Where RocksDB cannot read on, it may end early."""
-        found: list[tuple[bytes, bytes]] = []
-        with self._trusted() as database:
-            pairs: Any = database.items(from_key=prefix, read_opt=self._within_prefix)
-            for key, value in pairs:
-                if not key.startswith(prefix):
-                    break
-                found.append((key, value))
-        return found
-
-    def forget(self, prefix: bytes) -> None:
-        """Give back the room of these keys, if that is possible."""
-        after = (int.from_bytes(prefix) + 1).to_bytes(PREFIX_BYTES)
-        with suppress(RocksFailed), self._trusted() as database:
-            database.delete_range(prefix, after)
+            raise PiecesFailed("what was written before does not get to disk", is_refusal=True)
 
     def close(self) -> None:
         """It is gone. Doing so twice is fine. RocksDB takes a second to give up a database that is broken."""
@@ -131,25 +105,25 @@ class Rocks:
             self._folder.remove()
             self._folder = None
 
-    def _batch(self, changes: Mapping[bytes, bytes | None]) -> "WriteBatch":
+    def _batch(self, pieces: Mapping[int, bytes | None]) -> "WriteBatch":
         """For one attempt: RocksDB takes it, whatever it answers."""
         batch: WriteBatch = self._vendor.WriteBatch(raw_mode=True)
-        for key, value in changes.items():
-            if value is None:
-                batch.delete(key)
+        for number, data in pieces.items():
+            if data is None:
+                batch.delete(number.to_bytes(_KEY_BYTES))
             else:
-                batch.put(key, value)
+                batch.put(number.to_bytes(_KEY_BYTES), data)
         return batch
 
     @contextmanager
     def _trusted(self) -> "Iterator[Rdict]":
         try:
             yield self._opened()
-        except RocksFailed:
+        except PiecesFailed:
             raise
         except Exception as error:  # of no class of its own
             is_refusal = isinstance(error, OSError) or any(text in str(error) for text in _REFUSALS)
-            raise RocksFailed(str(error), is_refusal=is_refusal) from error
+            raise PiecesFailed(str(error), is_refusal=is_refusal) from error
 
     def _opened(self) -> "Rdict":
         if self._database is None:
@@ -177,7 +151,6 @@ class Rocks:
         )
         options.set_write_buffer_size(written // 8)
         options.set_block_based_table_factory(tables)
-        options.set_prefix_extractor(vendor.SliceTransform.create_fixed_prefix(PREFIX_BYTES))
         options.set_compression_type(vendor.DBCompressionType.lz4())
         options.set_keep_log_file_num(1)
         options.set_max_log_file_size(_LOG_BYTES)

@@ -1,20 +1,15 @@
-"""Blocks in an SQLite file of this process's own. A block that it gives back is the one that was last written there.
-
-The checksums stay in memory: one beside its block would vouch for an older block too, which a lost write has left.
-"""
+"""Pieces in an SQLite file of this process's own."""
 
 import sqlite3
-from collections.abc import Iterator, KeysView
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from zlib import crc32
 
-from tallymark.engine.views.store import DamagedStore, FullStore
+from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store_folder import StoreFolder
 
 _PRAGMAS = {
-    "page_size": 8192,  # a block of 100 files takes two of them
+    "page_size": 8192,  # the rows of 100 files take two of them
     "journal_mode": "MEMORY",  # a write that does not fit is taken back, and no later process reads what is here
     "synchronous": "OFF",  # for the same reason nothing has to survive a crash
     "locking_mode": "EXCLUSIVE",  # nobody else opens it
@@ -26,76 +21,53 @@ _REFUSALS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_REA
 """A disk that is full, a quota or a limit of the process that is reached, a disk that has turned read-only."""
 
 
-class _Untrusted(Exception):
-    """What was read is not what was written."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    slot: int
-    checksum: int
-
-
 class SpillFile:
-    """Made when something is first written to it. Any doubt about it ends it, and the next write makes another.
-
-    Raises, where a method says so:
-        DamagedStore: it could not be trusted; ``partitions`` are all that it held. It is empty now.
-        FullStore: its disk took no more; it holds what it held before.
-    """
+    """``Pieces``. Made when something is first written to it; what its disk refuses leaves it as it was."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
         self._folder: StoreFolder | None = None
         self._database: sqlite3.Connection | None = None
         self._inode = 0
-        self._places: dict[str, _Place] = {}
-        self._slots = 0
-        self.written = 0
-        """Blocks."""
-        self.read_back = 0
 
     @property
-    def partitions(self) -> KeysView[str]:
-        return self._places.keys()
+    def path(self) -> Path:
+        return self._parent if self._folder is None else self._folder.path
+
+    @property
+    def memory_bytes(self) -> int:
+        """It keeps a mebibyte of pages and no more, which nobody counts."""
+        return 0
 
     @property
     def disk_bytes(self) -> int:
         return 0 if self._folder is None else self._folder.disk_bytes
 
-    def read(self, partition: str) -> bytes:
-        """The block of a partition that is here. Raises DamagedStore."""
-        place = self._places[partition]
+    def read(self, first: int, count: int) -> bytes:
         with self._trusted() as database:
-            found = database.execute("SELECT rows FROM block WHERE slot = ?", (place.slot,)).fetchone()
-            if found is None:
-                raise _Untrusted(f"the block of partition {partition!r} is gone")
-            (block,) = found
-            if not isinstance(block, bytes) or crc32(block) != place.checksum:
-                raise _Untrusted(f"the block of partition {partition!r} is not the one that was written")
-        self.read_back += 1
-        return block
+            found = database.execute(
+                "SELECT data FROM piece WHERE number BETWEEN ? AND ? ORDER BY number", (first, first + count - 1)
+            ).fetchall()
+        pieces = [data for (data,) in found if isinstance(data, bytes)]
+        if len(pieces) != count:
+            raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
+        return pieces[0] if count == 1 else b"".join(pieces)
 
-    def write(self, partition: str, block: bytes) -> None:
-        """In place of any block of that partition. Raises DamagedStore, FullStore."""
-        before = self._places.get(partition)
-        if before is None:
-            self._slots += 1
-        place = _Place(self._slots if before is None else before.slot, crc32(block))
+    def write(self, pieces: Mapping[int, bytes | None]) -> None:
         with self._trusted() as database:
-            database.execute("INSERT OR REPLACE INTO block VALUES (?, ?)", (place.slot, block))
-        self._places[partition] = place
-        self.written += 1
-
-    def forget(self, partition: str) -> None:
-        place = self._places.pop(partition, None)
-        if place is not None and self._database is not None:
-            with suppress(sqlite3.Error):  # nobody knows its slot any more; the next to read or write is told
-                self._database.execute("DELETE FROM block WHERE slot = ?", (place.slot,))
+            if len(pieces) == 1:
+                _put(database, pieces)
+                return
+            database.execute("BEGIN")
+            try:
+                _put(database, pieces)
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:  # SQLite may have taken it back by itself
+                    database.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
-        """It is gone. Doing so twice is fine."""
-        self._places.clear()
         if self._database is not None:
             with suppress(sqlite3.Error):
                 self._database.close()
@@ -108,13 +80,9 @@ class SpillFile:
     def _trusted(self) -> Iterator[sqlite3.Connection]:
         try:
             yield self._opened()
-        except (sqlite3.Error, OSError, _Untrusted) as error:
-            where = self._parent if self._folder is None else self._folder.path
-            if _is_refusal(error):
-                raise FullStore.on(where, error) from error
-            lost = frozenset(self._places)
-            self.close()
-            raise DamagedStore(f"{where}: {error}", partitions=lost) from error
+        except (sqlite3.Error, OSError) as error:
+            is_refusal = _is_refusal(error)
+            raise PiecesFailed(str(error), is_refusal=is_refusal, is_over=not is_refusal) from error
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is None:
@@ -132,7 +100,7 @@ class SpillFile:
         self._database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
         for name, value in _PRAGMAS.items():
             self._database.execute(f"PRAGMA {name} = {value}")
-        self._database.execute("CREATE TABLE block (slot INTEGER PRIMARY KEY, rows BLOB NOT NULL)")
+        self._database.execute("CREATE TABLE piece (number INTEGER PRIMARY KEY, data BLOB NOT NULL)")
         self._inode = self._path.stat().st_ino
         return self._database
 
@@ -141,15 +109,23 @@ class SpillFile:
         try:
             inode = self._path.stat().st_ino
         except OSError as error:
-            raise _Untrusted(f"{self._path}: {error.strerror}") from error
+            raise PiecesFailed(f"{self._path}: {error.strerror}") from error
         if inode != self._inode:
-            raise _Untrusted(f"{self._path} was replaced")
+            raise PiecesFailed(f"{self._path} was replaced")
 
     @property
     def _path(self) -> Path:
         assert self._folder is not None
-        return self._folder.path / "blocks.sqlite"
+        return self._folder.path / "pieces.sqlite"
 
 
 def _is_refusal(error: Exception) -> bool:
     return isinstance(error, OSError) or getattr(error, "sqlite_errorcode", None) in _REFUSALS
+
+
+def _put(database: sqlite3.Connection, pieces: Mapping[int, bytes | None]) -> None:
+    for number, data in pieces.items():
+        if data is None:
+            database.execute("DELETE FROM piece WHERE number = ?", (number,))
+        else:
+            database.execute("INSERT OR REPLACE INTO piece VALUES (?, ?)", (number, data))

@@ -1,20 +1,26 @@
-"""Blocks in memory up to a bound; those that were not used for longest lie in a file."""
+"""Blocks in memory up to a bound; those that were not used for longest lie in a file, with what came to them since."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tallymark.engine.views.block import mark_removed, without_removed
+from tallymark.engine.views.journal import came, went
+from tallymark.engine.views.journals import Journals
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.spill_file import SpillFile
 from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics
 
+WAITING_SHARE = 8
+"""An eighth of memory, at most, for what came to partitions that lie in the file, until it is written at once."""
+
 
 class SpillableStore:
-    """A ``ViewStore``. Blocks in memory never come to more than ``memory_bytes``, changed ones included.
+    """A ``ViewStore``. Blocks in memory never come to more than ``memory_bytes``, changed ones and what waits included.
 
-    A block that is larger by itself stays in the file, and is in memory only while it is read or changed.
+    What comes to a partition that lies in the file is put behind it there: its block is neither read nor written. A
+    block that is larger than memory stays in the file, and is in memory only while it is read. That a file went which
+    is not there is told by who asks for the partition next, where it is not in memory.
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
@@ -24,7 +30,7 @@ class SpillableStore:
         """Partitions in memory, the least recently used first."""
         self._unsaved: set[str] = set()
         """Of these, those whose rows the file does not have."""
-        self._file = SpillFile(folder)
+        self._file = Journals(SpillFile(folder), waiting_bytes_max=memory_bytes // WAITING_SHARE)
 
     def holds(self, partition: str) -> bool:
         return partition in self._recent or partition in self._file.partitions
@@ -47,35 +53,36 @@ class SpillableStore:
             self._hold(partition, block)
 
     def add(self, partition: str, block: bytes) -> None:
+        if not block:
+            return
         with self._whole_or_forgotten(partition):
-            if self._is_in_memory(partition, growth=len(block)):
+            if self._stays_in_memory(partition, growth=len(block)):
                 self._memory.add(partition, block)
                 self._unsaved.add(partition)
             else:
-                self._file.write(partition, self._file.read(partition) + block)
+                self._file.append(partition, came(block))
+                self._make_room()
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
         if not names:
             return True
         with self._whole_or_forgotten(partition):
-            if self._is_in_memory(partition):
+            if self._stays_in_memory(partition):
                 self._unsaved.add(partition)
                 return self._memory.remove(partition, names, position)
-            block = bytearray(self._file.read(partition))
-            if not all(mark_removed(block, name, position) for name in names):
-                return False
-            self._file.write(partition, bytes(block))
+            self._file.append(partition, went(names, position), is_removal=True)
+            self._make_room()
             return True
 
     def purge(self, partition: str, floor: int) -> None:
         if not self.holds(partition):
             return
         with self._whole_or_forgotten(partition):
-            if self._is_in_memory(partition):
+            if self._stays_in_memory(partition):
                 self._memory.purge(partition, floor)
                 self._unsaved.add(partition)
             else:
-                self._hold(partition, without_removed(self._file.read(partition), floor))
+                self._file.purge(partition, floor)
 
     def forget(self, partitions: Iterable[str] | None = None) -> None:
         for partition in list(self.partitions()) if partitions is None else partitions:
@@ -88,7 +95,7 @@ class SpillableStore:
     def statistics(self) -> StoreStatistics:
         return StoreStatistics(
             partitions=len(self.partitions()),
-            memory_bytes=self._memory.memory_bytes,
+            memory_bytes=self._memory_bytes,
             disk_bytes=self._file.disk_bytes,
             spilled=self._file.written,
             restored=self._file.read_back,
@@ -127,26 +134,29 @@ class SpillableStore:
             self._memory.load(partition, block)
             self._recent[partition] = None
 
-    def _is_in_memory(self, partition: str, *, growth: int = 0) -> bool:
-        """Bring a partition that is held into memory, with room to grow. False where it is too large, or would be.
-
-        Then it lies in the file.
-        """
+    def _stays_in_memory(self, partition: str, *, growth: int = 0) -> bool:
+        """Whether a partition that is held is in memory, and has room to grow there. Else it lies in the file."""
         if partition not in self._recent:
-            block = self._file.read(partition)
-            if len(block) + growth > self._limit:
-                return False
-            self._keep(partition, block)
+            return False
         self._recent.move_to_end(partition)
         if self._memory.size(partition) + growth > self._limit:
             self._spill(partition)
             return False
-        self._make_room(growth)
+        self._make_room(growth, sparing=partition)
         return True
 
-    def _make_room(self, size: int) -> None:
-        while self._memory.memory_bytes + size > self._limit:
-            self._spill(next(iter(self._recent)))
+    @property
+    def _memory_bytes(self) -> int:
+        return self._memory.memory_bytes + self._file.memory_bytes
+
+    def _make_room(self, size: int = 0, *, sparing: str | None = None) -> None:
+        """For a size that fits, beside a partition that stays where it is."""
+        while self._memory_bytes + size > self._limit:
+            oldest = next(iter(self._recent), sparing)
+            if oldest is None or oldest == sparing:  # the last one that is there: only what waits can give way
+                self._file.flush()
+            else:
+                self._spill(oldest)
 
     def _spill(self, partition: str) -> None:
         if partition in self._unsaved:

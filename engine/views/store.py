@@ -68,7 +68,10 @@ class ViewStore(Protocol):
         ...
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
-        """Files of a partition that is held were removed at this position. False where one of them is not there."""
+        """Files of a partition that is held were removed at this position. False where one of them is not there.
+
+        A store that does not look raises DamagedStore for it when the partition is read.
+        """
         ...
 
     def purge(self, partition: str, floor: int) -> None:

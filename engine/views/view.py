@@ -16,7 +16,7 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
-from tallymark.engine.views.block import find_live, mark_removed, unpack_live, unpack_rows, without_removed
+from tallymark.engine.views.block import find_live, mark_all_removed, unpack_live, unpack_rows, without_removed
 from tallymark.engine.views.change import Change, changes_of
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.row import FileRow
@@ -214,12 +214,12 @@ class View:
         """
         rows = bytearray(block)
         for change in self._unread.get(partition, ()):
-            for name in change.removed:
-                if not mark_removed(rows, name, change.position):
-                    raise CorruptObject(
-                        f"what partition {partition!r} held at position {self._base.position} lacks {name}, which "
-                        f"position {change.position} removes"
-                    )
+            absent = mark_all_removed(rows, dict.fromkeys(change.removed, change.position))
+            if absent is not None:
+                raise CorruptObject(
+                    f"what partition {partition!r} held at position {self._base.position} lacks {absent}, which "
+                    f"position {change.position} removes"
+                )
             rows += change.rows()
         return bytes(rows) if self._floor <= self._base.floor else without_removed(rows, self._floor)
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.views.block import (
+    SOUGHT_MAX,
     find_live,
+    mark_all_removed,
     mark_removed,
     pack_row,
     pack_rows,
@@ -36,6 +38,19 @@ def test_a_removal_changes_the_row_of_that_name_and_no_other(some, name, positio
     assert marked == any(row.file.name == name and not row.removed_at for row in some)
     expected = [FileRow(row.file, row.added_at, position) if _is_of(row, name) else row for row in some]
     assert list(unpack_rows(block, "month=1")) == expected
+
+
+@given(rows, st.dictionaries(names, positions, max_size=2 * SOUGHT_MAX), st.randoms(use_true_random=False))
+def test_many_removals_change_the_rows_of_their_names_or_one_that_is_absent_is_told(some, removals, random):
+    chosen = random.sample(some, random.randint(0, len(some)))
+    removals |= {row.file.name: 7 for row in chosen}
+    block = bytearray(pack_rows(some))
+    absent = mark_all_removed(block, removals)
+    live = {row.file.name for row in some if not row.removed_at}
+    assert absent in removals.keys() - live if removals.keys() - live else absent is None
+    if absent is None:
+        expected = [FileRow(row.file, row.added_at, removals.get(row.file.name, row.removed_at)) for row in some]
+        assert list(unpack_rows(block, "month=1")) == expected
 
 
 def _is_of(row: FileRow, name: str) -> bool:

@@ -12,8 +12,10 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.views.block import cut_rows, mark_removed, pack_rows
+from tallymark.engine.views.block import cut_rows, mark_removed, pack_row, pack_rows
 from tallymark.engine.views.key_value_store import KeyValueStore
+from tallymark.engine.views.rocks import Rocks
+from tallymark.engine.views.spillable_store import SpillableStore
 from tallymark.engine.views.store import DamagedStore, ViewStore
 from tallymark.engine.views.view import View
 from tests.engine.views.histories import log_entries
@@ -22,6 +24,7 @@ from tests.engine.views.test_view import check_answers_as_the_log_does, history_
 
 HARMS = ("cut", "cut to nothing", "overwrite", "turn a bit", "delete", "delete the folder")
 
+spillable = pytest.mark.parametrize("kind", ["spillable", "spillable, none in memory"])
 every_store_on_disk = pytest.mark.parametrize("kind", ON_DISK)
 
 
@@ -33,10 +36,16 @@ def files_of(folder: Path) -> list[Path]:
 
 def flush(store: ViewStore) -> None:
     """Let what a store would write later be on disk now."""
-    if isinstance(store, KeyValueStore) and store._rocks._database is not None:
-        with contextlib.suppress(Exception):  # it may be broken already
-            store._rocks._database.flush()
-            store._rocks._database.compact_range(None, None)  # and let it do no more by itself
+    if isinstance(store, SpillableStore):
+        with contextlib.suppress(DamagedStore):
+            store._file.flush()
+    if isinstance(store, KeyValueStore):
+        rocks = store._journals._pieces
+        assert isinstance(rocks, Rocks)
+        if rocks._database is not None:
+            with contextlib.suppress(Exception):  # it may be broken already
+                rocks._database.flush()
+                rocks._database.compact_range(None, None)  # and let it do no more by itself
 
 
 def harm(folder: Path, random: Random) -> None:
@@ -102,6 +111,23 @@ def filled(store: ViewStore) -> ViewStore:
     return store
 
 
+LATER = [f"later{number}-{Random(number).randbytes(50).hex()}" for number in range(3)]
+
+
+def changed(store: ViewStore) -> bytes:
+    """A few files more in each partition, and one less: nothing but that is written. Returns the rows."""
+    right = bytearray(BLOCK)
+    mark_removed(right, NAMES[7], 9)
+    for name in LATER:
+        for number in range(COUNT):
+            store.add(f"month={number}", pack_row(row(name, "")))
+        right += pack_row(row(name, ""))
+    for number in range(COUNT):
+        assert store.remove(f"month={number}", [NAMES[7]], 9)
+    flush(store)
+    return bytes(right)
+
+
 def wrong_answers_refused(store: ViewStore, right: bytes) -> int:
     """How many partitions the store owns to have lost; what else it answers has to be right."""
     lost: set[str] = set()
@@ -120,15 +146,17 @@ def wrong_answers_refused(store: ViewStore, right: bytes) -> int:
 
 @every_store_on_disk
 @pytest.mark.parametrize("size", [1, 50_000])
-def test_rows_that_were_overwritten_on_disk_are_refused(kind, size, tmp_path):
+@pytest.mark.parametrize("is_changed", [False, True])
+def test_rows_that_were_overwritten_on_disk_are_refused(kind, size, is_changed, tmp_path):
     with opened(kind, tmp_path) as store:
         filled(store)
+        right = changed(store) if is_changed else BLOCK
         for path in files_of(tmp_path):
             with path.open("r+b") as file:
                 for at in range(20_000, path.stat().st_size, 4_000 + size):
                     file.seek(at)
                     file.write(b"?" * size)
-        assert wrong_answers_refused(store, BLOCK) > 1
+        assert wrong_answers_refused(store, right) > 1
 
 
 @every_store_on_disk
@@ -140,7 +168,7 @@ def test_files_that_were_cut_off_are_refused(kind, tmp_path):
         assert wrong_answers_refused(store, BLOCK) > 1
 
 
-@pytest.mark.parametrize("kind", ["spillable", "spillable, none in memory"])
+@spillable
 def test_an_older_state_of_the_file_is_refused(kind, tmp_path):
     with opened(kind, tmp_path) as store:
         filled(store)
@@ -148,13 +176,31 @@ def test_an_older_state_of_the_file_is_refused(kind, tmp_path):
         before = path.read_bytes()
         for number in range(COUNT):
             assert store.remove(f"month={number}", [NAMES[7]], 9)
+        flush(store)
         after = bytearray(BLOCK)
         mark_removed(after, NAMES[7], 9)
         path.write_bytes(before)
         assert wrong_answers_refused(store, bytes(after)) > 1
 
 
-@pytest.mark.parametrize("kind", ["spillable", "spillable, none in memory"])
+@spillable
+@pytest.mark.parametrize("name", [*LATER, NAMES[7]])
+def test_what_came_to_a_partition_on_disk_and_was_overwritten_there_is_refused(kind, name, tmp_path):
+    with opened(kind, tmp_path) as store:
+        filled(store)
+        right = changed(store)
+        assert sum(overwritten(path, name) for path in files_of(tmp_path)) >= COUNT
+        assert wrong_answers_refused(store, right) > 1
+
+
+def overwritten(path: Path, name: str) -> int:
+    """Put another name of that length in its place, wherever it stands."""
+    data, wanted = path.read_bytes(), name.encode()
+    path.write_bytes(data.replace(wanted, b"X" + wanted[1:]))
+    return data.count(wanted)
+
+
+@spillable
 def test_a_file_that_was_deleted_or_replaced_is_no_more_read(kind, tmp_path):
     with opened(kind, tmp_path) as store:
         filled(store)

@@ -92,6 +92,29 @@ def test_blocks_in_memory_outlast_a_disk_without_any_room(disk):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_what_comes_to_a_partition_on_a_full_disk_is_held_or_the_partition_is_not(kind, disk):
+    with opened(kind, disk) as store:
+        held: dict[str, bytes] = {}
+        for partition in PARTITIONS[:8]:
+            load(store, held, partition)
+        refused = 0
+        for number in range(40_000):
+            partition = PARTITIONS[number % 8]
+            new = pack_rows([row(f"later{number}-{os.urandom(200).hex()}", "")])
+            try:
+                if partition in held:
+                    store.add(partition, new)
+                    held[partition] += new
+            except FullStore as full:
+                forget(store, held, full)
+                refused += 1
+            if refused == 4:
+                break
+        assert refused
+        check(store, held)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @on_both_loops
 async def test_a_view_follows_the_log_all_the_same_and_answers_once_there_is_room(kind, disk):
     many = tuple(data_file("month=1", number, f"f{os.urandom(100).hex()}x") for number in range(5_000))

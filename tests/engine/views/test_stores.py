@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.views.block import pack_rows, unpack_rows
+from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View
 from tests.engine.views.histories import log_entries
 from tests.engine.views.stores import MEMORY_BYTES, STORES, Change, Model, check_all, opened, row
@@ -97,10 +98,14 @@ def test_what_was_answered_does_not_change(kind):
 
 @every_store
 @pytest.mark.parametrize("names", [["absent"], ["first", "absent"], ["gone"]])
-def test_the_removal_of_a_file_that_is_not_there_is_told(kind, names):
+def test_the_removal_of_a_file_that_is_not_there_is_told_at_once_or_by_the_next_to_read(kind, names):
     with opened(kind) as store:
         store.load("month=1", pack_rows([FIRST, row("gone", removed_at=3)]))
-        assert not store.remove("month=1", names, 5)
+        if store.remove("month=1", names, 5):
+            with pytest.raises(DamagedStore, match=rf"{names[-1]}.*not there") as damage:
+                store.rows("month=1")
+            assert damage.value.partitions == frozenset({"month=1"})
+            assert not store.holds("month=1")
 
 
 @every_store

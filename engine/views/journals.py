@@ -1,0 +1,196 @@
+"""The journals of partitions, in pieces on a local disk. What is read there is what was written, or it is not believed.
+
+The checksums stay in memory: one beside its journal would vouch for an older one too, which a lost write has left.
+"""
+
+from collections.abc import Iterator, KeysView
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from zlib import crc32
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.views.journal import block_of, came, kept_block
+from tallymark.engine.views.pieces import Pieces, PiecesFailed
+from tallymark.engine.views.store import DamagedStore, FullStore
+
+PIECE_BYTES = 32 * 1024
+"""Some 280 files. A partition that is larger lies in several pieces, of which a commit never touches but the last."""
+
+TAIL_COUNT_MAX = 32
+"""Small pieces at the end of a journal. Then they become one: it takes as long as one look-up, every 32 commits."""
+
+FOLDED_BYTES_MIN = 4 * 1024
+"""Names of files that went, in a journal: if they are more than this and a quarter of it, its rows are written anew."""
+
+_WAITING_OVERHEAD_BYTES = 128
+"""What a partition's records take beside themselves while they wait."""
+
+_PIECES_MAX = 1 << 24
+"""Of a journal: half a terabyte."""
+
+
+@dataclass(slots=True)
+class _Journal:
+    """What is known of one in memory: where it lies, and what it has to come to."""
+
+    first: int
+    """The number of its first piece. No other had it: pieces that could not be deleted are seen by nobody."""
+    count: int = 0
+    tail: int = 0
+    """Pieces before this one are full."""
+    size: int = 0
+    checksum: int = 0
+    went: int = 0
+    """Bytes of records of files that went."""
+
+
+class Journals:
+    """Of one thread. Up to ``waiting_bytes_max`` of what comes waits in memory, until it is written at once.
+
+    Raises, where a method says so:
+        DamagedStore: it could not be trusted; ``partitions`` are those that are lost, and no more held.
+        FullStore: its disk took no more. What it held before it holds, but for ``partitions``.
+    """
+
+    def __init__(self, pieces: Pieces, *, waiting_bytes_max: int = 0) -> None:
+        self._pieces = pieces
+        self._journals: dict[str, _Journal] = {}
+        self._made = 0
+        self._waiting: dict[str, bytes] = {}
+        """Records that have yet to be written."""
+        self._waiting_max = waiting_bytes_max
+        self.waiting_bytes = 0
+        self.written = 0
+        """Partitions, whole."""
+        self.read_back = 0
+
+    @property
+    def partitions(self) -> KeysView[str]:
+        return self._journals.keys()
+
+    @property
+    def memory_bytes(self) -> int:
+        return self._pieces.memory_bytes + self.waiting_bytes
+
+    @property
+    def disk_bytes(self) -> int:
+        return self._pieces.disk_bytes
+
+    def read(self, partition: str) -> bytes:
+        """The rows of a partition that is here. Raises DamagedStore."""
+        with self._trusted(partition):
+            block = block_of(self._read(partition))
+        self.read_back += 1
+        return block
+
+    def write(self, partition: str, block: bytes) -> None:
+        """These rows, in place of any that are here of that partition. Raises DamagedStore, FullStore."""
+        with self._trusted(partition):
+            self._write(partition, block)
+
+    def append(self, partition: str, record: bytes, *, is_removal: bool = False) -> None:
+        """A record for a partition that is here. Raises DamagedStore, FullStore."""
+        journal = self._journals[partition]
+        self._wait(partition, self._waiting.get(partition, b"") + record)
+        if is_removal:
+            journal.went += len(record)
+        with self._trusted(partition):
+            if journal.went > max(FOLDED_BYTES_MIN, journal.size // 4):
+                self._write(partition, block_of(self._read(partition)))
+            elif self.waiting_bytes > self._waiting_max:
+                self._flush()
+
+    def purge(self, partition: str, floor: int) -> None:
+        """Drop the rows of files of a partition that were removed at ``floor`` or before. Raises as ``append``."""
+        with self._trusted(partition):
+            self._write(partition, kept_block(self._read(partition), floor))
+
+    def flush(self) -> None:
+        """Let nothing wait. Raises DamagedStore, FullStore."""
+        with self._trusted(None):
+            self._flush()
+
+    def forget(self, partition: str) -> None:
+        self._wait(partition, b"")
+        journal = self._journals.pop(partition, None)
+        if journal is not None and journal.count:
+            with suppress(PiecesFailed):  # nobody knows its pieces any more; the next to read or write is told
+                self._pieces.write(dict.fromkeys(range(journal.first, journal.first + journal.count)))
+
+    def close(self) -> None:
+        """All is gone. Doing so twice is fine."""
+        self._journals.clear()
+        self._waiting.clear()
+        self.waiting_bytes = 0
+        self._pieces.close()
+
+    def _read(self, partition: str) -> bytes:
+        journal = self._journals[partition]
+        data = self._pieces.read(journal.first, journal.count) if journal.count else b""
+        if len(data) != journal.size or crc32(data) != journal.checksum:
+            raise PiecesFailed(f"the rows of partition {partition!r} are not those that were written")
+        return data + self._waiting[partition] if partition in self._waiting else data
+
+    def _write(self, partition: str, block: bytes) -> None:
+        before = self._journals.get(partition)
+        if before is None:
+            self._made += 1
+            before = _Journal(self._made * _PIECES_MAX)
+        journal, pieces = self._appended(_Journal(before.first), came(block) if block else b"")
+        for index in range(journal.count, before.count):
+            pieces[journal.first + index] = None
+        self._pieces.write(pieces)
+        self._journals[partition] = journal
+        self._wait(partition, b"")
+        self.written += 1
+
+    def _flush(self) -> None:
+        """One by one: what is not written when this fails goes on waiting."""
+        for partition, records in list(self._waiting.items()):
+            journal, pieces = self._appended(self._journals[partition], records)
+            self._pieces.write(pieces)
+            self._journals[partition] = journal
+            self._wait(partition, b"")
+
+    def _appended(self, journal: _Journal, data: bytes) -> tuple[_Journal, dict[int, bytes | None]]:
+        """The journal with that at its end, and what is to be written for it."""
+        start, tail, rest = journal.count, journal.tail, data
+        if start - tail >= TAIL_COUNT_MAX:
+            rest = self._pieces.read(journal.first + tail, start - tail) + data
+            start = tail
+        cut = [rest[at : at + PIECE_BYTES] for at in range(0, len(rest), PIECE_BYTES)]
+        count = start + len(cut)
+        pieces: dict[int, bytes | None] = {journal.first + index: None for index in range(count, journal.count)}
+        pieces |= enumerate(cut, journal.first + start)
+        if start == tail and cut:
+            tail = count if len(cut[-1]) == PIECE_BYTES else count - 1
+        after = _Journal(
+            journal.first, count, tail, journal.size + len(data), crc32(data, journal.checksum), journal.went
+        )
+        return after, pieces
+
+    def _wait(self, partition: str, records: bytes) -> None:
+        """These records of a partition wait, in place of those that did."""
+        before = self._waiting.pop(partition, None)
+        if before is not None:
+            self.waiting_bytes -= len(before) + _WAITING_OVERHEAD_BYTES
+        if records:
+            self._waiting[partition] = records
+            self.waiting_bytes += len(records) + _WAITING_OVERHEAD_BYTES
+
+    @contextmanager
+    def _trusted(self, partition: str | None) -> Iterator[None]:
+        try:
+            yield
+        except CorruptObject as error:
+            assert partition is not None, "nothing is put together of none"
+            self.forget(partition)
+            raise DamagedStore(f"partition {partition!r}: {error}", partitions=frozenset({partition})) from error
+        except PiecesFailed as failure:
+            where, lost = self._pieces.path, frozenset[str]()
+            if failure.is_over:
+                lost = frozenset(self._journals)
+                self.close()
+            if failure.is_refusal:
+                raise FullStore.on(where, failure, partitions=lost) from failure
+            raise DamagedStore(f"{where}: {failure}", partitions=lost) from failure
