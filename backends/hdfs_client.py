@@ -5,11 +5,13 @@ asking again (``retry``).
 
 The vendor's client waits for ever for a NameNode that does not answer, and a client that was made before a fork hangs
 in the child, for its threads stayed behind. So a call runs in another thread, which nobody joins: whoever waits for it
-stops waiting after the bound, and the call ends when its connection does. Then its thread takes the next call.
+stops waiting after the bound, and the call ends when its connection does. Then its thread takes the next call. The end
+of the process waits a little for such calls.
 """
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -17,6 +19,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from tallymark.backends.errors import BackendError, NotInstalled, Unavailable
 from tallymark.backends.hdfs_errors import told
 from tallymark.backends.options import StorageOptions
+from tallymark.backends.under_way import CallsUnderWay
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -108,12 +111,20 @@ class _Process:
         """Where threads wait for a call; the one that waits since the shortest time comes last."""
         self._given_up: set[object] = set()
         """Answers that nobody waits for, and that have not come."""
+        self._under_way = CallsUnderWay()
+        weakref.finalize(self, self._under_way.close)  # at the end of Python, when its threads may still call
 
     def call(self, ask: "Callable[[Client], T]", at: str, seconds: float) -> T:
         if len(self._given_up) >= UNANSWERED_COUNT_MAX:
             raise Unavailable(f"{at}: {len(self._given_up)} earlier requests are without an answer")
         answer: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
-        self._calls().put((ask, cast("SimpleQueue[tuple[object] | BaseException]", answer)))
+        if not self._under_way.begin(answer):
+            raise Unavailable(f"{at}: this process is ending, and asks for nothing more")
+        try:
+            self._calls().put((ask, cast("SimpleQueue[tuple[object] | BaseException]", answer)))
+        except BaseException:
+            self._under_way.end(answer)
+            raise
         try:
             found = answer.get(timeout=seconds)
         except Empty:
@@ -165,6 +176,7 @@ class _Process:
         self._idle.append(calls)  # before the answer, so that whoever asks on finds this thread
         answer.put(found)
         self._given_up.discard(answer)
+        self._under_way.end(answer)
 
 
 _LEFT_BEHIND: list["Client"] = []
