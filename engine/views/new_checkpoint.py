@@ -80,10 +80,12 @@ class _New:
         began = anyio.current_time()
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
-        if newest is not None and newest.position >= self.base.position:
+        is_sound = not self.checkpoints.is_damaged
+        as_good = self.base.position if is_sound else self.base.position + 1
+        if newest is not None and newest.position >= as_good:
             return self._done(newest, began)
         # A part that could not be read is not used again: then this one is written whole.
-        reused = newest if newest is not None and not self.checkpoints.is_damaged else None
+        reused = newest if is_sound else None
         parts, floor = await self._parts(reused)
         if floor > self.base.position:
             await self._give_up()  # rows that the position sees may have gone while the parts were read

@@ -38,13 +38,14 @@ async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> No
 
 
 async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> Checkpointed:
-    """One of all that the log holds by now.
+    """One of all that the log holds by now, once every part of the last one was read: a damaged one is replaced.
 
     Raises:
         TryAgain: others leave theirs at the same time, again and again.
     """
     for _ in range(ATTEMPTS):
         await handle.log.refresh()
+        await handle.view(properties).preload()
         if (done := await _write(handle, properties)) is not None:
             return done
     raise TryAgain(f"others leave checkpoints of {handle.backend.url} at the same time, which serve as well; ask later")

@@ -354,7 +354,7 @@ class Table:
     async def checkpoint(self) -> Checkpointed:
         """Leave a checkpoint of all that the log holds by now, from which it is read on; jobs do so now and then.
 
-        Where the newest one is of this position, that is told.
+        Where the newest one is of this position and sound, that is told. Reads every part of it.
 
         Raises:
             UnsupportedTable: there is no table.

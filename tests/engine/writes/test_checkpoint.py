@@ -159,6 +159,23 @@ async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_
     assert (again.position, again.files, again.parts_written, again.bytes_written) == (1, 2, 0, 0)
 
 
+@on_virtual_time
+async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part():
+    """A job that had no need of that part would go on with it, and every reader of it read the whole log."""
+    store = Store(has_staging=False)
+    await some_history(store)
+    name = decode_pointer(store.objects[POINTER])[0]
+    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await store.backend.put(part.path, b"damaged")
+    assert (await table(store.backend).checkpoint()).parts_written > 0
+    storage = FaultyBackend(store.backend)
+    files = {file.path for file in (await table(storage).snapshot()).files}
+    assert files == committed_files(store.objects)
+    assert b"damaged" not in {store.objects.get(path) for path in storage.paths("get")}
+    assert (await table(store.backend).checkpoint()).parts_written == 0
+    table_is_at_rest(store.objects)
+
+
 @on_both_loops
 async def test_there_is_none_without_a_table():
     with pytest.raises(UnsupportedTable):
