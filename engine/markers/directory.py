@@ -78,7 +78,7 @@ class MarkerDirectory:
         self.pace = Pace(settings.interval_s)
         self.counts = MarkerCounts()
         self.ack_times = AckTimes()
-        self.hedge = Hedge(settings, self.pace, self.counts)
+        self.hedge = Hedge(settings, self.counts)
         self.merge = SegmentMerge(backend, self._numbers, settings, self.counts)
 
     async def create(self, *paths: str, io: str = "CREATE") -> tuple[MarkerAnswer, ...]:

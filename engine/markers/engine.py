@@ -63,6 +63,8 @@ class MarkerEngine:
             puts=sum(count.puts for count in counts),
             put_bytes=sum(count.put_bytes for count in counts),
             hedges=sum(count.hedges for count in counts),
+            hedges_won=sum(count.hedges_won for count in counts),
+            late_s=max((late_s for each in directories if (late_s := each.hedge.late_s) is not None), default=None),
             segments=sum(directory.segment_count for directory in directories),
             merges=sum(count.merges for count in counts),
             merges_failed=sum(count.merges_failed for count in counts),
@@ -70,6 +72,7 @@ class MarkerEngine:
             merge_bytes=sum(count.merge_bytes for count in counts),
             put_s=sum(put_times) / len(put_times) if put_times else None,
             interval_s=max((directory.pace.interval_s for directory in directories), default=0.0),
+            throttled=sum(count.throttled for count in counts),
         )
 
     def close(self) -> None:

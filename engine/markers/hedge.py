@@ -1,5 +1,8 @@
 """Hedged puts: a second copy of a put that takes unusually long.
 
+A put is late when it takes longer than most of the recent ones did (``MarkerSettings.hedge_quantile``), and so long that
+a second one may well come first: see ``late_s``.
+
 Owns: when a second copy is sent, how many there may be, and who still waits for an answer that nobody needs.
 """
 
@@ -9,7 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import Unavailable
-from tallymark.engine.markers.pace import Pace
+from tallymark.engine.markers.put_times import PutTimes
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -17,17 +20,21 @@ BURST = 2
 """Second copies that may be saved up: those that a thousand quick puts did without are not to be sent at once when the
 store stalls."""
 
-DELAY_LEAST_S = 0.05
+LATE_LEAST_S = 0.05
 """Below this, what the process itself is slow at would be blamed on the store."""
+
+LATE_LEAST_MEDIANS = 2
+"""A second copy that is sent after one median is back after two, with even odds. Where the store is steady and the
+quantile lies near the median, no put is ever late."""
 
 
 class Hedge:
     """Sends a put, and again if it is late. Without tasks to run copies in, it sends each put once."""
 
-    def __init__(self, settings: MarkerSettings, pace: Pace, counts: MarkerCounts) -> None:
+    def __init__(self, settings: MarkerSettings, counts: MarkerCounts) -> None:
         self._settings = settings
-        self._pace = pace
         self._counts = counts
+        self._times = PutTimes()
         self._tasks: TaskGroup | None = None
         self._races: set[_Race] = set()
         self._allowance = float(BURST)
@@ -43,15 +50,15 @@ class Hedge:
         ``drained`` waits for it.
         """
         self._allowance = min(BURST, self._allowance + self._settings.hedge_ratio_max)
-        delay_s = self._delay_s()
-        if delay_s is None or self._tasks is None:
-            await put()
+        late_s = self.late_s
+        if late_s is None or self._tasks is None:
+            await self._timed(put)
             return
-        race = _Race(put, self._settings.flush_timeout_s)
+        race = _Race(lambda: self._timed(put), self._settings.flush_timeout_s)
         self._races.add(race)
         race.over.append(lambda: self._races.discard(race))
         race.start(self._tasks)
-        with anyio.move_on_after(delay_s):
+        with anyio.move_on_after(late_s):
             await race.settled.wait()
         if not race.settled.is_set() and self._has_room():
             self._allowance -= 1
@@ -60,17 +67,26 @@ class Hedge:
         await race.settled.wait()
         if race.error is not None:
             raise race.error
+        self._counts.hedges_won += race.winner > 0
 
     async def drained(self) -> None:
         """Return when every copy that is under way now has ended, however it ended."""
         for race in tuple(self._races):
             await race.ended.wait()
 
-    def _delay_s(self) -> float | None:
-        """How long a put may take before it is late; None as long as that cannot be said."""
-        if self._settings.hedge_after is None or self._pace.put_s is None:
+    @property
+    def late_s(self) -> float | None:
+        """How long a put may take before it is late; None as long as that cannot be said, or copies are never sent."""
+        if self._settings.hedge_quantile is None or (median_s := self._times.quantile_s(0.5)) is None:
             return None
-        return max(DELAY_LEAST_S, self._settings.hedge_after * self._pace.put_s)
+        quantile_s = self._times.quantile_s(self._settings.hedge_quantile)
+        assert quantile_s is not None
+        return max(LATE_LEAST_S, quantile_s, LATE_LEAST_MEDIANS * median_s)
+
+    async def _timed(self, put: Callable[[], Awaitable[None]]) -> None:
+        begun = anyio.current_time()
+        await put()
+        self._times.add(anyio.current_time() - begun)
 
     def _has_room(self) -> bool:
         unneeded = sum(race.settled.is_set() for race in self._races)
@@ -83,19 +99,23 @@ class _Race:
     def __init__(self, put: Callable[[], Awaitable[None]], timeout_s: float) -> None:
         self._put = put
         self._timeout_s = timeout_s
+        self._begun = 0
         self._running = 0
         self.settled = anyio.Event()
         """One copy has succeeded, or all have ended."""
         self.ended = anyio.Event()
         self.error: Exception | None = Unavailable("the put was given up")
         """Why none has succeeded; None once one has."""
+        self.winner = 0
+        """Which copy has: 0 is the first."""
         self.over: list[Callable[[], None]] = []
 
     def start(self, tasks: TaskGroup) -> None:
         self._running += 1
-        tasks.start_soon(self._run)
+        tasks.start_soon(self._run, self._begun)
+        self._begun += 1
 
-    async def _run(self) -> None:
+    async def _run(self, number: int) -> None:
         try:
             with anyio.fail_after(self._timeout_s):
                 await self._put()
@@ -105,6 +125,7 @@ class _Race:
         else:
             if not self.settled.is_set():
                 self.error = None
+                self.winner = number
                 self.settled.set()
         finally:
             self._running -= 1

@@ -26,6 +26,11 @@ class MarkerStatistics:
     """Bytes of those puts."""
     hedges: int
     """Of those puts, second copies sent because the first was late."""
+    hedges_won: int
+    """Of those second copies, the ones that were answered first."""
+    late_s: float | None
+    """How long a put may take now before it is late; None before the first, and where no second copies are sent. The
+    largest among the directories."""
     segments: int
     """Segments that hold the markers now, as far as is known."""
     merges: int
@@ -39,6 +44,13 @@ class MarkerStatistics:
     """Measured mean time of a flush; None before the first."""
     interval_s: float
     """The least time between the starts of two flushes, as it stands now; the largest among the directories."""
+    throttled: int
+    """Flushes during which the store asked for fewer requests: each lengthens the interval."""
+
+    @property
+    def hedge_ratio(self) -> float:
+        """Second copies to a put that was sent for its own sake."""
+        return self.hedges / max(1, self.puts - self.hedges)
 
 
 class MarkerCounts:
@@ -53,6 +65,8 @@ class MarkerCounts:
         self.puts = 0
         self.put_bytes = 0
         self.hedges = 0
+        self.hedges_won = 0
+        self.throttled = 0
         self.merges = 0
         self.merges_failed = 0
         self.merged_segments = 0

@@ -30,7 +30,7 @@ CASES: list[tuple[type, str, list[object]]] = [
     (MarkerSettings, "flush_attempt_count", [0]),
     (MarkerSettings, "flush_retry_pause_s", [-1, "1"]),
     (MarkerSettings, "load_concurrency", [0]),
-    (MarkerSettings, "hedge_after", [0.9, 0, "3", math.nan, True]),
+    (MarkerSettings, "hedge_quantile", [0.49, 1, "0.95", math.nan, True]),
     (MarkerSettings, "hedge_ratio_max", [-0.1, None]),
     (MarkerSettings, "segment_count_max", [0, 1.5]),
     (MarkerSettings, "merge_freed_min", [0, "16"]),
@@ -113,7 +113,7 @@ def test_the_defaults_hold_are_frozen_and_print_themselves(kind):
 
 def test_the_edges_of_what_is_allowed():
     assert MarkerSettings(interval_s=0, worker_count=1, queue_limit=1, kind="direct").interval_s == 0
-    assert MarkerSettings(hedge_after=None, hedge_ratio_max=0, merge_bytes_ratio_max=1).hedge_after is None
+    assert MarkerSettings(hedge_quantile=None, hedge_ratio_max=0, merge_bytes_ratio_max=1).hedge_quantile is None
     assert LeaseSettings(beat_interval_s=1, expiry_s=4).expiry_s == 4
     assert ServiceSettings(port=65535, frame_bytes=1024, handshake_bytes=256).port == 65535
     assert TaskSettings(service_pause_s=0, fallback=False).service_pause_s == 0

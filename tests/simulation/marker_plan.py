@@ -229,6 +229,6 @@ def _settings(chance: random.Random, kinds: set[str]) -> MarkerSettings:
         merge_freed_min=chance.choice((1, 2)) if merges else 16,
         merge_bytes_ratio_max=chance.choice((2.0, 4.0, 100.0)) if merges else 4.0,
         merge_memory_bytes=chance.choice((0, 100, 10_000)),
-        hedge_after=chance.choice((None, 1.0, 3.0)),
+        hedge_quantile=chance.choice((None, 0.5, 0.95)),
         hedge_ratio_max=chance.choice((0.1, 1.0)),
     )

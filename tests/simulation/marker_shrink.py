@@ -51,7 +51,7 @@ def _plainer(plan: MarkerPlan) -> Iterator[MarkerPlan]:
     for names in (
         ("segment_count_max", "merge_freed_min"),
         ("merge_memory_bytes",),
-        ("hedge_after", "hedge_ratio_max"),
+        ("hedge_quantile", "hedge_ratio_max"),
         ("interval_s",),
         ("queue_limit",),
         ("worker_count",),

@@ -40,7 +40,7 @@ async def test_concurrent_requests_are_acked_durably_and_share_flushes(storage, 
         assert names <= markers_in(await stored(storage, FOLDER))
         acked.extend(names)
 
-    marker_settings = MarkerSettings(kind=kind, hedge_after=None)  # on a busy machine some puts are late
+    marker_settings = MarkerSettings(kind=kind, hedge_quantile=None)  # on a busy machine some puts are late
     async with open_marker_engine(storage, marker_settings) as engine, anyio.create_task_group() as tasks:
         for number in range(20):
             tasks.start_soon(request, engine.directory(INSTANT), number)

@@ -84,7 +84,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         flush_timeout_s=st.just(1.0),
         flush_attempt_count=st.integers(1, 3),
         flush_retry_pause_s=st.sampled_from([0, 0.125]),
-        hedge_after=st.sampled_from([None, 1.5, 3.0]),
+        hedge_quantile=st.sampled_from([None, 0.5, 0.95]),
         hedge_ratio_max=st.sampled_from([0.1, 1.0]),
         segment_count_max=st.sampled_from([1, 2, 20]),
         merge_freed_min=st.sampled_from([1, 2]),
@@ -108,7 +108,7 @@ ONE_WORKER = MarkerSettings(interval_s=0, worker_count=1, flush_timeout_s=1.0, f
 EAGER = MarkerSettings(
     interval_s=0,
     flush_timeout_s=1.0,
-    hedge_after=1.5,
+    hedge_quantile=0.5,
     segment_count_max=1,
     merge_freed_min=1,
     merge_bytes_ratio_max=50.0,

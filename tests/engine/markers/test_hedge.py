@@ -13,9 +13,9 @@ from tests.engine.markers.recorded import DIRECT_MARKERS, INSTANT, SEGMENTS, seg
 from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
-SETTINGS = MarkerSettings(interval_s=0, hedge_after=3.0, flush_timeout_s=60.0, flush_attempt_count=1)
+SETTINGS = MarkerSettings(interval_s=0, flush_timeout_s=60.0, flush_attempt_count=1)
 PUT_S = 0.5
-"""So that a put is late after 1.5 s."""
+"""So that a put is late after 1 s: two medians."""
 
 
 def storage_with(*faults: Fault, where: str = SEGMENTS) -> FaultyBackend:
@@ -28,7 +28,7 @@ def puts(storage: FaultyBackend, path: str) -> list[float]:
 
 
 async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings = SETTINGS) -> float:
-    """Seconds until the second of two requests is acked; the first one has measured the mean."""
+    """Seconds until the second of two requests is acked; the first one has timed a put."""
     async with open_marker_engine(storage, settings) as engine:
         directory = engine.directory(INSTANT)
         await directory.create("first.parquet")
@@ -43,20 +43,20 @@ async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings
 @on_virtual_time
 async def test_a_put_that_hangs_is_overtaken_by_its_second_copy(fault):
     storage = storage_with(fault)
-    assert await second_answered_after(storage) == 1.5 + PUT_S
-    assert puts(storage, segment(1)) == [0.5, 2.0]
+    assert await second_answered_after(storage) == 1.0 + PUT_S
+    assert puts(storage, segment(1)) == [0.5, 1.5]
     assert (await stored(storage.inner))[segment(1)] == b"second.parquet.marker.CREATE\n"
 
 
 @on_virtual_time
 async def test_a_late_put_that_answers_before_its_second_copy_counts():
-    storage = storage_with(slow("put_new", 1.125, SEGMENTS, nth=2))
-    assert await second_answered_after(storage) == 1.125 + PUT_S
+    storage = storage_with(slow("put_new", 0.75, SEGMENTS, nth=2))
+    assert await second_answered_after(storage) == 0.75 + PUT_S
     assert len(puts(storage, segment(1))) == 2
 
 
 @on_virtual_time
-async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_the_mean_is_known():
+async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_any_was_timed():
     storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=1))
     assert await second_answered_after(storage) == PUT_S
     assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, 1)
@@ -65,9 +65,49 @@ async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_the_mean_is
 @on_virtual_time
 async def test_hedging_can_be_turned_off():
     storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=2))
-    settings = MarkerSettings(interval_s=0, hedge_after=None)
+    settings = MarkerSettings(interval_s=0, hedge_quantile=None)
     assert await second_answered_after(storage, settings) == 8.0 + PUT_S
     assert len(puts(storage, segment(1))) == 1
+
+
+@on_virtual_time
+async def test_it_is_told_how_many_copies_were_sent_how_many_came_first_and_when_a_put_is_late():
+    storage = storage_with(hanging("put_new", SEGMENTS, nth=3), slow("put_new", 0.75, SEGMENTS, nth=5))
+    async with open_marker_engine(storage, SETTINGS) as engine:
+        directory = engine.directory(INSTANT)
+        assert engine.statistics().late_s is None
+        for number in range(4):
+            await directory.create(f"{number}.parquet")
+        now = engine.statistics()
+        assert (now.hedges, now.hedges_won, now.hedge_ratio) == (2, 1, 0.5)
+        assert now.late_s == 1.25, "the longest of the few so far"
+
+
+@on_virtual_time
+async def test_a_store_whose_puts_all_take_the_same_time_gets_no_second_copy():
+    storage = storage_with()
+    async with open_marker_engine(storage, SETTINGS) as engine:
+        for number in range(300):
+            await engine.directory(INSTANT).create(f"{number}.parquet")
+        assert (engine.statistics().hedges, engine.statistics().late_s) == (0, 2 * PUT_S)
+
+
+@on_virtual_time
+async def test_a_store_that_has_become_slower_for_good_is_believed():
+    storage = storage_with()
+    async with open_marker_engine(storage, SETTINGS) as engine:
+        directory = engine.directory(INSTANT)
+        for number in range(300):
+            await directory.create(f"{number}.parquet")
+        storage.add(slow("put_new", 2.0, SEGMENTS))
+        for number in range(150):
+            await directory.create(f"slow/{number}.parquet")
+        believed = engine.statistics()
+        assert believed.hedges <= 150 * 0.1 + 2
+        assert believed.late_s == 2 * (2.0 + PUT_S)
+        for number in range(60):
+            await directory.create(f"slower/{number}.parquet")
+        assert engine.statistics().hedges == believed.hedges
 
 
 @pytest.mark.parametrize("error", [lost_request, lost_answer, refused])
@@ -91,7 +131,7 @@ async def test_a_flush_whose_copies_all_fail_fails():
 async def test_direct_markers_are_hedged_too():
     storage = storage_with(hanging("put_new", DIRECT_MARKERS, nth=2), where=DIRECT_MARKERS)
     settings = MarkerSettings(kind="direct", interval_s=0, flush_timeout_s=60.0)
-    assert await second_answered_after(storage, settings) == 1.5 + PUT_S
+    assert await second_answered_after(storage, settings) == 1.0 + PUT_S
 
 
 @on_virtual_time
@@ -136,7 +176,7 @@ async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
         await directory.create("second.parquet")
         acked_at = trio.current_time()
         await directory.delete()
-        assert (acked_at, trio.current_time()) == (2.5, 11.0)
+        assert (acked_at, trio.current_time()) == (2.0, 11.0)
         await anyio.sleep(30)
     assert await stored(storage.inner) == {}
 
@@ -144,8 +184,8 @@ async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
 @on_virtual_time
 async def test_closing_the_engine_ends_the_copies_and_waits_for_none():
     storage = storage_with(hanging("put_new", SEGMENTS, nth=2))
-    assert await second_answered_after(storage) == 2.0
-    assert trio.current_time() == 2.5
+    assert await second_answered_after(storage) == 1.5
+    assert trio.current_time() == 2.0
 
 
 @on_virtual_time

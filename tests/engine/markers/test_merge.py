@@ -14,7 +14,7 @@ from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
-FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, hedge_after=None, flush_attempt_count=1)
+FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, hedge_quantile=None, flush_attempt_count=1)
 """The 9th segment is merged with all before it."""
 
 FIRST_MERGE = segment(9)

@@ -205,7 +205,7 @@ async def test_requests_and_cost_are_told_of_object_stores():
 async def test_requests_foretold_are_those_that_the_job_makes():
     """Of verbs of the contract, of which no put is read back; and the markers of one task are one flush here."""
     store = Store(has_staging=False)
-    markers = MarkerSettings(worker_count=1, hedge_after=None, merge_bytes_ratio_max=1)
+    markers = MarkerSettings(worker_count=1, hedge_quantile=None, merge_bytes_ratio_max=1)
     for mode in ("append", "append", "overwrite"):
         plan = await planned(store, mode, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 3), (2, 2)))
         meter = RequestMeter()

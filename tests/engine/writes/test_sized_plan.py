@@ -217,7 +217,7 @@ async def test_of_many_files_the_first_are_shown_and_the_others_counted():
 async def test_requests_of_a_job_that_fills_are_those_that_it_makes():
     """Of verbs of the contract, as in ``test_plan``; each marker is one put here."""
     store = Store(has_staging=False)
-    markers = MarkerSettings(worker_count=1, hedge_after=None, merge_bytes_ratio_max=1)
+    markers = MarkerSettings(worker_count=1, hedge_quantile=None, merge_bytes_ratio_max=1)
     for months in ({1: [1], 2: [2]}, {1: [3], 3: [4]}, {2: [5], 3: [6]}):
         plan = await sized_plan(store, months, schema=FLIGHTS, partition_by=["month"])
         meter = RequestMeter()
