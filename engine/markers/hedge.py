@@ -1,7 +1,7 @@
 """Hedged puts: a second copy of a put that takes unusually long.
 
-A put is late when it takes longer than most of the recent ones did (``MarkerSettings.hedge_quantile``), and so long that
-a second one may well come first: see ``late_s``.
+A put is late when it takes longer than most of the recent ones did (``MarkerSettings.hedge_quantile``), and so long
+that a second one may well come first: see ``Hedge.late_s``.
 
 Owns: when a second copy is sent, how many there may be, and who still waits for an answer that nobody needs.
 """

@@ -4,8 +4,8 @@ from bisect import bisect_left, insort
 from collections import deque
 
 RECENT_COUNT = 256
-"""Puts that are remembered: 13 of them lie above the 95th percentile, which is then told to a tenth or so of itself, and
-a store whose latency changes is believed within some dozen puts where it becomes slower."""
+"""Puts that are remembered: 13 of them lie above the 95th percentile. A store that becomes slower moves it within as
+many puts."""
 
 
 class PutTimes:
