@@ -6,8 +6,10 @@ Started by its own ``main`` the process ends five seconds later, since all its t
 """
 
 import http.client
+import shutil
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -78,7 +80,7 @@ def timeline_server(
     port, log = _free_port(), scratch / "timeline-server.log"
     options = ["--server-port", str(port), "--view-storage", view, "--base-store-path", f"{scratch}/"]
     options += ["--rocksdb-path", str(scratch / "rocksdb"), *arguments]
-    with log.open("w") as said, _process(heap_mb, said) as process, _gateway(process, log) as gateway:
+    with log.open("a") as said, _process(heap_mb, said) as process, _gateway(process, log) as gateway:
         _start(gateway, options)
         _await_answer(process, port, log)
         yield TimelineServer(port, process.pid, gateway.jvm)
@@ -104,25 +106,36 @@ def _process(heap_mb: int, log: IO[str]) -> Iterator[subprocess.Popen[str]]:
     finally:
         running.terminate()
         try:
-            running.communicate(timeout=END_TIMEOUT_S)
+            running.wait(END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             running.kill()
-            running.communicate()
+            running.wait()
 
 
 @contextmanager
 def _gateway(process: subprocess.Popen[str], log: Path) -> Iterator["JavaGateway"]:
     from py4j.java_gateway import GatewayParameters, JavaGateway
 
+    assert process.stdin is not None
     assert process.stdout is not None
     port, token = process.stdout.readline().strip(), process.stdout.readline().strip()
     if not token:
         raise _failed(log)
+    draining = threading.Thread(target=_drain, args=(process.stdout, log), daemon=True)
+    draining.start()
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=int(port), auth_token=token))
     try:
         yield gateway
     finally:
         gateway.close()
+        process.stdin.close()  # with which it ends
+        draining.join(END_TIMEOUT_S)
+
+
+def _drain(output: IO[str], log: Path) -> None:
+    """Its errors, too, go to standard output: one that nobody reads holds it up after 64 kB of them."""
+    with output, log.open("a") as said:
+        shutil.copyfileobj(output, said)
 
 
 def _start(gateway: "JavaGateway", options: Sequence[str]) -> None:
