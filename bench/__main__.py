@@ -9,6 +9,7 @@ import click
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
 from tallymark.bench.killed.command import killed
+from tallymark.bench.markers.command import markers
 from tallymark.bench.sizing.command import sizing
 from tallymark.bench.views.command import views
 from tallymark.bench.writes.command import writes
@@ -71,6 +72,7 @@ main.add_command(writes)
 main.add_command(killed)
 main.add_command(sizing)
 main.add_command(views)
+main.add_command(markers)
 
 
 if __name__ == "__main__":

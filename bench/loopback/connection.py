@@ -2,9 +2,11 @@
 
 import asyncio
 import re
+import time
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from tallymark.bench.loopback.objects import BUCKET, KEPT_BYTES_MAX, Objects, Request
+from tallymark.bench.loopback.objects import BUCKET, KEPT_BYTES_MAX, Objects, Request, changed
+from tallymark.bench.loopback.rate import Rate
 
 READ_BYTES = 1 << 20
 
@@ -23,8 +25,18 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 class Connection(asyncio.BufferedProtocol):
     """One client's. Large bodies are counted and forgotten as they come."""
 
-    def __init__(self, objects: Objects, latency_s: float = 0.0, *, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
-        """``latency_s`` goes by before each answer; the connection's next request waits for it, others do not."""
+    def __init__(
+        self,
+        objects: Objects,
+        latency_s: float = 0.0,
+        *,
+        kept_bytes_max: int = KEPT_BYTES_MAX,
+        rate: Rate | None = None,
+    ) -> None:
+        """``latency_s`` goes by before each answer; the connection's next request waits for it, others do not. What
+        waits for ``rate``, which all connections share, waits before that.
+        """
+        self._rate = rate or Rate(0)
         self._kept_bytes_max = kept_bytes_max
         self._objects = objects
         self._latency_s = latency_s
@@ -84,8 +96,9 @@ class Connection(asyncio.BufferedProtocol):
         headers = {"Content-Length": str(len(reply)), **headers}
         lines = [f"HTTP/1.1 {status} {_REASONS[status]}", *(f"{name}: {value}" for name, value in headers.items())]
         answer = "\r\n".join([*lines, "", ""]).encode() + reply
-        if self._latency_s:
-            asyncio.get_running_loop().call_later(self._latency_s, self._transport.write, answer)
+        wait_s = self._latency_s + self._rate.wait_s(changed(request), time.monotonic())
+        if wait_s:
+            asyncio.get_running_loop().call_later(wait_s, self._transport.write, answer)
         else:
             self._transport.write(answer)
 

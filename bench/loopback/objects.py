@@ -173,6 +173,17 @@ class Objects:
             del self.names[bisect_left(self.names, key)]
 
 
+def changed(request: Request) -> int:
+    """Objects that it puts or deletes, as a store counts them that limits these."""
+    match request.method:
+        case "POST" if "delete" in request.query:
+            return len(_KEY.findall(request.body or b""))
+        case "PUT" | "POST" | "DELETE":
+            return 1
+        case _:
+            return 0
+
+
 def _kind(request: Request) -> Kind:
     match request.method:
         case "PUT" if "x-amz-copy-source" in request.headers:

@@ -1,12 +1,14 @@
 import json
 import urllib.request
 
+import anyio
 import pytest
 
 from tallymark.backends import AlreadyExists, NotFound, StorageOptions, open_backend
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.connection import DATA_KEPT_BYTES_MAX, Connection, unchunked
 from tallymark.bench.loopback.objects import Objects
+from tallymark.bench.loopback.rate import Rate
 from tallymark.bench.ours import Ours
 from tallymark.bench.places.objects import objects
 from tests.support.loops import on_both_loops
@@ -223,3 +225,25 @@ async def test_a_server_has_those_objects_from_the_beginning_that_it_is_told_to_
         assert [(entry.path, entry.size) async for entry in backend.list("")] == [("1", 0), ("2", 0)]
         await backend.put_new("3", b"another")
         assert [entry.path async for entry in backend.list("")] == ["1", "2", "3"]
+
+
+def test_what_comes_faster_than_it_may_waits_for_its_turn_and_a_pause_is_not_saved_up():
+    rate = Rate(per_s=100)
+    assert [rate.wait_s(1, now=5.0) for _ in range(3)] == pytest.approx([0.01, 0.02, 0.03])
+    assert rate.wait_s(0, now=5.0) == 0
+    assert rate.wait_s(50, now=6.0) == pytest.approx(0.5)
+    assert Rate(per_s=0).wait_s(1000, now=5.0) == 0
+
+
+@on_both_loops
+async def test_each_object_of_a_bulk_delete_counts_and_readers_do_not_wait(endpoint):
+    with server(puts_per_s=100) as slow:
+        backend = open_backend("s3://bench/rate", options=options(slow))
+        names = [f"many/{number}" for number in range(20)]
+        for name in names:
+            await backend.put(name, b"")
+        began = anyio.current_time()
+        await backend.get(names[0])
+        read_s = anyio.current_time() - began
+        await backend.delete(names)
+        assert anyio.current_time() - began - read_s > 0.2

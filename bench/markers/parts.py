@@ -1,0 +1,3 @@
+"""The parts of a run, as they are chosen."""
+
+PARTS = ("beside", "published")
