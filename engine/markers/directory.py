@@ -13,7 +13,8 @@ import anyio.lowlevel
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
-from tallymark.engine.errors import FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import Closed, FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.ack_times import AckTimes
 from tallymark.engine.markers.batch import MarkerBatch
@@ -29,6 +30,8 @@ from tallymark.engine.markers.queue import MarkerQueue
 from tallymark.engine.markers.segment import BATCHED_TYPE, TYPE_FILE, encode_segment, marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
+
+_events = EventLog(__name__)
 
 CheckOpen = Callable[[], Awaitable[None]]
 
@@ -65,6 +68,7 @@ class MarkerDirectory:
         self._backend = backend
         self._settings = settings
         self._check_open = check_open
+        self._instant = instant
         self._folder = marker_folder(instant)
         self._is_new = is_new
         self._loaded = Lazy(self._load)
@@ -99,8 +103,8 @@ class MarkerDirectory:
         asked = anyio.current_time()
         try:
             answers = await self._create(lines)
-        except (Stopped, Overloaded):
-            self.counts.refusals += 1
+        except (Stopped, Overloaded) as error:
+            self.counts.refused(error)
             raise
         self.ack_times.add(anyio.current_time() - asked)
         return answers
@@ -150,11 +154,15 @@ class MarkerDirectory:
         """Return once the batch is durable. Raises FlushFailed."""
         if self._settings.kind == "direct":
             await put_direct(self._backend, self._folder, batch.lines, self._settings, self.counts, self.hedge)
+            self.counts.direct_markers += len(batch.lines)
         else:
             path = await self._numbers.next()
             data = encode_segment(batch.lines)
-            if await flush(self._backend, path, data, self._settings, self.counts, self.hedge) > 1:
+            sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge)
+            if sent > 1:
                 self._numbers.unclear(path)
+            _events.debug("batch.flushed", path=path, markers=len(batch.lines), bytes=len(data), puts=sent)
+            self.counts.marker_bytes += len(data)
             self.merge.flushed(path, data)
 
     def complete(self, batch: MarkerBatch) -> None:
@@ -166,6 +174,8 @@ class MarkerDirectory:
     def abandon(self, batch: MarkerBatch, error: TallymarkError) -> None:
         """The batch is not known to be durable: forget its names, then answer."""
         self.counts.batches_failed += 1
+        if not isinstance(error, Closed):
+            _events.warning("batch.failed", instant=self._instant, markers=len(batch.lines), reason=error)
         self.queue.settle(batch, error)
 
     async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
@@ -203,8 +213,16 @@ class MarkerDirectory:
     async def _load(self) -> LoadedMarkers:
         if self._is_new:
             return LoadedMarkers.of_new_instant()
+        began = anyio.current_time()
         loaded = await load_markers(self._backend, self._folder, concurrency=self._settings.load_concurrency)
         self._durable = loaded.lines  # nothing becomes durable before
+        _events.info(
+            "markers.loaded",
+            instant=self._instant,
+            markers=len(loaded.lines),
+            objects=loaded.object_count,
+            seconds=anyio.current_time() - began,
+        )
         return loaded
 
     async def _begin(self) -> None:

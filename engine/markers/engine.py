@@ -11,6 +11,7 @@ from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import Closed
 from tallymark.engine.markers.directory import CheckOpen, MarkerDirectory, always_open
 from tallymark.engine.markers.group_commit import group_commit
+from tallymark.engine.markers.process_markers import PROCESS_MARKERS
 from tallymark.engine.markers.statistics import MarkerStatistics
 from tallymark.engine.settings import MarkerSettings
 
@@ -62,6 +63,7 @@ class MarkerEngine:
             largest_batch=max((count.largest_batch for count in counts), default=0),
             puts=sum(count.puts for count in counts),
             put_bytes=sum(count.put_bytes for count in counts),
+            marker_bytes=sum(count.marker_bytes for count in counts),
             hedges=sum(count.hedges for count in counts),
             hedges_won=sum(count.hedges_won for count in counts),
             late_s=max((late_s for each in directories if (late_s := each.hedge.late_s) is not None), default=None),
@@ -82,7 +84,7 @@ class MarkerEngine:
             directory.end(Closed("the marker engine was closed"))
 
     async def _run(self, directory: MarkerDirectory, scope: anyio.CancelScope) -> None:
-        with scope:
+        with PROCESS_MARKERS.counting(directory), scope:
             await group_commit(directory, worker_count=self._settings.worker_count)
 
 

@@ -32,11 +32,13 @@ async def flush(
         nonlocal sent
         sent += 1
         counts.sent(len(data))
+        began = anyio.current_time()
         try:
             await backend.put_new(path, data)
         except AlreadyExists as error:
             if await _stored(backend, path) != data:
                 raise FlushFailed(f"{path} exists with other content: two servers use one number") from error
+        counts.put_times.add(anyio.current_time() - began)
 
     is_durable = False
     try:

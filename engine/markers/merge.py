@@ -109,6 +109,7 @@ class SegmentMerge:
         if merged is not None:
             self._plan.merged(run, merged.path, len(merged.data))
             self._counts.merged(len(run), len(merged.data))
+            _events.debug("segments.merged", path=merged.path, count=len(run), bytes=len(merged.data))
             self._forget_bytes(run)
             self._superfluous += [segment.path for segment in run]
             await self._delete_superfluous()

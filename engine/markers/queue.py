@@ -7,8 +7,11 @@ from contextlib import suppress
 
 import anyio
 
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Overloaded, TallymarkError
 from tallymark.engine.markers.batch import MarkerBatch
+
+_events = EventLog(__name__)
 
 
 class MarkerQueue:
@@ -19,16 +22,19 @@ class MarkerQueue:
         self._forming: MarkerBatch | None = None
         self._batch_of: dict[str, MarkerBatch] = {}
         self._arrival = anyio.Event()
+        self._is_full = False
+        """It has refused somebody, and has not become half empty since."""
 
     @property
     def waiting(self) -> int:
         """Markers that wait for a flush."""
-        return len(self._forming.lines) if self._forming else 0
+        forming = self._forming  # another thread may ask, for metrics
+        return len(forming.lines) if forming else 0
 
     @property
     def inflight(self) -> int:
         """Markers in a flush."""
-        return len(self._batch_of) - self.waiting
+        return max(0, len(self._batch_of) - self.waiting)
 
     def offer(self, lines: list[str], *, retry_after_s: float) -> list[MarkerBatch]:
         """Take all the markers or none. Returns the batches that they travel in.
@@ -38,6 +44,9 @@ class MarkerQueue:
         """
         fresh = [line for line in dict.fromkeys(lines) if line not in self._batch_of]
         if len(self._batch_of) + len(fresh) > self._limit:
+            if not self._is_full:
+                self._is_full = True
+                _events.warning("queue.filled", waiting=self.waiting, inflight=self.inflight, limit=self._limit)
             raise Overloaded(
                 f"{len(self._batch_of)} markers wait or are in flight and {len(fresh)} more would pass "
                 f"queue_limit={self._limit}; ask again later or for fewer",
@@ -65,6 +74,7 @@ class MarkerQueue:
         """The batch's flush has ended: its markers are on their way no more, and its requesters are answered."""
         for line in batch.lines:
             del self._batch_of[line]
+        self._is_full = self._is_full and len(self._batch_of) * 2 > self._limit
         batch.settle(error)
 
     def refuse(self, error: TallymarkError) -> None:

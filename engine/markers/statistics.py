@@ -1,6 +1,10 @@
 """Readings of the marker engine."""
 
+from collections import Counter
 from dataclasses import dataclass
+
+from tallymark.engine.errors import TallymarkError
+from tallymark.engine.markers.histogram import COUNT_BOUNDS, TIME_BOUNDS_S, Histogram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +28,8 @@ class MarkerStatistics:
     """Puts of segments or direct markers, repeats and merges included."""
     put_bytes: int
     """Bytes of those puts."""
+    marker_bytes: int
+    """Bytes of the markers that were flushed in segments, each once."""
     hedges: int
     """Of those puts, second copies sent because the first was late."""
     hedges_won: int
@@ -48,6 +54,11 @@ class MarkerStatistics:
     """Flushes during which the store asked for fewer requests: each lengthens the interval."""
 
     @property
+    def amplification(self) -> float:
+        """Bytes put for each byte of markers: merges, second copies and repeats are what is above 1."""
+        return self.put_bytes / max(1, self.marker_bytes)
+
+    @property
     def hedge_ratio(self) -> float:
         """Second copies to a put that was sent for its own sake."""
         return self.hedges / max(1, self.puts - self.hedges)
@@ -59,6 +70,18 @@ class MarkerCounts:
     def __init__(self) -> None:
         self.requests = 0
         self.refusals = 0
+        self.refusals_by: Counter[str] = Counter()
+        """By the errors that were their answers."""
+        self.markers = 0
+        """Flushed by this process."""
+        self.direct_markers = 0
+        """Of those, objects of their own."""
+        self.marker_bytes = 0
+        """Of the others, in their segments."""
+        self.batch_sizes = Histogram(COUNT_BOUNDS)
+        """Markers in a flush."""
+        self.put_times = Histogram(TIME_BOUNDS_S)
+        """Seconds from sending a segment, or a direct marker, to storage's answer that it is there."""
         self.batches_flushed = 0
         self.batches_failed = 0
         self.largest_batch = 0
@@ -74,15 +97,33 @@ class MarkerCounts:
         self.wasted_bytes = 0
         """Of ``put_bytes``, those that became no segment: repeated puts, and failed ones."""
 
+    def refused(self, error: TallymarkError) -> None:
+        self.refusals += 1
+        self.refusals_by[type(error).__name__] += 1
+
     def sent(self, size: int) -> None:
         self.puts += 1
         self.put_bytes += size
 
     def flushed(self, size: int) -> None:
+        """A batch of so many markers."""
+        self.markers += size
         self.batches_flushed += 1
+        self.batch_sizes.add(size)
         self.largest_batch = max(self.largest_batch, size)
 
     def merged(self, segments: int, size: int) -> None:
         self.merges += 1
         self.merged_segments += segments
         self.merge_bytes += size
+
+    def add_all(self, other: "MarkerCounts") -> None:
+        """What another directory has counted; any thread may ask, while it goes on."""
+        for name, theirs in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(mine, Histogram):
+                mine.add_all(theirs)
+            elif isinstance(mine, Counter):
+                mine.update(theirs.copy())
+            else:
+                setattr(self, name, max(mine, theirs) if name == "largest_batch" else mine + theirs)

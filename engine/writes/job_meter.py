@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tallymark.engine.files.report import TaskReport
-from tallymark.engine.markers.ack_times import AckTimes
-from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.markers.histogram import Histogram
 from tallymark.engine.timeline.entry import LogEntry
 
 Outcome = Literal["committed", "rolled_back", "failed"]
@@ -24,16 +23,14 @@ def no_counts() -> defaultdict[Key, float]:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Counters, and how long acks took."""
+    """Counters and gauges, and histograms by their names."""
 
     counts: defaultdict[Key, float] = field(default_factory=no_counts)
-    acks: AckTimes = field(default_factory=AckTimes)
+    histograms: dict[str, Histogram] = field(default_factory=dict)
 
-    def add(self, counts: Mapping[Key, float], acks: AckTimes | None = None, *, sign: Literal[1, -1] = 1) -> None:
+    def add(self, counts: Mapping[Key, float], *, sign: Literal[1, -1] = 1) -> None:
         for key, value in counts.items():
             self.counts[key] += sign * value
-        if acks is not None:
-            self.acks.add_all(acks)
 
 
 class JobMeter:
@@ -42,13 +39,8 @@ class JobMeter:
     def __init__(self, operation: str) -> None:
         self._operation = operation
         self._counts = no_counts()
-        self._directory: MarkerDirectory | None = None
         self._proposed: dict[Key, float] = {}
         self._outcome: Outcome = "failed"
-
-    def begun(self, directory: MarkerDirectory) -> None:
-        """Tasks may ask this directory for markers from now on."""
-        self._directory = directory
 
     def proposed(self, entry: LogEntry) -> None:
         """The log is asked to take this entry; the last one counts, once it is ``committed``."""
@@ -89,8 +81,5 @@ class JobMeter:
         self._counts["jobs", self._operation, self._outcome] += 1
 
     def reading(self) -> Reading:
-        """Up to now; the job may go on."""
-        found = Reading(self._counts.copy())
-        if self._directory is not None:
-            found.add({("markers", "batched"): self._directory.durable_count}, self._directory.ack_times)
-        return found
+        """Up to now; the job may go on. Its markers are counted with those of all engines (``process_markers``)."""
+        return Reading(self._counts.copy())

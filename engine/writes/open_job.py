@@ -107,7 +107,6 @@ async def _begin(
         markers=options.markers.kind,
         sizing=options.sizing.policy if options.sizing.is_on else None,
     )
-    meter.begun(directory)
     return WriteJob(
         handle,
         properties,

@@ -60,7 +60,7 @@ class ProcessMeter:
         """All that there is to add, and the number of ``jobs_running``."""
         with self._lock:
             found = Reading()
-            found.add(self._ended.counts, self._ended.acks)
+            found.add(self._ended.counts)
             for job in self._jobs:
                 _add_job(found, job)
             for watched in self._watched.values():
@@ -73,8 +73,7 @@ PROCESS = ProcessMeter()
 
 
 def _add_job(total: Reading, job: JobMeter) -> None:
-    found = job.reading()
-    total.add(found.counts, found.acks)
+    total.add(job.reading().counts)
 
 
 def _add_requests(total: Reading, watched: _Watched) -> None:

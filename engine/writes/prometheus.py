@@ -1,4 +1,4 @@
-"""The write jobs of this process as Prometheus metrics, made when they are scraped: jobs only count."""
+"""Write jobs and marker engines of this process as Prometheus metrics, made when they are scraped: they only count."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -6,8 +6,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tallymark.engine.errors import MissingExtra
-from tallymark.engine.markers.ack_times import ACK_BOUNDS_S, AckTimes
+from tallymark.engine.markers.histogram import Histogram
+from tallymark.engine.markers.process_markers import PROCESS_MARKERS, ProcessReading
 from tallymark.engine.writes.job_meter import Reading
+from tallymark.engine.writes.marker_metrics import marker_metrics
 from tallymark.engine.writes.process_meter import PROCESS
 
 if TYPE_CHECKING:
@@ -42,8 +44,26 @@ METRICS = (
     Metric("filled_files", "counter", (), "Of those, small files whose rows appends have written once more"),
     Metric("rewritten_bytes", "counter", (), "Bytes of those small files"),
     Metric("lost_fills", "counter", (), "Small files that were filled in vain: another write had replaced them"),
-    Metric("markers", "counter", ("kind",), "Markers: batched ones of all jobs, direct ones of committed jobs"),
+    Metric("markers", "counter", ("kind",), "Markers: those of engines, and of committed jobs what tasks have put"),
+    Metric("marker_requests", "counter", (), "Requests for markers, of one or several each"),
+    Metric("marker_refusals", "counter", ("reason",), "Of those, refused ones"),
     Metric("marker_ack_seconds", "histogram", (), "From a request for markers to its ack, in the service"),
+    Metric("markers_waiting", "gauge", (), "Markers that wait for a flush"),
+    Metric("markers_inflight", "gauge", (), "Markers in a flush"),
+    Metric("marker_batch_size", "histogram", (), "Markers in a flush that has succeeded"),
+    Metric("marker_batches_failed", "counter", (), "Flushes that storage did not take"),
+    Metric("marker_put_seconds", "histogram", (), "From sending a segment or a direct marker to storage's answer"),
+    Metric("marker_puts", "counter", (), "Puts of segments and direct markers, repeats and merges included"),
+    Metric("marker_put_bytes", "counter", (), "Bytes of those puts"),
+    Metric("marker_bytes", "counter", (), "Bytes of the markers in segments, each once"),
+    Metric("marker_hedges", "counter", (), "Of those puts, second copies of late ones"),
+    Metric("marker_hedges_won", "counter", (), "Of those second copies, the ones that were answered first"),
+    Metric("marker_throttles", "counter", (), "Flushes during which the store asked for fewer requests"),
+    Metric("marker_merges", "counter", ("outcome",), "Merges of segments"),
+    Metric("marker_merged_segments", "counter", (), "Segments that merges have replaced"),
+    Metric("marker_segments", "gauge", (), "Segments that hold the markers of the instants that are served"),
+    Metric("marker_interval_seconds", "gauge", (), "The least time between the starts of two flushes"),
+    Metric("marker_late_seconds", "gauge", (), "How long a put may take before a second copy is sent"),
     Metric("look_ups", "counter", (), "Requests of tasks to the service that asked what partitions hold"),
     Metric("storage_requests", "counter", ("class", "outcome"), "Requests to storage while jobs ran"),
     Metric("storage_retries", "counter", (), "Of those requests, repeats of earlier ones"),
@@ -54,10 +74,11 @@ METRICS = (
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
-    """Let a registry, prometheus-client's default one unless another is given, show what this process's jobs do.
+    """Let a registry, prometheus-client's default one unless another is given, show what this process's jobs do, and
+    its marker engines, also those that serve no table.
 
-    To be called once, before or after the first job; a second call does nothing. What is shown counts from the start of
-    the process.
+    To be called once, before or after the first of them; a second call does nothing. What is shown counts from the
+    start of the process.
 
     Raises:
         MissingExtra: prometheus-client is not installed.
@@ -75,14 +96,20 @@ class _Collector:
 
     def describe(self) -> "Iterator[Family]":
         """Their names, which a registry wants once."""
-        return self._families(Reading())
+        return self._families(marker_metrics(ProcessReading()))
 
     def collect(self) -> "Iterator[Family]":
-        return self._families(PROCESS.reading())
+        reading = marker_metrics(PROCESS_MARKERS.reading())
+        reading.add(PROCESS.reading().counts)
+        return self._families(reading)
 
     def _families(self, reading: Reading) -> "Iterator[Family]":
         for metric in METRICS:
-            yield _histogram(metric, reading.acks) if metric.kind == "histogram" else _counted(metric, reading)
+            yield (
+                _histogram(metric, reading.histograms[metric.name])
+                if metric.kind == "histogram"
+                else _counted(metric, reading)
+            )
 
 
 def _counted(metric: Metric, reading: Reading) -> "Family":
@@ -99,9 +126,9 @@ def _counted(metric: Metric, reading: Reading) -> "Family":
     return family
 
 
-def _histogram(metric: Metric, times: AckTimes) -> "Family":
+def _histogram(metric: Metric, found: Histogram) -> "Family":
     from prometheus_client.core import HistogramMetricFamily
 
-    bounds = [*map(str, ACK_BOUNDS_S), "+Inf"]
-    buckets = list(zip(bounds, accumulate(times.counts), strict=True))
-    return HistogramMetricFamily(f"tallymark_{metric.name}", metric.help, buckets=buckets, sum_value=times.total_s)
+    bounds = [*map(str, found.bounds), "+Inf"]
+    buckets = list(zip(bounds, accumulate(found.counts), strict=True))
+    return HistogramMetricFamily(f"tallymark_{metric.name}", metric.help, buckets=buckets, sum_value=found.total)

@@ -42,6 +42,17 @@ def scraping() -> Iterator[Callable[[], Scrape]]:
         thread.join()
 
 
+Grown = Callable[[], Scrape]
+
+
+@contextmanager
+def growing() -> Iterator[Grown]:
+    """Each call of what is yielded scrapes, and returns what has grown since the block began."""
+    with scraping() as scrape:
+        before = scrape()
+        yield lambda: scrape().since(before)
+
+
 def _scraped(url: str) -> Scrape:
     from prometheus_client.parser import text_string_to_metric_families
 

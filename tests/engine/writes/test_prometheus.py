@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import anyio
@@ -31,19 +31,15 @@ from tests.engine.writes.scene import (
 from tests.engine.writes.test_fills import rivals
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops, on_virtual_time
-from tests.support.scrape import Scrape, scraping
+from tests.support.scrape import Grown, growing
 
 client = pytest.importorskip("prometheus_client", reason="needs the extra [prometheus]")
-
-Grown = Callable[[], Scrape]
 
 
 @pytest.fixture
 def grown() -> Iterator[Grown]:
-    """Scrapes, and returns what has grown since the fixture was made."""
-    with scraping() as scrape:
-        before = scrape()
-        yield lambda: scrape().since(before)
+    with growing() as scrape:
+        yield scrape
 
 
 @on_both_loops
