@@ -29,6 +29,8 @@ from tallymark.engine.markers import MarkerEngine, open_marker_engine
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import Settle
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
 Told = dict[str, Any]
@@ -73,11 +75,11 @@ async def main(lines: TextIO, answers: TextIO) -> None:
     backend = open_backend(told["table"], options=options_of(told))
     async with open_marker_engine(backend, MarkerSettings(**told.get("settings", {}))) as engine:
 
-        async def create(instant: str, paths: Sequence[str], io: str) -> None:
-            await engine.directory(instant).create(*paths, io=io)
+        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+            await engine.directory(instant).create_each(requests, settle)
 
         secret = secrets.token_bytes(32)
-        server = JobServer(secret, ServiceSettings(), create)
+        server = JobServer(secret, ServiceSettings(), create_each)
         async with anyio.create_task_group() as tasks:
             host, port = await tasks.start(server.run)
             answer(answers, {"host": host, "port": port})

@@ -18,6 +18,8 @@ import anyio.to_thread
 from tallymark.bench.markers.delayed import DelayedMemory
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import Settle
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
 INSTANT = "20260102030405006"
@@ -31,10 +33,10 @@ async def main(lines: TextIO, answers: TextIO) -> None:
         anyio.create_task_group() as tasks,
     ):
 
-        async def create(instant: str, paths: Sequence[str], io: str) -> None:
-            await engine.directory(instant).create(*paths, io=io)
+        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+            await engine.directory(instant).create_each(requests, settle)
 
-        server = JobServer(secrets.token_bytes(32), ServiceSettings(), create)
+        server = JobServer(secrets.token_bytes(32), ServiceSettings(), create_each)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         address = server.address(INSTANT)
         _answer(answers, {"host": address.host, "port": address.port, "job_key": address.job_key.hex()})

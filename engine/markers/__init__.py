@@ -5,7 +5,8 @@ The way of a request: ``directory.create`` -> ``queue`` -> ``pace`` -> ``batch``
 Beside it: ``hedge`` sends a late put once more, ``merge`` makes few segments of many as ``merge_plan`` says.
 """
 
-from tallymark.engine.markers.directory import MarkerAnswer, MarkerDirectory
+from tallymark.engine.markers.answer import MarkerAnswer
+from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.statistics import MarkerStatistics

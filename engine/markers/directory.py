@@ -4,9 +4,8 @@ Owns: what is durable, what is on its way, and whether the instant still takes m
 carries its batches to storage.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import Enum
 
 import anyio
 import anyio.lowlevel
@@ -17,6 +16,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.ack_times import AckTimes
+from tallymark.engine.markers.answer import MarkerAnswer
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.direct import put_direct
 from tallymark.engine.markers.flush import flush, until_answered
@@ -29,18 +29,12 @@ from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.queue import MarkerQueue
 from tallymark.engine.markers.segment import BATCHED_TYPE, TYPE_FILE, encode_segment, marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
+from tallymark.engine.markers.together import R, Settle, create_each
 from tallymark.engine.settings import MarkerSettings
 
 _events = EventLog(__name__)
 
 CheckOpen = Callable[[], Awaitable[None]]
-
-
-class MarkerAnswer(Enum):
-    """Both answers mean that the marker survives a crash. A refusal is an error, never an answer."""
-
-    CREATED = "created"
-    EXISTED = "existed"
 
 
 async def always_open() -> None:
@@ -67,7 +61,7 @@ class MarkerDirectory:
         """
         self._backend = backend
         self._settings = settings
-        self._check_open = check_open
+        self.check_open = check_open
         self._instant = instant
         self._folder = marker_folder(instant)
         self._is_new = is_new
@@ -108,6 +102,14 @@ class MarkerDirectory:
             raise
         self.ack_times.add(anyio.current_time() - asked)
         return answers
+
+    async def create_each(self, requests: Sequence[R], settle: Settle[R]) -> None:
+        """Do for each of these requests, which came together, what ``create`` does for one.
+
+        ``settle`` is awaited with all those of them whose end is known at once, until each has been told: with its
+        answers, or with the error that ``create`` would have raised.
+        """
+        await create_each(self, requests, settle)
 
     async def names(self) -> tuple[MarkerName, ...]:
         """Every marker that is durable, in the order of their texts."""
@@ -179,17 +181,27 @@ class MarkerDirectory:
         self.queue.settle(batch, error)
 
     async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
-        with self._until_over():
-            await self._open()
-            new = list(dict.fromkeys(line for line in lines if line not in self._durable))
-            unasked = {line for line in new if line not in self.queue}
-            for batch in self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, 0.1)):
+        with self.until_over():
+            await self.open()
+            batches, answers = self.take(lines)
+            for batch in batches:
                 await batch.wait()
-            await self._check_open()
-        return tuple(_answer(line, unasked) for line in lines)
+            await self.check_open()
+        return answers
+
+    def take(self, lines: list[str]) -> tuple[tuple[MarkerBatch, ...], tuple[MarkerAnswer, ...]]:
+        """Take all these lines or none: the batches to wait for, and the answers once they are durable.
+
+        Raises:
+            Overloaded: the limit is reached.
+        """
+        new = list(dict.fromkeys([line for line in lines if line not in self._durable]))
+        unasked = {line for line in new if line not in self.queue}
+        batches = self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, 0.1))
+        return tuple(batches), tuple([_answer(line, unasked) for line in lines])
 
     @contextmanager
-    def _until_over(self) -> Iterator[None]:
+    def until_over(self) -> Iterator[None]:
         """Whoever waits in this block waits no longer than the directory takes markers, for storage neither."""
         self._refuse_if_over()
         with anyio.CancelScope() as scope:
@@ -204,7 +216,8 @@ class MarkerDirectory:
         if self._refusal is not None:
             raise type(self._refusal)(*self._refusal.args)
 
-    async def _open(self) -> None:
+    async def open(self) -> None:
+        """Return once lines can be taken. Raises FlushFailed, CorruptObject."""
         try:
             await self._begun.get()
         except BackendError as error:

@@ -1,16 +1,17 @@
 """One peer of the service, from its first byte to its last.
 
+Requests that come together are carried out together: those for markers by one task and with one answer on the wire, and
+look-ups of what is at hand by none.
+
 Owns: the handshake's bounds, back-pressure, answers in any order, and that a peer's end is nobody else's trouble.
-Does not own: how markers are made durable (``create``), what partitions hold (``look_up``), nor who may connect at all
-(``server``).
+Does not own: how markers are made durable, or what partitions hold (``work``), how answers travel (``outgoing``), nor
+who may connect at all (``server``).
 """
 
 import secrets
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import anyio
 from anyio.abc import SocketAttribute, SocketStream, TaskGroup
@@ -21,39 +22,31 @@ from tallymark.engine.errors import InvalidRequest, ServiceUnavailable, Stopped
 from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ServerHandshake, Session
 from tallymark.engine.service.blocks import BlockCutter
 from tallymark.engine.service.frame import FrameReader, encode_frame
+from tallymark.engine.service.outgoing import GONE, Outgoing
 from tallymark.engine.service.tcp import tune
 from tallymark.engine.service.wire import (
+    ANSWER_OVERHEAD_BYTES,
+    PIECE_OVERHEAD_BYTES,
     WHOLE_CONNECTION,
     Ack,
     Answer,
     Blocks,
     CreateMarkers,
     LookUp,
+    Piece,
     Refusal,
     Request,
     decode_request,
     encode_answer,
 )
+from tallymark.engine.service.work import BlocksAtHand, CreateEach, LookUpAt, Outcome, as_refusal
 from tallymark.engine.settings import ServiceSettings
-
-Create = Callable[[str, Sequence[str], str], Awaitable[None]]
-"""create(instant, paths, io) returns when the markers of all paths are durable, or raises a TallymarkError."""
-
-BlockOf = Callable[[str], Awaitable[bytes]]
-LookUpAt = Callable[[int, str], Awaitable[BlockOf]]
-"""look_up(position, hash) returns what gives the block of a partition as of that position, or raises a TallymarkError,
-as may the call for a block.
-"""
-
-GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead, OSError)
-"""What a peer that left, was reset or does not read looks like."""
-
-Send = Callable[[Answer], Awaitable[None]]
 
 _READ_BYTES = 65536
 
-_FAREWELL_S = 1.0
-"""For the last word to a peer: it fits any socket's buffer, unless that peer has not read for long."""
+_AT_HAND_COUNT_MAX = 64
+"""Partitions of a look-up that is answered between two readings; one for more gets a task of its own, as does one whose
+answer does not fit a frame, and the peer's other requests do not wait for it."""
 
 _events = EventLog(__name__)
 
@@ -72,7 +65,7 @@ class ServiceCounts:
 
 
 class Connection:
-    """Serves one peer. Keeps a task for each request in flight, and none beyond ``serve``."""
+    """Serves one peer. Keeps a task for requests in flight that came together, and none beyond ``serve``."""
 
     def __init__(
         self,
@@ -80,16 +73,18 @@ class Connection:
         *,
         secret: bytes,
         settings: ServiceSettings,
-        create: Create,
+        create_each: CreateEach,
         counts: ServiceCounts,
         look_up: LookUpAt | None = None,
+        at_hand: BlocksAtHand | None = None,
         farewell: Stopped | None = None,
     ) -> None:
         """``farewell`` is what the peer is told when ``serve`` is cancelled. Without ``look_up`` none is answered."""
         self._stream = stream
         self._settings = settings
-        self._create = create
+        self._create_each = create_each
         self._look_up = look_up
+        self._at_hand = at_hand
         self._counts = counts
         self._farewell = farewell
         self._handshake = ServerHandshake(
@@ -98,9 +93,11 @@ class Connection:
         self._reader = FrameReader(settings.handshake_bytes, setting="ServiceSettings.handshake_bytes")
         self._read_bytes = settings.handshake_bytes
         self._frames: deque[bytes] = deque()
-        self._slots = anyio.Semaphore(settings.inflight_count)
-        self._sending = anyio.Lock()
-        self._is_mid_frame = False
+        self._at_hand_bytes_max = (
+            settings.frame_bytes - MAC_BYTES - ANSWER_OVERHEAD_BYTES - _AT_HAND_COUNT_MAX * PIECE_OVERHEAD_BYTES
+        )
+        self._free = settings.inflight_count
+        self._freed = anyio.Event()
 
     async def serve(self) -> None:
         """Returns when the peer is gone or was sent away; the stream is closed then. Does not raise for any peer."""
@@ -120,7 +117,7 @@ class Connection:
         with anyio.move_on_after(self._settings.handshake_timeout_s):
             try:
                 while self._handshake.session is None:
-                    reply = self._handshake.receive(await self._next_frame())
+                    reply = self._handshake.receive((await self._next_frames(1))[0])
                     await self._stream.send(encode_frame(reply))
             except InvalidRequest as error:
                 _events.warning("connection.refused", reason=error)
@@ -133,91 +130,130 @@ class Connection:
     async def _serve_requests(self, session: Session) -> None:
         self._reader.raise_limit(self._settings.frame_bytes, setting="ServiceSettings.frame_bytes")
         self._read_bytes = _READ_BYTES
+        instant, timeout_s = self._handshake.instant, self._settings.send_timeout_s
         try:
             async with anyio.create_task_group() as tasks:
+                lost = tasks.cancel_scope.cancel
+                out = Outgoing(self._stream, session, instant=instant, timeout_s=timeout_s, lost=lost)
                 try:
-                    await self._read_requests(session, tasks)
+                    await self._read_requests(session, out, tasks)
                 except InvalidRequest as error:
-                    _events.warning("connection.closed", instant=self._handshake.instant, reason=error)
-                    await self._send_if_there(session, Refusal(WHOLE_CONNECTION, error), tasks=tasks)
+                    _events.warning("connection.closed", instant=instant, reason=error)
+                    await out.send([Refusal(WHOLE_CONNECTION, error)])
                 except GONE as error:
-                    _events.debug("connection.lost", instant=self._handshake.instant, reason=error)
+                    _events.debug("connection.lost", instant=instant, reason=error)
                 tasks.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
-            await self._say_farewell(session)
+            if self._farewell is not None:
+                await out.say_farewell(self._farewell)
             raise
+        finally:
+            self._release(self._settings.inflight_count - self._free)
 
-    async def _read_requests(self, session: Session, tasks: TaskGroup) -> None:
+    async def _read_requests(self, session: Session, out: Outgoing, tasks: TaskGroup) -> None:
         """While the limit of requests is in flight nothing is read, and the peer's sends come to a halt."""
         while True:
-            request = decode_request(session.verify(await self._next_frame()))
-            await self._slots.acquire()
-            tasks.start_soon(self._answer, session, request, tasks)
+            while not self._free:
+                self._freed = anyio.Event()
+                await self._freed.wait()
+            requests = [decode_request(session.verify(frame)) for frame in await self._next_frames(self._free)]
+            self._counts.requests += len(requests)
+            self._counts.inflight += len(requests)
+            self._free -= len(requests)
+            await self._begin(requests, out, tasks)
 
-    async def _answer(self, session: Session, request: Request, tasks: TaskGroup) -> None:
-        self._counts.requests += 1
-        self._counts.inflight += 1
-        send = partial(self._send_if_there, session, tasks=tasks)
-        try:
-            await send(await self._carry_out(request, send))
-        finally:
-            self._counts.inflight -= 1
-            self._slots.release()
+    async def _begin(self, requests: Sequence[Request], out: Outgoing, tasks: TaskGroup) -> None:
+        for_markers = [request for request in requests if isinstance(request, CreateMarkers)]
+        if for_markers:
+            tasks.start_soon(self._create_markers, for_markers, out)
+        look_ups = [request for request in requests if isinstance(request, LookUp)]
+        self._counts.look_ups += len(look_ups)
+        found: list[Blocks] = []
+        for look_up in look_ups:
+            answer = self._answer_at_hand(look_up)
+            if answer is None:
+                tasks.start_soon(self._answer_look_up, look_up, out)
+                continue
+            found.append(answer)
+            if len(answer.pieces) > 1 or answer.pieces[0].size > _READ_BYTES:
+                await self._send_last(found, out)
+                found = []
+        if found:
+            await self._send_last(found, out)
 
-    async def _carry_out(self, request: Request, send: Send) -> Answer:
-        """The last answer to the request; those before it are sent."""
+    async def _create_markers(self, requests: Sequence[CreateMarkers], out: Outgoing) -> None:
+        """Answer each of these once."""
+        left = list(requests)
+
+        async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
+            if len(outcomes) == len(left):
+                left.clear()
+            else:
+                settled = {id(request) for request, _ in outcomes}
+                left[:] = [request for request in left if id(request) not in settled]
+            await self._send_last([self._answer_to(request, outcome) for request, outcome in outcomes], out)
+
+        instant = self._handshake.instant
+        self._counts.names += sum([len(request.paths) for request in requests])
         try:
-            match request:
-                case CreateMarkers():
-                    return await self._create_markers(request)
-                case LookUp():
-                    return await self._blocks(request, send)
-        except TallymarkError as error:
-            self._counts.refusals += 1
-            return Refusal(request.id, error)
+            await self._create_each(instant, requests, settle)
+            assert not left, f"{len(left)} requests were not answered"
         except Exception as error:
-            _events.fault("request.failed", instant=self._handshake.instant)
+            if not left:
+                raise
+            refusal = as_refusal(error, instant)
+            await settle([(request, refusal) for request in left])
+
+    def _answer_to(self, request: CreateMarkers, outcome: Outcome) -> Answer:
+        if not isinstance(outcome, TallymarkError):
+            return Ack(request.id)
+        self._counts.refusals += 1
+        return Refusal(request.id, outcome)
+
+    def _answer_at_hand(self, request: LookUp) -> Blocks | None:
+        """The whole answer, where that fits a frame and has to wait for nothing."""
+        if self._at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
+            return None
+        blocks = self._at_hand(request.position, request.hash, request.partitions)
+        if blocks is None or sum(map(len, blocks)) > self._at_hand_bytes_max:
+            return None
+        return Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))
+
+    async def _answer_look_up(self, request: LookUp, out: Outgoing) -> None:
+        answer: Answer
+        try:
+            answer = await self._blocks(request, out)
+        except Exception as error:
             self._counts.refusals += 1
-            return Refusal(request.id, ServiceUnavailable(f"the service failed: {error!r}; its log says more"))
+            answer = Refusal(request.id, as_refusal(error, self._handshake.instant))
+        await self._send_last([answer], out)
 
-    async def _create_markers(self, request: CreateMarkers) -> Ack:
-        self._counts.names += len(request.paths)
-        await self._create(self._handshake.instant, request.paths, request.io)
-        return Ack(request.id)
+    async def _blocks(self, request: LookUp, out: Outgoing) -> Blocks:
+        """The last answer to the request; those before it are sent.
 
-    async def _blocks(self, request: LookUp, send: Send) -> Blocks:
-        """One block at a time, so that no request takes more memory than one, and a frame."""
-        self._counts.look_ups += 1
+        One block at a time, so that no request takes more memory than one, and a frame.
+        """
         if self._look_up is None:
             raise ServiceUnavailable("this service answers no look-ups (ViewSettings.serve)")
         block_of = await self._look_up(request.position, request.hash)
         cutter = BlockCutter(request.id, self._settings.frame_bytes - MAC_BYTES)
         for partition in request.partitions:
             for full in cutter.add(await block_of(partition)):
-                await send(full)
+                await out.send([full])
         return cutter.rest()
 
-    async def _send_if_there(self, session: Session, answer: Answer, *, tasks: TaskGroup) -> None:
-        """Send the answer, or end the connection: half a frame cannot be taken back."""
-        try:
-            with anyio.fail_after(self._settings.send_timeout_s):
-                async with self._sending:
-                    self._is_mid_frame = True
-                    await self._stream.send(encode_frame(session.protect(encode_answer(answer))))
-                    self._is_mid_frame = False
-        except (*GONE, TimeoutError) as error:
-            _events.info("connection.lost", instant=self._handshake.instant, reason=error)
-            tasks.cancel_scope.cancel()
+    async def _send_last(self, answers: Sequence[Answer], out: Outgoing) -> None:
+        """Send what ends as many requests: they are in flight until it is sent."""
+        await out.send(answers)
+        self._release(len(answers))
 
-    async def _say_farewell(self, session: Session) -> None:
-        """Without it a task would take the end of its job for a lost connection, and go on asking."""
-        if self._farewell is None or self._is_mid_frame:  # half a frame cannot be finished any more
-            return
-        frame = encode_frame(session.protect(encode_answer(Refusal(WHOLE_CONNECTION, self._farewell))))
-        with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL_S), suppress(*GONE):
-            await self._stream.send(frame)
+    def _release(self, count: int) -> None:
+        self._counts.inflight -= count
+        self._free += count
+        self._freed.set()
 
-    async def _next_frame(self) -> bytes:
+    async def _next_frames(self, count: int) -> list[bytes]:
+        """What has come together, and so many at most."""
         while not self._frames:
             self._frames.extend(self._reader.feed(await self._stream.receive(self._read_bytes)))
-        return self._frames.popleft()
+        return [self._frames.popleft() for _ in range(min(count, len(self._frames)))]

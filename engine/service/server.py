@@ -14,7 +14,8 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
-from tallymark.engine.service.connection import Connection, Create, LookUpAt, ServiceCounts
+from tallymark.engine.service.connection import Connection, ServiceCounts
+from tallymark.engine.service.work import BlocksAtHand, CreateEach, LookUpAt
 from tallymark.engine.settings import ServiceSettings
 
 _ACCEPT_PAUSE_S = 0.1
@@ -46,12 +47,14 @@ class JobServer:
         self,
         secret: bytes,
         settings: ServiceSettings,
-        create: Create,
+        create_each: CreateEach,
         *,
         look_up: LookUpAt | None = None,
+        at_hand: BlocksAtHand | None = None,
         farewell: Stopped | None = None,
     ) -> None:
-        """``secret``: at least 32 random bytes that stay in this process. Without ``look_up`` none is answered.
+        """``secret``: at least 32 random bytes that stay in this process. Without ``look_up`` none is answered;
+        ``at_hand`` answers faster what it would.
 
         ``farewell`` is what every client is told when ``run`` ends, if that is the end of the jobs, too: without it
         clients go on dialling, as after a restart, until their patience ends.
@@ -67,8 +70,9 @@ class JobServer:
             )
         self._secret = secret
         self._settings = settings
-        self._create = create
+        self._create_each = create_each
         self._look_up = look_up
+        self._at_hand = at_hand
         self._farewell = farewell
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
@@ -146,8 +150,9 @@ class JobServer:
                 stream,
                 secret=self._secret,
                 settings=self._settings,
-                create=self._create,
+                create_each=self._create_each,
                 look_up=self._look_up,
+                at_hand=self._at_hand,
                 counts=self._counts,
                 farewell=self._farewell,
             ).serve()

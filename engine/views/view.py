@@ -90,13 +90,17 @@ class View:
         self._head = max(self._head, history.head)
         self._raise_floor(history)
 
+    def answers(self, position: int) -> bool:
+        """Whether there are answers as of a position."""
+        return self._floor <= position <= self._head
+
     def at(self, position: int) -> "ViewAt":
         """The answers as of a position, whatever is applied later.
 
         Raises:
             InvalidRequest: it lies beyond the head, or below the floor: then the log alone can tell.
         """
-        if not self._floor <= position <= self._head:
+        if not self.answers(position):
             raise InvalidRequest(
                 f"position {position}: this view answers for {self._floor} to {self._head}; read the log for older "
                 "ones, and sync the view for later ones"
@@ -141,6 +145,15 @@ class View:
                 self._rebuild(damage)
                 if isinstance(damage, FullStore):
                     raise  # else it would be read for ever
+
+    def block_at_hand(self, partition: str) -> bytes | None:
+        """``block``, where nothing has to be read from the base for it; else None."""
+        try:
+            rows = self._store.rows(partition)
+        except DamagedStore as damage:
+            self._rebuild(damage)
+            return None
+        return b"" if rows is None and partition not in self._states else rows
 
     async def preload(self) -> None:
         """Read every partition."""
@@ -283,6 +296,10 @@ class ViewAt:
         block = await self._view.block(partition)
         self._view.at(self.position)
         return block
+
+    def block_at_hand(self, partition: str) -> bytes | None:
+        """``block``, where that has to wait for nothing; None also where the view has let go of this position."""
+        return self._view.block_at_hand(partition) if self._view.answers(self.position) else None
 
     async def files(self, partition: str) -> tuple[DataFile, ...]:
         """The live files of a partition, sorted by name; none for one that the table does not have."""

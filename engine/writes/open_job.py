@@ -16,8 +16,9 @@ from tallymark.engine.errors import Sealed, TallymarkError
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.connection import BlockOf, LookUpAt
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import BlockOf, Settle
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
@@ -91,10 +92,8 @@ async def _begin(
         reservation = await help_those_found(handle, properties, reservation)
         engine = await background.start(_run_engine, backend, options.markers, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
-        look_up = _counted(ServedView(handle.log, partial(handle.view, properties)), meter)
-        address = await _serve(
-            engine, look_up if handle.view_settings.serve else None, reservation, options, background
-        )
+        view = _Counted(ServedView(handle.log, partial(handle.view, properties)), meter)
+        address = await _serve(engine, view if handle.view_settings.serve else None, reservation, options, background)
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)
         raise
@@ -147,17 +146,27 @@ async def _run_engine(
             await anyio.sleep_forever()
 
 
-def _counted(served: ServedView, meter: JobMeter) -> LookUpAt:
-    async def look_up(position: int, log_hash: str) -> BlockOf:
-        meter.looked_up()
-        return await served.look_up(position, log_hash)
+class _Counted:
+    """A served view whose look-ups a job counts."""
 
-    return look_up
+    def __init__(self, served: ServedView, meter: JobMeter) -> None:
+        self._served = served
+        self._meter = meter
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        self._meter.looked_up()
+        return await self._served.look_up(position, log_hash)
+
+    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        blocks = self._served.at_hand(position, log_hash, partitions)
+        if blocks is not None:
+            self._meter.looked_up()
+        return blocks
 
 
 async def _serve(
     engine: MarkerEngine,
-    look_up: LookUpAt | None,
+    view: _Counted | None,
     reservation: Reservation,
     options: JobOptions,
     background: TaskGroup,
@@ -168,11 +177,18 @@ async def _serve(
     if options.markers.kind == "direct":
         return None
 
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        await engine.directory(instant).create(*paths, io=io)
+    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await engine.directory(instant).create_each(requests, settle)
 
     farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
-    server = JobServer(secrets.token_bytes(32), options.service, create, look_up=look_up, farewell=farewell)
+    server = JobServer(
+        secrets.token_bytes(32),
+        options.service,
+        create_each,
+        look_up=None if view is None else view.look_up,
+        at_hand=None if view is None else view.at_hand,
+        farewell=farewell,
+    )
     await background.start(server.run)
     return server.address(reservation.instant)
 

@@ -1,11 +1,11 @@
 """What a job's service answers tasks that ask what partitions hold: as of the position that they name, or a refusal."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import anyio
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.service.connection import BlockOf
+from tallymark.engine.service.work import BlockOf
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views.view import View, ViewAt
 
@@ -21,6 +21,8 @@ class ServedView:
         self._begun = 0
         """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
         self._failure: Exception | None = None
+        self._asked = (-1, "")
+        """The position, and the hash, that were asked for last and are of this log."""
         self._at: ViewAt | None = None
         """Tasks of a job ask for one position: it is not looked for, or built, each time."""
 
@@ -50,7 +52,20 @@ class ServedView:
             )
         if self._at is None or self._at.position != position:
             self._at = self._view().at(position)
+        self._asked = (position, log_hash)
         return self._at.block
+
+    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        """Those blocks, where ``look_up`` was asked for that position last and nothing has to be read; else None."""
+        if self._at is None or self._asked != (position, log_hash):
+            return None
+        blocks = []
+        for partition in partitions:
+            block = self._at.block_at_hand(partition)
+            if block is None:
+                return None
+            blocks.append(block)
+        return blocks
 
     async def _catch_up(self) -> None:
         """Read the log on, once for all who had asked by the time that the reading began."""

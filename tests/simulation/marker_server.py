@@ -15,6 +15,8 @@ from tallymark.engine.errors import Closed, CommitUnknown, RolledBack
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, MarkerEngine, open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import Settle
 from tallymark.engine.settings import CommitSettings, ServiceSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
@@ -46,7 +48,7 @@ class Server:
         self._service = JobServer(
             bytes(32),
             ServiceSettings(host=plan.host),
-            self._create_for_client,
+            self._create_for_clients,
             farewell=Closed("this server has ended") if plan.says_farewell else None,
         )
         self.deletions: list[tuple[str, int]] = []
@@ -87,19 +89,16 @@ class Server:
 
     async def create(self, instant: str, paths: Sequence[str]) -> None:
         """Ask the engine, and write down what comes of it. Raises what it raises."""
-        scene, request, life = self._scene, self._scene.next_request(), self.life(instant)
-        names = tuple(f"{path}.marker.CREATE" for path in paths)
-        scene.history.record(Asked(at=trio.current_time(), request=request, server=life, instant=instant, names=names))
+        request = self._asked(instant, paths)
         try:
             answers = await self._directory(instant).create(*paths)
         except TallymarkError as error:
-            name = type(error).__name__
-            scene.history.record(Refused(at=trio.current_time(), request=request, error=name, message=str(error)))
+            self._record(request, error)
             raise
         except trio.Cancelled:
-            scene.history.record(GaveUp(at=trio.current_time(), request=request))
+            self._scene.history.record(GaveUp(at=trio.current_time(), request=request))
             raise
-        scene.history.record(Acked(at=trio.current_time(), request=request, answers=_words(answers)))
+        self._record(request, answers)
 
     def _directory(self, instant: str) -> MarkerDirectory:
         if self.engine is None:
@@ -116,8 +115,39 @@ class Server:
 
         return check_open
 
-    async def _create_for_client(self, instant: str, paths: Sequence[str], io: str) -> None:
-        await self.create(instant, paths)
+    async def _create_for_clients(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        """As ``create``, for requests that came together."""
+        history = self._scene.history
+        numbers = {id(request): self._asked(instant, request.paths) for request in requests}
+
+        async def record(outcomes: Sequence[tuple[CreateMarkers, tuple[MarkerAnswer, ...] | TallymarkError]]) -> None:
+            for request, outcome in outcomes:
+                self._record(numbers.pop(id(request)), outcome)
+            await settle(outcomes)
+
+        try:
+            await self._directory(instant).create_each(requests, record)
+        except TallymarkError as error:  # no engine is open
+            for number in numbers.values():
+                self._record(number, error)
+            raise
+        except trio.Cancelled:
+            for number in numbers.values():
+                history.record(GaveUp(at=trio.current_time(), request=number))
+            raise
+
+    def _asked(self, instant: str, paths: Sequence[str]) -> int:
+        scene, request, life = self._scene, self._scene.next_request(), self.life(instant)
+        names = tuple(f"{path}.marker.CREATE" for path in paths)
+        scene.history.record(Asked(at=trio.current_time(), request=request, server=life, instant=instant, names=names))
+        return request
+
+    def _record(self, request: int, outcome: tuple[MarkerAnswer, ...] | TallymarkError) -> None:
+        if isinstance(outcome, TallymarkError):
+            name, message = type(outcome).__name__, str(outcome)
+            self._scene.history.record(Refused(at=trio.current_time(), request=request, error=name, message=message))
+        else:
+            self._scene.history.record(Acked(at=trio.current_time(), request=request, answers=_words(outcome)))
 
     async def _keep_engine(self) -> None:
         while True:

@@ -17,6 +17,8 @@ from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import JobClient
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import Settle
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"known to every life of the service".ljust(40, b".")
@@ -43,10 +45,10 @@ async def _serve(line: Connection, store: Store, instant: str) -> None:
     backend = open_backend(store.url, options=store.options)
     async with open_marker_engine(backend) as engine, anyio.create_task_group() as tasks:
 
-        async def create(instant: str, paths: Sequence[str], io: str) -> None:
-            await engine.directory(instant).create(*paths, io=io)
+        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+            await engine.directory(instant).create_each(requests, settle)
 
-        server = JobServer(SECRET, ServiceSettings(), create)
+        server = JobServer(SECRET, ServiceSettings(), create_each)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(instant))
 

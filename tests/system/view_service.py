@@ -9,8 +9,8 @@ import anyio
 from tallymark.backends import open_backend
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.service import auth
-from tallymark.engine.service.connection import BlockOf
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.work import BlockOf, one_by_one
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ServiceSettings
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.prepare import read_properties
@@ -55,6 +55,6 @@ async def _serve(line: Connection, plan: Serving) -> None:
         return later
 
     async with anyio.create_task_group() as tasks:
-        server = JobServer(SECRET, ServiceSettings(port=plan.port), create, look_up=look_up)
+        server = JobServer(SECRET, ServiceSettings(port=plan.port), one_by_one(create), look_up=look_up)
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(plan.instant))

@@ -23,6 +23,7 @@ from tallymark.engine.markers.direct_flag import flag_path
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import JobClient, client_for
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.work import one_by_one
 from tallymark.engine.settings import ServiceSettings
 from tallymark.engine.timeline.seal import seal_path
 from tests.engine.files.scene import FLIGHTS, INSTANT, flights, local, memory, stored, ticket
@@ -40,7 +41,7 @@ def serving_threads(*, silent: bool = False) -> Iterator[ServiceAddress]:
         if silent:
             await anyio.sleep_forever()
 
-    server = JobServer(b"a secret of thirty-two bytes....", ServiceSettings(), create)
+    server = JobServer(b"a secret of thirty-two bytes....", ServiceSettings(), one_by_one(create))
     with start_blocking_portal("trio", name="service") as portal:
         portal.start_task(lambda *, task_status: server.run(task_status=task_status))
         yield server.address(INSTANT)

@@ -2,8 +2,8 @@
 
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -12,12 +12,12 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import SocketAttribute, SocketStream
 
-from tallymark.engine.errors import InvalidRequest, Stopped
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.call import dial
-from tallymark.engine.service.connection import BlockOf, LookUpAt
 from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import Answer, Request
+from tallymark.engine.service.work import BlockOf, Create, CreateEach, one_by_one
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"a secret of thirty-two bytes....".ljust(32)
@@ -61,20 +61,20 @@ class Table:
 
 
 @asynccontextmanager
-async def serving(
-    create: Callable[[str, Sequence[str], str], Awaitable[None]],
-    *,
-    look_up: LookUpAt | None = None,
-    farewell: Stopped | None = None,
-    **settings: Any,
-) -> AsyncIterator[JobServer]:
-    """A server that runs until the block ends, or the test's patience."""
+async def running(create_each: CreateEach, **parts: Any) -> AsyncIterator[JobServer]:
+    """A server that runs until the block ends, or the test's patience; parts that it does not know are settings."""
+    known = {name: parts.pop(name) for name in ("look_up", "at_hand", "farewell") if name in parts}
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            server = JobServer(SECRET, ServiceSettings(**settings), create, look_up=look_up, farewell=farewell)
+            server = JobServer(SECRET, ServiceSettings(**parts), create_each, **known)
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()
+
+
+def serving(create: Create, **parts: Any) -> AbstractAsyncContextManager[JobServer]:
+    """``running``, of markers that are made one request at a time."""
+    return running(one_by_one(create), **parts)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from tallymark.engine.errors import (
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import JobClient, client_for
-from tallymark.engine.service.connection import BlockOf
+from tallymark.engine.service.work import BlockOf
 from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, door, in_thread, serving, until
 from tests.support.loops import on_both_loops
 

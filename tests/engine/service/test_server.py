@@ -23,8 +23,20 @@ from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.frame import FrameReader, encode_frame
 from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
+from tallymark.engine.service.work import Settle, one_by_one
 from tallymark.engine.settings import ServiceSettings
-from tests.engine.service.serving import INSTANT, SECRET, Ledger, Peer, Table, exchange, in_thread, serving, until
+from tests.engine.service.serving import (
+    INSTANT,
+    SECRET,
+    Ledger,
+    Peer,
+    Table,
+    exchange,
+    in_thread,
+    running,
+    serving,
+    until,
+)
 from tests.support.loops import on_both_loops
 
 
@@ -107,6 +119,70 @@ async def test_answers_come_in_the_order_of_durability_not_of_asking() -> None:
 
 
 @on_both_loops
+async def test_requests_that_arrive_together_are_carried_out_together_and_no_more_than_may_be_in_flight() -> None:
+    groups: list[list[int]] = []
+
+    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        groups.append([request.id for request in requests])
+        odd = [request for request in requests if request.id % 2]
+        await settle([(request, Sealed("odd")) for request in odd])
+        await settle([(request, ()) for request in requests if request not in odd])
+
+    async with running(create_each, inflight_count=4) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            answers = await in_thread(peer.say(*(ask(number, "a") for number in range(1, 7))).hear, 6)
+        statistics = server.statistics()
+    assert groups == [[1, 2, 3, 4], [5, 6]]
+    assert {answer.id for answer in answers if isinstance(answer, Ack)} == {2, 4, 6}
+    assert {answer.id for answer in answers if isinstance(answer, Refusal)} == {1, 3, 5}
+    assert (statistics.requests, statistics.names, statistics.refusals, statistics.inflight) == (6, 6, 3, 0)
+
+
+@on_both_loops
+async def test_a_fault_amid_requests_that_came_together_refuses_those_that_had_no_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await settle([(requests[0], ())])
+        if requests[0].paths[0] == "bad":
+            raise KeyError("a fault")
+
+    async with running(create_each) as server:
+        with caplog.at_level(logging.CRITICAL + 1), await in_thread(Peer, server.address(INSTANT)) as peer:
+            for first in ("bad", "forgetful"):
+                ack, refusal = await in_thread(peer.say(ask(1, first), ask(2, "b")).hear, 2)
+                assert ack == Ack(1)
+                assert isinstance(refusal, Refusal)
+                assert (refusal.id, type(refusal.error)) == (2, ServiceUnavailable)
+        assert server.statistics().inflight == 0
+
+
+@on_both_loops
+async def test_what_is_at_hand_is_answered_without_a_look_up_and_the_rest_with_one() -> None:
+    table = Table(a=b"of a", b=b"of b", large=bytes(2_000_000))
+
+    def at_hand(position: int, log_hash: str, partitions: Sequence[str]) -> list[bytes] | None:
+        is_there = position == 7 and {"a", "large"}.issuperset(partitions)
+        return [table.blocks[partition] for partition in partitions] if is_there else None
+
+    async with serving(Ledger().create, look_up=table.look_up, at_hand=at_hand) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            questions = [LookUp(1, 7, "hash", ("a",)), LookUp(2, 7, "hash", ("a", "b")), LookUp(3, 8, "hash", ("a",))]
+            answers = {answer.id: answer for answer in await in_thread(peer.say(*questions).hear, 3)}
+            assert answers[1] == Blocks(1, (Piece(4, b"of a"),))
+            assert answers[2] == Blocks(2, (Piece(4, b"of a"), Piece(4, b"of b")))
+            assert isinstance(answers[3], Refusal)
+            assert table.asked == ["a", "b"]
+            first, second = await in_thread(peer.say(LookUp(4, 7, "hash", ("large",))).hear, 2)
+            assert isinstance(first, Blocks)
+            assert isinstance(second, Blocks)
+            assert [piece.size for piece in first.pieces + second.pieces] == [2_000_000, 2_000_000]
+            assert table.asked == ["a", "b", "large"]
+        statistics = server.statistics()
+    assert (statistics.look_ups, statistics.refusals, statistics.inflight) == (4, 1, 0)
+
+
+@on_both_loops
 async def test_a_peer_has_a_bounded_number_of_requests_in_flight_and_the_rest_waits_unread() -> None:
     ledger = Ledger()
     async with serving(ledger.create, inflight_count=2) as server:
@@ -121,7 +197,7 @@ async def test_a_peer_has_a_bounded_number_of_requests_in_flight_and_the_rest_wa
                 tasks.start_soon(hear)
                 await until(lambda: server.statistics().inflight == 2)
                 await is_well(server)
-                assert ledger.begun == ["hold1", "hold2", "well"]
+                assert sorted(ledger.begun) == ["hold1", "hold2", "well"]
                 ledger.released.set()
             assert sorted(answer.id for answer in answers) == [1, 2, 3, 4]
 
@@ -327,7 +403,7 @@ async def test_an_address_carries_the_advertised_host_and_no_secret_in_its_words
 
 @on_both_loops
 async def test_there_are_addresses_only_while_the_server_runs() -> None:
-    server = JobServer(SECRET, ServiceSettings(), Ledger().create)
+    server = JobServer(SECRET, ServiceSettings(), one_by_one(Ledger().create))
     with pytest.raises(Closed, match="not running"):
         server.address(INSTANT)
     async with serving(Ledger().create) as running:
@@ -339,14 +415,14 @@ async def test_there_are_addresses_only_while_the_server_runs() -> None:
 @on_both_loops
 async def test_a_taken_port_is_named_with_the_settings_to_change() -> None:
     async with serving(Ledger().create) as server:
-        second = JobServer(SECRET, ServiceSettings(port=server.address(INSTANT).port), Ledger().create)
+        second = JobServer(SECRET, ServiceSettings(port=server.address(INSTANT).port), one_by_one(Ledger().create))
         with pytest.raises(InvalidRequest, match=r"cannot listen on 127\.0\.0\.1.*ServiceSettings"):
             await second.run()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None:
-    make = partial(JobServer, SECRET, create=Ledger().create)
+    make = partial(JobServer, SECRET, create_each=one_by_one(Ledger().create))
     with pytest.raises(InvalidRequest, match="advertised_host"):
         make(ServiceSettings(host=host))
     make(ServiceSettings(host=host, advertised_host="driver.example"))
@@ -355,4 +431,4 @@ def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None
 
 def test_a_server_with_a_short_secret_is_not_made() -> None:
     with pytest.raises(InvalidRequest, match="secret"):
-        JobServer(b"short", ServiceSettings(), Ledger().create)
+        JobServer(b"short", ServiceSettings(), one_by_one(Ledger().create))

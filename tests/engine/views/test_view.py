@@ -1,6 +1,6 @@
 """A view against the log that it follows."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pytest
 import trio
@@ -12,7 +12,7 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.store import DamagedStore
-from tallymark.engine.views.view import View, ViewAt
+from tallymark.engine.views.view import View, ViewAt, live_files
 from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.loops import on_both_loops
@@ -46,7 +46,9 @@ async def check_answers_as_the_log_does(view: View, history: History) -> None:
     """Of every position that the view answers."""
     for position in range(view.floor, history.head + 1):
         at, truth = view.at(position), history.files_at(position)
+        check_what_is_at_hand(at, truth)
         assert await all_files(at) == truth
+        check_what_is_at_hand(at, truth)
         assert await at.partitions() == tuple(sorted({file.partition for file in truth}))
         for partition in PARTITIONS:
             assert await at.files(partition) == tuple(file for file in truth if file.partition == partition)
@@ -54,6 +56,14 @@ async def check_answers_as_the_log_does(view: View, history: History) -> None:
             before = history.files_at(since)
             assert await at.added_since(since) == tuple(file for file in truth if file not in before)
             assert await at.removed_since(since) == tuple(file for file in before if file not in truth)
+
+
+def check_what_is_at_hand(at: ViewAt, truth: Sequence[DataFile]) -> None:
+    for partition in PARTITIONS:
+        block = at.block_at_hand(partition)
+        if block is not None:
+            wanted = tuple(file for file in truth if file.partition == partition)
+            assert live_files(block, partition, at.position) == wanted
 
 
 @settings(max_examples=60)

@@ -1,0 +1,10 @@
+"""What whoever asked for a marker is told."""
+
+from enum import Enum
+
+
+class MarkerAnswer(Enum):
+    """Both answers mean that the marker survives a crash. A refusal is an error, never an answer."""
+
+    CREATED = "created"
+    EXISTED = "existed"

@@ -1,0 +1,60 @@
+"""What goes to one peer: whole frames, in the order in which they were protected."""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import anyio
+from anyio.abc import SocketStream
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import Stopped
+from tallymark.engine.service.auth import Session
+from tallymark.engine.service.frame import encode_frame
+from tallymark.engine.service.wire import WHOLE_CONNECTION, Answer, Refusal, encode_answer
+
+GONE = (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, anyio.IncompleteRead, OSError)
+"""What a peer that left, was reset or does not read looks like."""
+
+_FAREWELL_S = 1.0
+"""For the last word to a peer: it fits any socket's buffer, unless that peer has not read for long."""
+
+_events = EventLog(__name__)
+
+
+class Outgoing:
+    """The answers to one authenticated peer. Any task of its connection may send."""
+
+    def __init__(
+        self, stream: SocketStream, session: Session, *, instant: str, timeout_s: float, lost: Callable[[], None]
+    ) -> None:
+        """``lost`` is called when an answer could not be sent, or not within ``timeout_s``: the connection is over."""
+        self._stream = stream
+        self._session = session
+        self._instant = instant
+        self._timeout_s = timeout_s
+        self._lost = lost
+        self._sending = anyio.Lock(fast_acquire=True)
+        self._is_mid_frame = False
+
+    async def send(self, answers: Iterable[Answer]) -> None:
+        """Send these with one write, or end the connection: half a frame cannot be taken back."""
+        try:
+            with anyio.fail_after(self._timeout_s):
+                async with self._sending:
+                    data = b"".join([self._frame(answer) for answer in answers])
+                    self._is_mid_frame = True
+                    await self._stream.send(data)
+                    self._is_mid_frame = False
+        except (*GONE, TimeoutError) as error:
+            _events.info("connection.lost", instant=self._instant, reason=error)
+            self._lost()
+
+    async def say_farewell(self, farewell: Stopped) -> None:
+        """Without it a task would take the end of its job for a lost connection, and go on asking."""
+        if self._is_mid_frame:  # half a frame cannot be finished any more
+            return
+        with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL_S), suppress(*GONE):
+            await self._stream.send(self._frame(Refusal(WHOLE_CONNECTION, farewell)))
+
+    def _frame(self, answer: Answer) -> bytes:
+        return encode_frame(self._session.protect(encode_answer(answer)))

@@ -1,0 +1,152 @@
+"""Requests that came together: each ends as if it had come alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.lowlevel
+import trio
+
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
+from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, open_marker_engine
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.markers.recorded import INSTANT, SEGMENTS, stored
+from tests.support.faulty import FaultyBackend, refused, slow
+from tests.support.loops import on_virtual_time
+
+CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
+
+
+@dataclass(frozen=True)
+class Request:
+    paths: tuple[str, ...]
+    io: str = "CREATE"
+
+
+def asks(*paths: str) -> list[Request]:
+    return [Request((path,)) for path in paths]
+
+
+@dataclass
+class Told:
+    """What was told of each path, when, and in how many tellings."""
+
+    outcomes: dict[str, object] = field(default_factory=dict)
+    at: dict[str, float] = field(default_factory=dict)
+    tellings: int = 0
+
+    async def settle(self, outcomes: Sequence[tuple[Request, object]]) -> None:
+        self.tellings += 1
+        for request, outcome in outcomes:
+            assert request.paths[0] not in self.outcomes
+            self.outcomes[request.paths[0]] = type(outcome) if isinstance(outcome, Exception) else outcome
+            self.at[request.paths[0]] = trio.current_time()
+
+
+async def told_of(directory: MarkerDirectory, requests: Sequence[Request]) -> Told:
+    told = Told()
+    await directory.create_each(requests, told.settle)
+    return told
+
+
+@on_virtual_time
+async def test_they_travel_in_one_segment_and_are_told_at_once():
+    storage = MemoryBackend()
+    async with open_marker_engine(storage) as engine:
+        told = await told_of(engine.directory(INSTANT), [*asks("a", "b"), Request(("c", "d"), "MERGE")])
+        assert told.outcomes == {"a": (CREATED,), "b": (CREATED,), "c": (CREATED, CREATED)}
+        assert told.tellings == 1
+        assert (engine.statistics().requests, engine.statistics().batches_flushed) == (3, 1)
+    lines = b"a.marker.CREATE\nb.marker.CREATE\nc.marker.MERGE\nd.marker.MERGE\n"
+    assert lines in (await stored(storage)).values()
+
+
+@on_virtual_time
+async def test_of_those_that_name_the_same_marker_one_is_told_that_it_was_created():
+    told = Told()
+    async with open_marker_engine(MemoryBackend()) as engine:
+        await engine.directory(INSTANT).create_each([Request(("a", "x")), Request(("b", "x"))], told.settle)
+    assert told.outcomes == {"a": (CREATED, CREATED), "b": (CREATED, EXISTED)}
+
+
+@on_virtual_time
+async def test_a_bad_path_refuses_its_own_request_only():
+    async with open_marker_engine(MemoryBackend()) as engine:
+        told = await told_of(engine.directory(INSTANT), [*asks("good", "../bad"), Request(("odd",), "DELETE")])
+    assert told.outcomes == {"good": (CREATED,), "../bad": InvalidRequest, "odd": InvalidRequest}
+
+
+@on_virtual_time
+async def test_those_for_which_there_is_room_are_taken():
+    async with open_marker_engine(MemoryBackend(), MarkerSettings(queue_limit=2)) as engine:
+        requests = [Request(("a",)), Request(("b", "c")), Request(("d",)), Request(("e",))]
+        told = await told_of(engine.directory(INSTANT), requests)
+        assert told.outcomes == {"a": (CREATED,), "b": Overloaded, "d": (CREATED,), "e": Overloaded}
+        assert engine.statistics().refusals == 2
+
+
+@on_virtual_time
+async def test_none_waits_for_a_flush_that_another_waits_for():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 8.0, SEGMENTS, nth=2))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0, hedge_quantile=None)) as engine:
+        directory = engine.directory(INSTANT)
+        await directory.create("durable")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(directory.create, "slow")
+            await anyio.sleep(1)
+            told = await told_of(directory, asks("slow", "new", "durable", "../bad"))
+    assert told.outcomes == {"slow": (EXISTED,), "new": (CREATED,), "durable": (EXISTED,), "../bad": InvalidRequest}
+    assert told.at == {"slow": 8.0, "new": 1.0, "durable": 1.0, "../bad": 1.0}
+
+
+@on_virtual_time
+async def test_a_failed_flush_fails_all_who_waited_for_it():
+    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, nth=1))
+    async with open_marker_engine(storage, MarkerSettings(flush_attempt_count=1)) as engine:
+        directory = engine.directory(INSTANT)
+        assert (await told_of(directory, asks("a", "b"))).outcomes == {"a": FlushFailed, "b": FlushFailed}
+        assert (await told_of(directory, asks("a", "b"))).outcomes == {"a": (CREATED,), "b": (CREATED,)}
+
+
+@on_virtual_time
+async def test_the_instant_is_looked_at_after_the_flush_and_once_for_all_who_waited_for_it():
+    looks: list[float] = []
+
+    async def rolled_back() -> None:
+        looks.append(trio.current_time())
+        raise RolledBack("the log says so")
+
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 2.0, SEGMENTS))
+    async with open_marker_engine(storage) as engine:
+        told = await told_of(engine.directory(INSTANT, check_open=rolled_back), asks("a", "b", "c"))
+        assert engine.statistics().refusals == 3
+    assert told.outcomes == dict.fromkeys("abc", RolledBack)
+    assert looks == [2.0]
+
+
+@on_virtual_time
+async def test_a_seal_refuses_those_that_wait_and_those_that_come():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 8.0, SEGMENTS))
+    told = Told()
+    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
+        directory = engine.directory(INSTANT)
+        tasks.start_soon(directory.create_each, asks("a", "b"), told.settle)
+        await anyio.sleep(1)
+        directory.seal()
+        await anyio.lowlevel.checkpoint()
+        await directory.create_each(asks("c", "../bad"), told.settle)
+    assert told.outcomes == {"a": Sealed, "b": Sealed, "c": Sealed, "../bad": InvalidRequest}
+    assert set(told.at.values()) == {1.0}
+
+
+@on_virtual_time
+async def test_who_is_cancelled_leaves_the_flush_as_it_is():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
+    told = Told()
+    async with open_marker_engine(storage) as engine:
+        directory = engine.directory(INSTANT)
+        with anyio.move_on_after(0.5):
+            await directory.create_each(asks("a"), told.settle)
+        await anyio.sleep(1)
+        assert (told.outcomes, len(await directory.names())) == ({}, 1)
