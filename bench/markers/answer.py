@@ -7,6 +7,7 @@ from typing import Any
 
 from tallymark.bench.answer import heading
 from tallymark.bench.machine import Machine
+from tallymark.bench.markers.alone import Alone
 from tallymark.bench.markers.effort import Effort
 from tallymark.bench.markers.measured import Acks, Job
 
@@ -115,6 +116,7 @@ class MarkersAnswer:
     far: str
     """Of the published table."""
     published: tuple[JobRow, ...]
+    alone: Alone
     absent: Mapping[str, str]
     """By title, why a side took no part."""
     load_after: float = 0.0
@@ -131,6 +133,7 @@ class MarkersAnswer:
             "trials": dict(self.trials),
             "far": self.far,
             "published": [asdict(row) for row in self.published],
+            "alone": self.alone.document(),
             "absent": dict(self.absent),
         }
 

@@ -53,6 +53,7 @@ def markers(
     from tallymark.backends.errors import TallymarkError
     from tallymark.bench.markers import plot, report, run
     from tallymark.bench.markers.effort import QUICK, Effort
+    from tallymark.bench.markers.page import WIDTH
     from tallymark.cli.page import console
 
     effort = QUICK if quick else Effort()
@@ -70,7 +71,7 @@ def markers(
         answer = run.run(asked, tell=tell)
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(console(width=report.WIDTH), answer)
+    report.show(console(width=WIDTH), answer)
     if json_path:
         json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
     if svg_path:

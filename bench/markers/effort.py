@@ -35,6 +35,13 @@ class Effort:
     """Markers of the jobs of the published table."""
     intervals_ms: Sequence[int] = INTERVALS_MS
     threads: Sequence[int] = THREADS
+    recovered: Sequence[int] = (1_000, 165_000, 1_000_000)
+    """Markers that a crashed service has left."""
+    recoveries: int = 3
+    """Of each."""
+    throughput_s: float = 10.0
+    flushes: int = 300
+    """On the virtual clock, for each load."""
     callers: int = MANY
     few: int = QUIET
     rate: float = RATE
@@ -78,6 +85,10 @@ QUICK = Effort(
     published=(200, 1_000),
     intervals_ms=(5,),
     threads=(),
+    recovered=(1_000,),
+    recoveries=1,
+    throughput_s=1.0,
+    flushes=10,
     callers=64,
 )
 """Long enough to see that everything answers, and too short for any figure."""

@@ -1,3 +1,3 @@
 """The parts of a run, as they are chosen."""
 
-PARTS = ("beside", "published")
+PARTS = ("beside", "published", "recovery", "throughput", "model")

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tallymark.bench.markers import alone_report
 from tallymark.bench.markers.answer import (
     DELETED_BAR_S,
     OBJECTS_BAR,
@@ -15,10 +15,8 @@ from tallymark.bench.markers.answer import (
     MarkersAnswer,
 )
 from tallymark.bench.markers.names import MARKER_BYTES
+from tallymark.bench.markers.page import table
 from tallymark.bench.report import seconds
-
-WIDTH = 150
-"""Of the tables where no terminal says otherwise."""
 
 METHOD = """\
 Callers ask for one marker each, over a connection each, and for the next one when they have its ack; names are as those
@@ -51,9 +49,9 @@ def show(page: Console, answer: MarkersAnswer) -> None:
             after=answer.load_after,
         )
     )
-    for table in tables(answer):
+    for found in tables(answer):
         page.print()
-        page.print(table)
+        page.print(found)
     for title, reason in answer.absent.items():
         page.print(f"  without {title}: {reason}")
 
@@ -67,22 +65,23 @@ def tables(answer: MarkersAnswer) -> Iterator[Table]:
             answer.beside.jobs,
         )
     if held := list(answer.beside.held()):
-        page = _table("Tallymark, batched, against Hudi's server", ("", "ours", "bar"))
+        page = table("Tallymark, batched, against Hudi's server", ("", "ours", "bar"))
         for each in held:
             page.add_row(each.title, each.what, f"{each.times:.2f}", f"{each.bar:g}")
         yield page
     if answer.trials:
-        page = _table("Hudi's server, by its settings", (f"mean ack of {answer.effort.few} callers",))
+        page = table("Hudi's server, by its settings", (f"mean ack of {answer.effort.few} callers",))
         for title, mean_s in answer.trials.items():
             page.add_row(title, seconds(mean_s))
         yield page
     if answer.published:
         bars = f"{OBJECTS_BAR} objects with markers left, {seconds(DELETED_BAR_S)} to delete"
         yield jobs(f"whole jobs by {answer.effort.callers} callers, {answer.far}; bars: {bars}", answer.published)
+    yield from alone_report.tables(answer.alone)
 
 
 def acks(load: LoadRows, where: str) -> Table:
-    page = _table(
+    page = table(
         f"{load.load}, {where}",
         ("mean", "median", "99 %", "99.9 %", "markers/s", "puts", "bytes for one", "on disk", "CPU", "callers' CPU"),
     )
@@ -102,7 +101,7 @@ def acks(load: LoadRows, where: str) -> Table:
 
 
 def jobs(title: str, rows: Sequence[JobRow]) -> Table:
-    page = _table(
+    page = table(
         title,
         (
             "markers",
@@ -155,11 +154,3 @@ def _micros(value: float | None) -> str:
 
 def _megabytes(value: int | None) -> str:
     return "" if value is None else f"{value / 1e6:,.1f} MB"
-
-
-def _table(title: str, columns: Sequence[str]) -> Table:
-    page = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    page.add_column("", no_wrap=True)
-    for name in columns:
-        page.add_column(name, justify="right", no_wrap=True)
-    return page

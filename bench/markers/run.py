@@ -12,6 +12,7 @@ from subprocess import SubprocessError
 from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench.machine import Machine
+from tallymark.bench.markers.alone import alone
 from tallymark.bench.markers.answer import Beside, JobRow, MarkersAnswer
 from tallymark.bench.markers.beside import beside, published
 from tallymark.bench.markers.effort import Effort
@@ -68,6 +69,7 @@ def run(asked: Asked, *, tell: Tell = lambda text: None) -> MarkersAnswer:
             with asked.far() as place:
                 distant = place.where
                 jobs = tuple(published(_published(place, logs), asked.effort, logs, tell))
+    by_itself = alone(asked.parts, asked.effort, tell)
     return MarkersAnswer(
         began=began,
         machine=machine,
@@ -77,6 +79,7 @@ def run(asked: Asked, *, tell: Tell = lambda text: None) -> MarkersAnswer:
         trials=trials,
         far=distant,
         published=jobs,
+        alone=by_itself,
         absent=absent,
         load_after=os.getloadavg()[0],
     )

@@ -3,8 +3,8 @@
 A peer promises no less than our backend does on the same store: it syncs what ours syncs and refuses to replace what
 ours refuses to replace. It translates no errors, repeats nothing, checks no paths and counts no requests.
 
-Beside them ``writers`` write DataFrames; ``timeline_server`` is Hudi's, ``hudi_view`` asks it, and ``delta_log`` is a
-Delta log and its reader.
+Beside them ``writers`` write DataFrames; ``timeline_server`` is Hudi's, which ``hudi_view`` asks for files and
+``hudi_markers`` for markers, and ``delta_log`` is a Delta log and its reader.
 """
 
 from tallymark.bench.peers.peer import Peer

@@ -7,9 +7,13 @@ from rich.console import Console
 
 from tallymark.bench.machine import Machine
 from tallymark.bench.markers import plot, report
+from tallymark.bench.markers.alone import Alone
 from tallymark.bench.markers.answer import AckRow, Beside, JobRow, LoadRows, MarkersAnswer
 from tallymark.bench.markers.effort import Effort
 from tallymark.bench.markers.measured import Acks, Job
+from tallymark.bench.markers.model import Load, simulate
+from tallymark.bench.markers.page import WIDTH
+from tallymark.bench.markers.recovery import measure_recovery
 from tallymark.bench.markers.side import Left
 from tallymark.bench.views.latency import Latency
 
@@ -56,6 +60,10 @@ ANSWER = MarkersAnswer(
     trials={"the side hudi, at 5 ms": 0.01},
     far="a far store",
     published=(job("ours", 220_000), job("ours-direct", None)),
+    alone=Alone(
+        recoveries=(measure_recovery(100, request_s=0.0, rounds=1),),
+        outcomes=(simulate(Load(shape="constant", put_s=0.03, rate=1000.0, flushes=10)),),
+    ),
     absent={"the side of others": "it was not there"},
 )
 
@@ -74,11 +82,13 @@ def test_ours_is_held_against_hudis_server_by_acks_rate_and_the_bytes_of_the_lar
 
 def test_people_see_every_side_what_was_tried_and_who_was_left_out_and_why():
     page = StringIO()
-    report.show(Console(file=page, width=report.WIDTH), ANSWER)
+    report.show(Console(file=page, width=WIDTH), ANSWER)
     said = page.getvalue()
     assert said.count("the side ours, as it is") == 2 + 2 + 1
     assert said.count("20 + 2") == 6
     assert "the side hudi, at 5 ms" in said
+    assert "constant puts of 30.0 ms" in said
+    assert "beyond reading for 165,000" in said
     assert "without the side of others: it was not there" in said
 
 
@@ -96,3 +106,4 @@ def test_the_document_holds_what_was_measured_and_what_it_comes_to():
     assert document["beside"]["loads"][0]["rows"][0]["acks"]["latency"]["p99_s"] == 0.004
     assert document["published"][0]["job"]["left"] == {"objects": 22, "segments": 20}
     assert len(document["held"]) == 4
+    assert [found["markers"] for found in document["alone"]["recovery"]] == [100]
