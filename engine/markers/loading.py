@@ -81,12 +81,12 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
     while True:
         entries = []
         async for entry in backend.list(folder):
-            if _is_marker_object(folder, entry.path):
+            if is_marker_object(folder, entry.path):
                 entries.append(entry)
             elif entry.path == f"{folder}/{TYPE_FILE}":
                 loaded.is_announced = entry.size == len(BATCHED_TYPE)  # DIRECT_TYPE is shorter, and a torn one, too
         listing = [entry.path for entry in entries]
-        missing = await _read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
+        missing = await read_objects(backend, folder, loaded, sorted(set(listing) - read), concurrency)
         read.update(listing)
         if listing == previous and not missing:
             loaded.object_count = len(listing)
@@ -95,7 +95,7 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
         previous = listing
 
 
-async def _read_objects(
+async def read_objects(
     backend: Backend, folder: str, loaded: LoadedMarkers, paths: Sequence[str], concurrency: int
 ) -> bool:
     """Add what the objects say; True if one that was listed is gone."""
@@ -131,7 +131,7 @@ def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:
     }
 
 
-def _is_marker_object(folder: str, path: str) -> bool:
+def is_marker_object(folder: str, path: str) -> bool:
     """False for what else lies in the folder: staged data files come and go while tasks write."""
     name = path.removeprefix(f"{folder}/")
     return incarnation_of(name) is not None or INFIX in name

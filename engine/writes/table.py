@@ -58,6 +58,7 @@ from tallymark.engine.writes.snapshot import Snapshot
 from tallymark.engine.writes.status import TableStatus, read_status
 from tallymark.engine.writes.table_view import TableView
 from tallymark.engine.writes.wanted import WantedTable
+from tallymark.engine.writes.watch import InstantWatch
 from tallymark.engine.writes.write_job import WriteJob
 
 
@@ -320,6 +321,11 @@ class Table:
         """The markers of an instant that is being written, or was left unfinished; sorted."""
         loaded = await load_markers(self._backend, marker_folder(instant), concurrency=self._commit.concurrency)
         return sorted(loaded.names)
+
+    async def watch(self) -> InstantWatch:
+        """For looks at the markers of open instants, one after the other. Raises UnsupportedTable."""
+        await self._properties()
+        return InstantWatch(self._handle())
 
     async def rollback(self, instant: str | None = None) -> tuple[Ended, ...]:
         """Roll back every instant whose writer is dead; or the one that is named, its writer dead or not."""

@@ -7,6 +7,7 @@ import click
 
 from tallymark import __version__
 from tallymark.cli import document
+from tallymark.cli import watch as watched
 from tallymark.cli.asking import Place, answer, ask, at_a_url, failing_plainly, json_keys, show
 from tallymark.cli.look import explain, files, plan
 
@@ -41,14 +42,32 @@ def timeline(at: Place, last: int | None) -> None:
     answer(at, functools.partial(document.timeline, last=last), show_timeline)
 
 
-@main.command(epilog=json_keys(document.MarkersDocument))
+@main.command(
+    epilog=f"{json_keys(document.MarkersDocument)} With --watch as well, a line a look: "
+    f"{document.keys(watched.WatchDocument)}."
+)
 @at_a_url
-@click.argument("instant")
-def markers(at: Place, instant: str) -> None:
+@click.argument("instant", required=False)
+@click.option("--watch", "is_watch", is_flag=True, help="Count them again and again, of INSTANT or of all open ones.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks: each costs some four small requests.",
+)
+def markers(at: Place, instant: str | None, is_watch: bool, every: float) -> None:
     """List the markers of an open instant.
 
-    Each names a data file that may have been begun.
+    Each names a data file that may have been begun. With --watch they are counted while the job runs, by what lies in
+    storage: until Ctrl-C, or until INSTANT is over.
     """
+    if is_watch:
+        watched.watch(at, instant, every)
+        return
+    if instant is None:
+        raise click.UsageError("Missing argument 'INSTANT'; only --watch does without.")
     from tallymark.cli.tables import show_markers
 
     answer(at, functools.partial(document.markers, instant=instant), show_markers)

@@ -24,6 +24,18 @@ def print_table(
     numbers: Sequence[int] = (),
     has_header: bool = True,
 ) -> None:
+    page.print(table_of(headings, rows, folding=folding, numbers=numbers, has_header=has_header))
+    page.print()
+
+
+def table_of(
+    headings: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    folding: Sequence[int] = (),
+    numbers: Sequence[int] = (),
+    has_header: bool = True,
+) -> Table:
     """Only the ``folding`` columns go on in a further line where the terminal is narrow."""
     table = Table(box=None, show_header=has_header, pad_edge=False, padding=(0, 2, 0, 0))
     for index, heading in enumerate(headings):
@@ -36,8 +48,7 @@ def print_table(
         )
     for row in rows:
         table.add_row(*map(_printable, row))
-    page.print(table)
-    page.print()
+    return table
 
 
 def _printable(text: str) -> str:

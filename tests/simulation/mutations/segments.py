@@ -20,7 +20,7 @@ _create = MarkerDirectory._create
 _offer = MarkerQueue.offer
 _carry = group_commit._carry
 _put = SegmentMerge._put
-_read_objects = loading._read_objects
+_read_objects = loading.read_objects
 _until_answered = flushing.until_answered
 
 
@@ -109,7 +109,7 @@ async def _delete_unread(merge, run):
 
 async def _list_once(backend, folder, *, concurrency):
     loaded = LoadedMarkers()
-    listing = [entry.path async for entry in backend.list(folder) if loading._is_marker_object(folder, entry.path)]
+    listing = [entry.path async for entry in backend.list(folder) if loading.is_marker_object(folder, entry.path)]
     await _read_objects(backend, folder, loaded, listing, concurrency)
     return loaded
 

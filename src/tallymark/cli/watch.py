@@ -1,0 +1,122 @@
+"""``tallymark markers URL --watch``: the markers of open instants, looked at again and again."""
+
+import json
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import click
+
+from tallymark.cli.asking import Place, failing_plainly
+
+if TYPE_CHECKING:
+    from anyio import CancelScope
+
+    from tallymark.engine.writes.watch import InstantWatch, WatchedInstant
+
+
+class WatchedFields(TypedDict):
+    instant: str
+    operation: str
+    marker_kind: Literal["batched", "direct"]
+    markers: int
+    """Durable ones."""
+    direct_markers: int
+    """Of these, objects of their own."""
+    segments: int
+    bytes: int
+    """Of the segments."""
+    beat_age_s: float | None
+    """Since the last sign of life; null if there is none, or we may read only."""
+    markers_s: float | None
+    """Markers a second since the look before; null at the first."""
+    is_over: bool
+    """True in the last document that names the instant."""
+    decision: Literal["commit", "rollback", "clean"] | None
+    """What the commit log says of it; null while it is open, and where its writer gave it up before."""
+    position: int | None
+    """Of that entry."""
+
+
+class WatchDocument(TypedDict):
+    """One look, on a line of its own."""
+
+    url: str
+    at: str
+    """By this machine's clock, ISO 8601, UTC."""
+    instants: list[WatchedFields]
+
+
+Show = Callable[[WatchDocument], None]
+
+
+def watch(at: Place, instant: str | None, every_s: float) -> None:
+    """Until it is interrupted, or the instant that is named is over."""
+    import anyio
+
+    with failing_plainly(as_json=at.as_json), _shown(at) as show:
+        anyio.run(_watch, at, instant, every_s, show, backend="trio")
+
+
+@contextmanager
+def _shown(at: Place) -> Iterator[Show]:
+    if at.as_json:
+        yield lambda document: click.echo(json.dumps(document))
+        return
+    from tallymark.cli.watch_page import shown_looks
+
+    with shown_looks() as show:
+        yield show
+
+
+async def _watch(at: Place, instant: str | None, every_s: float, show: Show) -> None:
+    import anyio
+
+    from tallymark.engine.background import background_tasks
+    from tallymark.engine.writes import open_table
+
+    table = open_table(at.url, options=at.options)
+    watched = await table.watch()
+    with anyio.CancelScope() as scope:
+        async with background_tasks() as background:
+            background.start_soon(_until_interrupted, scope)
+            while True:
+                if await _look(watched, table.url, instant, show):
+                    return
+                await anyio.sleep(every_s)
+
+
+async def _look(watched: "InstantWatch", url: str, instant: str | None, show: Show) -> bool:
+    """True if the instant that is named is over."""
+    found = await watched.look(instant)
+    moment = datetime.now(UTC).isoformat(timespec="milliseconds")
+    show({"url": url, "at": moment, "instants": [_fields(each) for each in found]})
+    return instant is not None and all(each.is_over for each in found)
+
+
+async def _until_interrupted(scope: "CancelScope") -> None:
+    """Ctrl-C is how a watch ends: no failure."""
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+
+
+def _fields(found: "WatchedInstant") -> WatchedFields:
+    return {
+        "instant": found.instant,
+        "operation": found.operation,
+        "marker_kind": found.marker_kind,
+        "markers": found.folder.markers,
+        "direct_markers": found.folder.direct,
+        "segments": found.folder.segments,
+        "bytes": found.folder.bytes,
+        "beat_age_s": found.beat_age_s,
+        "markers_s": found.markers_s,
+        "is_over": found.is_over,
+        "decision": found.decision,
+        "position": found.position,
+    }
