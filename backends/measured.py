@@ -13,6 +13,7 @@ import anyio
 
 from tallymark.backends.contract import Backend, Entry, NewFile
 from tallymark.backends.meter import RequestClass, RequestMeter, RequestStatistics, outcome_of
+from tallymark.backends.throttling import throttling_of
 
 T = TypeVar("T")
 
@@ -20,6 +21,7 @@ T = TypeVar("T")
 class MeasuredBackend:
     def __init__(self, inner: Backend, meter: RequestMeter) -> None:
         self._inner = inner
+        self._throttled = throttling_of(inner)
         self._meter = meter
 
     @property
@@ -29,6 +31,11 @@ class MeasuredBackend:
     @property
     def has_staging(self) -> bool:
         return self._inner.has_staging
+
+    @property
+    def throttled_count(self) -> int:
+        """As far as the store tells it."""
+        return max(self._meter.throttled, self._throttled())
 
     def statistics(self) -> RequestStatistics:
         return self._meter.statistics()

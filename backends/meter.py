@@ -136,6 +136,8 @@ class RequestMeter:
         self._lock = threading.Lock()
         self._counts: dict[RequestClass, _Counts] = {}
         self._retries = 0
+        self.throttled = 0
+        """Requests that the store answered with the wish for fewer."""
 
     def record(
         self, request_class: RequestClass, outcome: Outcome, *, sent: int = 0, received: int = 0, seconds: float = 0.0
@@ -150,6 +152,7 @@ class RequestMeter:
             counts.sent += sent
             counts.received += received
             counts.buckets[bucket] += 1
+            self.throttled += outcome == "throttled"
             if seconds > counts.max_s:
                 counts.max_s = seconds
 

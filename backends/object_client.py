@@ -173,6 +173,11 @@ class ObjectClient:
 
         self._ask("delete", "delete", paths[0] if len(paths) == 1 else "", delete)
 
+    @property
+    def throttled_count(self) -> int:
+        """Requests that the store answered with the wish for fewer."""
+        return self._meter.throttled
+
     def statistics(self) -> RequestStatistics:
         return self._meter.statistics()
 

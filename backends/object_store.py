@@ -44,6 +44,11 @@ class ObjectStoreBackend:
     def url(self) -> str:
         return self._client.url
 
+    @property
+    def throttled_count(self) -> int:
+        """Requests that the store answered with the wish for fewer; those that were repeated are among them."""
+        return self._client.throttled_count
+
     def statistics(self) -> RequestStatistics:
         """Every HTTP request so far."""
         return self._client.statistics()

@@ -21,6 +21,7 @@ from tallymark.backends.errors import Unavailable
 from tallymark.backends.measured import close_listing
 from tallymark.backends.meter import RequestStatistics
 from tallymark.backends.retry import Retries, Trial, bounded
+from tallymark.backends.throttling import throttling_of
 
 PAGE_COUNT = 1000
 """Entries of a listing, or paths of a delete, that are one attempt: as many as S3 takes in one request."""
@@ -35,6 +36,11 @@ DELETES_PER_S_MIN = 100.0
 @runtime_checkable
 class Metered(Protocol):
     """What counts its own requests."""
+
+    @property
+    def throttled_count(self) -> int:
+        """As far as the store tells it."""
+        return self._throttled()
 
     def statistics(self) -> RequestStatistics: ...
 
@@ -51,6 +57,7 @@ class Resumable(Protocol):
 class RetryingBackend:
     def __init__(self, inner: Backend, retries: Retries) -> None:
         self._inner = inner
+        self._throttled = throttling_of(inner)
         self._retries = retries
 
     @property

@@ -19,6 +19,9 @@ class MarkerSettings:
     """The least time between the starts of two flushes of one marker directory. ``auto`` is a quarter of the measured
     put time: a mean ack of at most 1.125 puts for at most 4 flushes begun in one put's time.
     [hoodie.markers.timeline_server_based.batch.interval_ms]"""
+    throttled_interval_s_max: float = 5.0
+    """While the store asks for fewer requests the interval is doubled, up to this, and batches grow: no more than a
+    sixth of the time that a task waits for its ack (``TaskSettings.marker_wait_s``) goes into one."""
     worker_count: int = 20
     """Flushes in flight at most: enough for ``auto`` when a put takes five times its mean.
     [hoodie.markers.timeline_server_based.batch.num_threads]"""
@@ -35,7 +38,7 @@ class MarkerSettings:
     """Segments read at once when a directory is loaded: keeps a round trip of 100 ms from adding up."""
     hedge_quantile: float | None = 0.95
     """A put that takes longer than this share of the recent ones, than two medians of them and than 50 ms is sent once
-    more, and the first answer counts. None: never."""
+    more, and the first answer counts. None: never, nor is it where half of them take less than 5 ms."""
     hedge_ratio_max: float = 0.1
     """Second copies at most, as a share of all puts; 2 at most can be saved up: when the whole store is slow they would
     make it slower."""
@@ -58,6 +61,7 @@ class MarkerSettings:
             self.interval_s,
             "is 'auto' or a number of seconds, 0 or more",
         )
+        _check_above_zero("throttled_interval_s_max", self.throttled_interval_s_max)
         _check_at_least(1, "worker_count", self.worker_count)
         _check_at_least(1, "queue_limit", self.queue_limit)
         _check_above_zero("flush_timeout_s", self.flush_timeout_s)

@@ -15,7 +15,9 @@ from typing import Any, TextIO
 import anyio
 import anyio.to_thread
 
+from tallymark.backends.measured import MeasuredBackend
 from tallymark.bench.markers.delayed import DelayedMemory
+from tallymark.bench.markers.put_meter import PutMeter
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import CreateMarkers
@@ -28,8 +30,9 @@ INSTANT = "20260102030405006"
 async def main(lines: TextIO, answers: TextIO) -> None:
     asked = json.loads(lines.readline())
     settings = MarkerSettings(**asked["settings"])
+    meter = PutMeter()
     async with (
-        open_marker_engine(DelayedMemory(asked["put_s"]), settings) as engine,
+        open_marker_engine(MeasuredBackend(DelayedMemory(asked["put_s"]), meter), settings) as engine,
         anyio.create_task_group() as tasks,
     ):
 
@@ -42,8 +45,9 @@ async def main(lines: TextIO, answers: TextIO) -> None:
         _answer(answers, {"host": address.host, "port": address.port, "job_key": address.job_key.hex()})
         while await anyio.to_thread.run_sync(lines.readline):
             counts = engine.statistics()
+            puts = {"puts": meter.puts, "puts_s": meter.puts_s}
             reading = {"cpu_s": time.process_time(), "requests": server.statistics().requests}
-            _answer(answers, {**reading, "durable": counts.durable, "flushes": counts.batches_flushed})
+            _answer(answers, {**reading, "durable": counts.durable, "flushes": counts.batches_flushed, **puts})
         tasks.cancel_scope.cancel()
 
 

@@ -8,6 +8,7 @@ from tallymark.engine.errors import Stopped
 from tallymark.engine.markers.flush import flush
 from tallymark.engine.markers.hedge import Hedge
 from tallymark.engine.markers.name import MarkerIo, marker_line
+from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
@@ -20,6 +21,7 @@ async def put_direct(
     settings: MarkerSettings,
     counts: MarkerCounts,
     hedge: Hedge | None = None,
+    pace: Pace | None = None,
 ) -> None:
     """Return once each line is the name of an object that survives a crash.
 
@@ -28,7 +30,7 @@ async def put_direct(
     """
 
     async def put(line: str) -> None:
-        await flush(backend, f"{folder}/{line}", b"", settings, counts, hedge)
+        await flush(backend, f"{folder}/{line}", b"", settings, counts, hedge, pace)
 
     await concurrently(put, lines, limit=settings.worker_count)
 

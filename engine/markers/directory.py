@@ -13,6 +13,7 @@ import anyio.lowlevel
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
+from tallymark.backends.throttling import throttling_of
 from tallymark.engine.errors import Closed, FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.ack_times import AckTimes
@@ -39,7 +40,6 @@ CheckOpen = Callable[[], Awaitable[None]]
 
 async def always_open() -> None:
     """For an engine that serves no table: an instant is open until it is sealed."""
-    await anyio.lowlevel.checkpoint()
 
 
 class MarkerDirectory:
@@ -73,10 +73,12 @@ class MarkerDirectory:
         self._refusal: TallymarkError | None = None
         self._patience: set[anyio.CancelScope] = set()
         self.queue = MarkerQueue(settings.queue_limit)
-        self.pace = Pace(settings.interval_s)
+        self.pace = Pace(settings.interval_s, throttled_max_s=settings.throttled_interval_s_max)
+        self._throttled = throttling_of(backend)
+        self._throttled_count = self._throttled()
         self.counts = MarkerCounts()
         self.ack_times = AckTimes()
-        self.hedge = Hedge(settings, self.counts)
+        self.hedge = Hedge(settings, self.counts, self.pace)
         self.merge = SegmentMerge(backend, self._numbers, settings, self.counts)
 
     async def create(self, *paths: str, io: str = "CREATE") -> tuple[MarkerAnswer, ...]:
@@ -152,15 +154,24 @@ class MarkerDirectory:
         for scope in self._patience:
             scope.cancel()
 
+    def heed_throttling(self) -> None:
+        """Slow down if the store has throttled anybody since the last time: its backend repeats what it may itself."""
+        count = self._throttled()
+        if count > self._throttled_count:
+            self.pace.throttled(anyio.current_time())
+        self._throttled_count = count
+
     async def flush(self, batch: MarkerBatch) -> None:
         """Return once the batch is durable. Raises FlushFailed."""
         if self._settings.kind == "direct":
-            await put_direct(self._backend, self._folder, batch.lines, self._settings, self.counts, self.hedge)
+            await put_direct(
+                self._backend, self._folder, batch.lines, self._settings, self.counts, self.hedge, self.pace
+            )
             self.counts.direct_markers += len(batch.lines)
         else:
             path = await self._numbers.next()
             data = encode_segment(batch.lines)
-            sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge)
+            sent = await flush(self._backend, path, data, self._settings, self.counts, self.hedge, self.pace)
             if sent > 1:
                 self._numbers.unclear(path)
             _events.debug("batch.flushed", path=path, markers=len(batch.lines), bytes=len(data), puts=sent)
@@ -186,6 +197,8 @@ class MarkerDirectory:
             batches, answers = self.take(lines)
             for batch in batches:
                 await batch.wait()
+            if not batches:
+                await anyio.lowlevel.checkpoint()  # whoever asks for what is there, again and again, lets others run
             await self.check_open()
         return answers
 
@@ -197,7 +210,7 @@ class MarkerDirectory:
         """
         new = list(dict.fromkeys([line for line in lines if line not in self._durable]))
         unasked = {line for line in new if line not in self.queue}
-        batches = self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, 0.1))
+        batches = self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, self.pace.interval_s, 0.1))
         return tuple(batches), tuple([_answer(line, unasked) for line in lines])
 
     @contextmanager
@@ -248,7 +261,9 @@ class MarkerDirectory:
             if not loaded.is_announced:
                 path = f"{self._folder}/{TYPE_FILE}"
                 await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
+            begun = anyio.current_time()
             await self._numbers.claim(loaded.next_incarnation)
+            self.pace.expected(anyio.current_time() - begun)
             for path, size in sorted(loaded.segments.items(), key=lambda found: (len(found[0]), found[0])):
                 self.merge.found(path, size)
 

@@ -6,9 +6,10 @@ from typing import TypeVar
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
+from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Throttled, Unavailable
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers.hedge import Hedge
+from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -16,12 +17,19 @@ T = TypeVar("T")
 
 
 async def flush(
-    backend: Backend, path: str, data: bytes, settings: MarkerSettings, counts: MarkerCounts, hedge: Hedge | None = None
+    backend: Backend,
+    path: str,
+    data: bytes,
+    settings: MarkerSettings,
+    counts: MarkerCounts,
+    hedge: Hedge | None = None,
+    pace: Pace | None = None,
 ) -> int:
     """Return once exactly these bytes survive a crash under exactly this path: how often they were sent.
 
     Nobody else uses the path for other bytes, so a put whose answer is missing is simply repeated: an early copy that
-    lands late changes nothing. ``hedge`` sends a second copy where the first is late.
+    lands late changes nothing. ``hedge`` sends a second copy where the first is late; ``pace`` is told of throttling
+    and says when to ask again.
 
     Raises:
         FlushFailed: the store refuses, or stayed silent for all attempts. The bytes may or may not be there.
@@ -35,6 +43,10 @@ async def flush(
         began = anyio.current_time()
         try:
             await backend.put_new(path, data)
+        except Throttled:
+            if pace is not None:
+                pace.throttled(anyio.current_time())
+            raise
         except AlreadyExists as error:
             if await _stored(backend, path) != data:
                 raise FlushFailed(f"{path} exists with other content: two servers use one number") from error
@@ -42,7 +54,7 @@ async def flush(
 
     is_durable = False
     try:
-        await until_answered(put if hedge is None else lambda: hedge.send(put), settings, path)
+        await until_answered(put if hedge is None else lambda: hedge.send(put), settings, path, pace)
         is_durable = True
     finally:
         counts.wasted_bytes += len(data) * (sent - is_durable)
@@ -56,21 +68,32 @@ async def _stored(backend: Backend, path: str) -> bytes:
         raise Unavailable(f"{path} was there and is gone") from error
 
 
-async def until_answered(request: Callable[[], Awaitable[T]], settings: MarkerSettings, path: str) -> T:
+async def until_answered(
+    request: Callable[[], Awaitable[T]], settings: MarkerSettings, path: str, pace: Pace | None = None
+) -> T:
     """What storage answers; a request that stays without an answer is repeated.
 
+    One that is throttled is no attempt: it is repeated at the directory's pace, for as long as a silent store would be
+    asked.
+
     Raises:
-        FlushFailed: the store refuses, or stayed silent for all attempts.
+        FlushFailed: the store refuses, or stayed silent for all attempts, or throttled for all that time.
     """
     last: Exception | None = None
-    for attempt in range(settings.flush_attempt_count):
-        if attempt:
-            await anyio.sleep(settings.flush_retry_pause_s * attempt)
+    attempt = 0
+    patient_until = anyio.current_time() + settings.flush_timeout_s * settings.flush_attempt_count
+    while attempt < settings.flush_attempt_count and anyio.current_time() < patient_until:
         try:
             with anyio.fail_after(settings.flush_timeout_s):
                 return await request()
         except (Unavailable, TimeoutError) as error:
             last = error
+            if pace is not None and isinstance(error, Throttled):
+                await anyio.sleep(pace.slot_s(anyio.current_time()))
+                continue
+            attempt += 1
+            if attempt < settings.flush_attempt_count:
+                await anyio.sleep(settings.flush_retry_pause_s * attempt)
         except BackendError as error:
             raise FlushFailed(f"{path} could not be written: {error}") from error
     silence = str(last) or f"none within {settings.flush_timeout_s} s"

@@ -16,8 +16,12 @@ async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None
             workers.start_soon(directory.merge.run)
             while True:
                 await directory.queue.gather()
-                await anyio.sleep(directory.pace.delay_s(anyio.current_time()))
-                await free.acquire()
+                directory.heed_throttling()
+                if delay_s := directory.pace.delay_s(
+                    anyio.current_time()
+                ):  # a turn of the loop costs an ack some 20 us
+                    await anyio.sleep(delay_s)
+                await _acquire(free)
                 batch = directory.queue.take()
                 if batch is None:
                     free.release()
@@ -26,6 +30,13 @@ async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None
                 workers.start_soon(_carry, directory, batch, free)
     finally:
         directory.end(Closed("the marker engine was closed"))
+
+
+async def _acquire(free: anyio.Semaphore) -> None:
+    try:
+        free.acquire_nowait()
+    except anyio.WouldBlock:
+        await free.acquire()
 
 
 async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Semaphore) -> None:
@@ -40,7 +51,8 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Sem
         directory.abandon(batch, Closed("the marker engine was closed during the flush"))
         raise
     else:
-        directory.pace.measured(anyio.current_time() - started)
+        directory.heed_throttling()
+        directory.pace.measured(anyio.current_time() - started, started=started)
         directory.complete(batch)  # then visible, then answered
     finally:
         free.release()

@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import Unavailable
+from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.put_times import PutTimes
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
@@ -23,6 +24,10 @@ store stalls."""
 LATE_LEAST_S = 0.05
 """Below this, what the process itself is slow at would be blamed on the store."""
 
+MEDIAN_LEAST_S = 0.005
+"""A store that usually answers faster is in this machine or beside it, and what holds it up holds up the second copy,
+too; and readiness to send one costs each put some 50 us, which only shows there."""
+
 LATE_LEAST_MEDIANS = 2
 """A second copy that is sent after one median is back after two, with even odds. Where the store is steady and the
 quantile lies near the median, no put is ever late."""
@@ -31,9 +36,10 @@ quantile lies near the median, no put is ever late."""
 class Hedge:
     """Sends a put, and again if it is late. Without tasks to run copies in, it sends each put once."""
 
-    def __init__(self, settings: MarkerSettings, counts: MarkerCounts) -> None:
+    def __init__(self, settings: MarkerSettings, counts: MarkerCounts, pace: Pace) -> None:
         self._settings = settings
         self._counts = counts
+        self._pace = pace
         self._times = PutTimes()
         self._tasks: TaskGroup | None = None
         self._races: set[_Race] = set()
@@ -77,7 +83,8 @@ class Hedge:
     @property
     def late_s(self) -> float | None:
         """How long a put may take before it is late; None as long as that cannot be said, or copies are never sent."""
-        if self._settings.hedge_quantile is None or (median_s := self._times.quantile_s(0.5)) is None:
+        median_s = self._times.quantile_s(0.5)
+        if self._settings.hedge_quantile is None or median_s is None or median_s < MEDIAN_LEAST_S:
             return None
         quantile_s = self._times.quantile_s(self._settings.hedge_quantile)
         assert quantile_s is not None
@@ -89,6 +96,8 @@ class Hedge:
         self._times.add(anyio.current_time() - begun)
 
     def _has_room(self) -> bool:
+        if self._pace.is_held:
+            return False  # the store asks for fewer requests
         unneeded = sum(race.settled.is_set() for race in self._races)
         return unneeded < self._settings.worker_count and self._allowance >= 1
 

@@ -51,7 +51,7 @@ class MarkerStatistics:
     interval_s: float
     """The least time between the starts of two flushes, as it stands now; the largest among the directories."""
     throttled: int
-    """Flushes during which the store asked for fewer requests: each lengthens the interval."""
+    """Times that the store asked for fewer requests and the interval was made longer for it."""
 
     @property
     def amplification(self) -> float:
@@ -89,7 +89,6 @@ class MarkerCounts:
         self.put_bytes = 0
         self.hedges = 0
         self.hedges_won = 0
-        self.throttled = 0
         self.merges = 0
         self.merges_failed = 0
         self.merged_segments = 0

@@ -24,6 +24,7 @@ UNCHECKED = {("ServiceSettings", "advertised_host"), ("ViewSettings", "folder")}
 CASES: list[tuple[type, str, list[object]]] = [
     (MarkerSettings, "kind", ["", "timeline", None]),
     (MarkerSettings, "interval_s", [-0.001, "fast", None, math.nan, True]),
+    (MarkerSettings, "throttled_interval_s_max", [0, -1, "5", math.nan]),
     (MarkerSettings, "worker_count", [0, -1, 1.5, True, "20"]),
     (MarkerSettings, "queue_limit", [0, 0.5]),
     (MarkerSettings, "flush_timeout_s", [0, -1, "30", math.nan]),

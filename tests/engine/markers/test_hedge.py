@@ -93,6 +93,13 @@ async def test_a_store_whose_puts_all_take_the_same_time_gets_no_second_copy():
 
 
 @on_virtual_time
+async def test_a_store_that_answers_within_milliseconds_gets_no_second_copy():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.002, SEGMENTS), slow("put_new", 8.0, SEGMENTS, nth=2))
+    assert await second_answered_after(storage) == pytest.approx(8.002)
+    assert len(puts(storage, segment(1))) == 1
+
+
+@on_virtual_time
 async def test_a_store_that_has_become_slower_for_good_is_believed():
     storage = storage_with()
     async with open_marker_engine(storage, SETTINGS) as engine:
@@ -153,7 +160,7 @@ async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_stor
 
 @on_virtual_time
 async def test_what_a_thousand_quick_puts_have_not_needed_is_not_sent_at_once_when_the_store_stalls():
-    storage = FaultyBackend(MemoryBackend())
+    storage = storage_with()
     settings = MarkerSettings(interval_s=0, worker_count=20, hedge_ratio_max=0.1)
     async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
         directory = engine.directory(INSTANT)

@@ -51,7 +51,7 @@ async def _swallow(directory, batch):
         return
 
 
-async def _silence_is_success(request, settings, path):
+async def _silence_is_success(request, settings, path, pace=None):
     try:
         return await request()
     except Unavailable:

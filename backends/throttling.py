@@ -1,0 +1,21 @@
+"""Whether a store asks for fewer requests: its backend repeats those that were throttled, and nobody above sees it."""
+
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
+
+from tallymark.backends.contract import Backend
+
+
+@runtime_checkable
+class TellsThrottling(Protocol):
+    """A backend that counts what its store throttled."""
+
+    @property
+    def throttled_count(self) -> int:
+        """Requests so far that the store answered with the wish for fewer."""
+        ...
+
+
+def throttling_of(backend: Backend) -> Callable[[], int]:
+    """What reads that count; 0 where the backend keeps none."""
+    return (lambda: backend.throttled_count) if isinstance(backend, TellsThrottling) else (lambda: 0)

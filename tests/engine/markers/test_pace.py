@@ -1,0 +1,101 @@
+"""When the next flush may start, by a clock that is told."""
+
+from random import Random
+
+import pytest
+
+from tallymark.engine.markers.pace import SHORTENING, Pace
+
+
+def paced(put_s: float = 1.0) -> Pace:
+    """``auto``, at a store whose puts take so long."""
+    pace = Pace("auto", throttled_max_s=8.0)
+    pace.measured(put_s, started=0.0)
+    return pace
+
+
+def test_the_first_flush_starts_at_once_and_the_next_an_interval_later():
+    pace = Pace(0.25)
+    assert pace.delay_s(10.0) == 0
+    pace.started(10.0)
+    assert (pace.delay_s(10.0), pace.delay_s(10.125), pace.delay_s(11.0)) == (0.25, 0.125, 0)
+
+
+def test_auto_begins_with_what_another_put_took_and_goes_by_flushes_from_the_first_on():
+    pace = Pace("auto")
+    assert pace.interval_s == 0
+    pace.expected(4.0)
+    assert (pace.interval_s, pace.put_s) == (1.0, None)
+    pace.measured(2.0, started=0.0)
+    assert (pace.interval_s, pace.put_s) == (0.5, 2.0)
+
+
+@pytest.mark.parametrize(("before_s", "after_s"), [(0.002, 0.1), (0.1, 0.002), (0.1, 0.1)])
+def test_auto_has_forgotten_another_latency_after_a_hundred_flushes(before_s, after_s):
+    pace = paced(before_s)
+    for _ in range(100):
+        pace.measured(after_s, started=1.0)
+    assert pace.interval_s == pytest.approx(after_s / 4, rel=0.01)
+
+
+def test_auto_follows_the_mean_of_puts_with_a_long_tail():
+    pace, random, intervals = Pace("auto"), Random(1), []
+    for _ in range(5000):
+        pace.measured(random.lognormvariate(0, 0.69), started=0.0)
+        intervals.append(pace.interval_s)
+    mean_s = sum(intervals) / len(intervals)
+    assert mean_s == pytest.approx(1.269 / 4, rel=0.03), "the mean of that distribution"
+    wobble = sum((each - mean_s) ** 2 for each in intervals) / len(intervals) / mean_s**2
+    assert wobble < 0.05, "by its square a mean wait is longer than with a steady interval: 4 % of an eighth of a put"
+
+
+def test_throttling_doubles_the_interval_once_in_the_time_that_it_takes_to_see_what_that_helps():
+    pace = paced(1.0)
+    for now in (10.0, 10.1, 11.4):
+        pace.throttled(now)
+        assert pace.interval_s == 0.5
+    pace.throttled(11.5)
+    assert (pace.interval_s, pace.lengthenings, pace.is_held) == (1.0, 2, True)
+
+
+def test_throttling_never_lengthens_the_interval_beyond_the_bound():
+    pace = paced(1.0)
+    for number in range(20):
+        pace.throttled(100.0 * number)
+    assert pace.interval_s == 8.0
+
+
+def test_a_bound_below_the_interval_itself_shortens_nothing():
+    pace = Pace(2.0, throttled_max_s=1.0)
+    pace.throttled(0.0)
+    assert (pace.interval_s, pace.is_held) == (2.0, False)
+
+
+def test_an_interval_of_zero_is_lengthened_too():
+    pace = Pace(0)
+    pace.throttled(0.0)
+    assert pace.interval_s == 0.001
+
+
+def test_good_puts_bring_a_lengthened_interval_back():
+    pace = paced(1.0)
+    pace.throttled(10.0)
+    pace.measured(1.0, started=10.5)
+    assert pace.interval_s == pytest.approx(0.5 * SHORTENING)
+    for _ in range(20):
+        pace.measured(1.0, started=10.5)
+    assert (pace.interval_s, pace.is_held) == (0.25, False)
+
+
+def test_a_flush_that_was_under_way_when_the_store_throttled_says_nothing_of_its_latency():
+    pace = paced(1.0)
+    pace.throttled(10.0)
+    pace.measured(30.0, started=9.5)
+    assert (pace.put_s, pace.interval_s) == (1.0, 0.5)
+
+
+def test_repeats_and_flushes_share_the_intervals():
+    pace = Pace(0.5)
+    pace.started(10.0)
+    assert [pace.slot_s(10.0), pace.slot_s(10.0), pace.slot_s(10.25)] == [0.5, 1.0, 1.25]
+    assert pace.delay_s(10.25) == 1.75
