@@ -37,11 +37,6 @@ DELETES_PER_S_MIN = 100.0
 class Metered(Protocol):
     """What counts its own requests."""
 
-    @property
-    def throttled_count(self) -> int:
-        """As far as the store tells it."""
-        return self._throttled()
-
     def statistics(self) -> RequestStatistics: ...
 
 
@@ -67,6 +62,11 @@ class RetryingBackend:
     @property
     def has_staging(self) -> bool:
         return self._inner.has_staging
+
+    @property
+    def throttled_count(self) -> int:
+        """As far as the store tells it."""
+        return self._throttled()
 
     def statistics(self) -> RequestStatistics | None:
         """The store's own count of requests; None where it does not count them."""

@@ -158,7 +158,7 @@ class MarkerDirectory:
         """Slow down if the store has throttled anybody since the last time: its backend repeats what it may itself."""
         count = self._throttled()
         if count > self._throttled_count:
-            self.pace.throttled(anyio.current_time())
+            self.counts.throttled += self.pace.throttled(anyio.current_time())
         self._throttled_count = count
 
     async def flush(self, batch: MarkerBatch) -> None:

@@ -74,7 +74,7 @@ class MarkerEngine:
             merge_bytes=sum(count.merge_bytes for count in counts),
             put_s=sum(put_times) / len(put_times) if put_times else None,
             interval_s=max((directory.pace.interval_s for directory in directories), default=0.0),
-            throttled=sum(directory.pace.lengthenings for directory in directories),
+            throttled=sum(count.throttled for count in counts),
         )
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ async def flush(
             await backend.put_new(path, data)
         except Throttled:
             if pace is not None:
-                pace.throttled(anyio.current_time())
+                counts.throttled += pace.throttled(anyio.current_time())
             raise
         except AlreadyExists as error:
             if await _stored(backend, path) != data:

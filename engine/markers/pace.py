@@ -37,8 +37,6 @@ class Pace:
         self._put_s: float | None = None
         self._expected_s = 0.0
         self._held_s = 0.0
-        self.lengthenings = 0
-        """How often throttling has made the interval longer."""
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
 
     @property
@@ -84,14 +82,15 @@ class Pace:
         if self._held_s < max(HELD_LEAST_S, self._unheld_s):
             self._held_s = 0.0
 
-    def throttled(self, now: float) -> None:
-        """The store asks for fewer requests."""
+    def throttled(self, now: float) -> bool:
+        """The store asks for fewer requests. Whether that makes the interval longer."""
         self._throttled_at = now
-        if now >= self._lengthened_at + self.interval_s + (self._put_s or 0.0):
-            longer_s = max(HELD_LEAST_S, LENGTHENING * self.interval_s)
-            self._held_s = min(longer_s, max(self._throttled_max_s, self._unheld_s))
-            self._lengthened_at = now
-            self.lengthenings += 1
+        if now < self._lengthened_at + self.interval_s + (self._put_s or 0.0):
+            return False
+        longer_s = max(HELD_LEAST_S, LENGTHENING * self.interval_s)
+        self._held_s = min(longer_s, max(self._throttled_max_s, self._unheld_s))
+        self._lengthened_at = now
+        return True
 
     @property
     def _unheld_s(self) -> float:

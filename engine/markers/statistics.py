@@ -89,6 +89,7 @@ class MarkerCounts:
         self.put_bytes = 0
         self.hedges = 0
         self.hedges_won = 0
+        self.throttled = 0
         self.merges = 0
         self.merges_failed = 0
         self.merged_segments = 0
