@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.service.blocks import BlockGatherer
-from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, split_paths
+from tallymark.engine.service.wire import Ack, Blocks, split_paths
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class LookUpAsk(_Waiting[dict[str, bytes]]):
         return LookUpPart(self, self.partitions)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class AskPart:
     """As much of an ask as goes into one request."""
 
@@ -67,9 +67,6 @@ class AskPart:
     def split(self, message_bytes: int) -> "Iterator[AskPart]":
         """Parts whose requests are no larger. Raises InvalidRequest: one path alone is too long."""
         return (AskPart(self.ask, run) for run in split_paths(self.paths, self.ask.io, message_bytes))
-
-    def request(self, request_id: int) -> CreateMarkers:
-        return CreateMarkers(request_id, self.paths, self.ask.io)
 
     def take(self, answer: Ack | Blocks) -> bool:
         """Whether the part is answered now."""
@@ -95,9 +92,6 @@ class LookUpPart:
 
     def split(self, message_bytes: int) -> "Iterator[LookUpPart]":
         return (LookUpPart(self.ask, run) for run in split_paths(self.partitions, self.ask.hash, message_bytes))
-
-    def request(self, request_id: int) -> LookUp:
-        return LookUp(request_id, self.ask.position, self.ask.hash, self.partitions)
 
     def take(self, answer: Ack | Blocks) -> bool:
         if not isinstance(answer, Blocks):

@@ -33,6 +33,10 @@ class Call:
         self._session = session
         self._reader = reader
         self._outgoing = bytearray()
+        self._poll = select.poll()
+        self._poll.register(raw, select.POLLIN)
+        self._wake: socket.socket | None = None
+        self._waits_to_send = False
         self.message_bytes = frame_bytes - MAC_BYTES
         """The largest message that the service takes."""
 
@@ -53,10 +57,13 @@ class Call:
             Stopped: the job has ended, and its service with it.
             ServiceUnavailable: the service ended the connection and gave a reason.
         """
-        poll = select.poll()
-        poll.register(wake, select.POLLIN)
-        poll.register(self._raw, select.POLLIN | (select.POLLOUT if self._outgoing else 0))
-        events = dict(poll.poll(None if timeout_s is None else math.ceil(timeout_s * 1000))).get(self._raw.fileno(), 0)
+        if self._outgoing and not self._waits_to_send:
+            self._send()
+        if wake is not self._wake:
+            self._poll.register(wake, select.POLLIN)
+            self._wake = wake
+        found = self._poll.poll(None if timeout_s is None else math.ceil(timeout_s * 1000))
+        events = dict(found).get(self._raw.fileno(), 0)
         if events & select.POLLOUT:
             self._send()
         return self._receive() if events & ~select.POLLOUT else []
@@ -72,8 +79,12 @@ class Call:
         self._raw.close()
 
     def _send(self) -> None:
+        """As much as goes; where some is left, wait until more does."""
         with contextlib.suppress(BlockingIOError):
             del self._outgoing[: self._raw.send(self._outgoing)]
+        if self._waits_to_send != bool(self._outgoing):
+            self._waits_to_send = bool(self._outgoing)
+            self._poll.modify(self._raw, select.POLLIN | (select.POLLOUT if self._waits_to_send else 0))
 
     def _receive(self) -> list[Answer]:
         try:

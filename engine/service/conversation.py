@@ -4,8 +4,7 @@ Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Owned b
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from itertools import chain
 
 from tallymark.backends.errors import TallymarkError
@@ -13,15 +12,10 @@ from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceOverloade
 from tallymark.engine.service.ask import AnyAsk, AnyPart
 from tallymark.engine.service.ask import Ask as Ask
 from tallymark.engine.service.ask import LookUpAsk as LookUpAsk
+from tallymark.engine.service.joining import Unsent, joined, may_be_one_s_fault, request_of
 from tallymark.engine.service.wire import Answer, Refusal, Request
 
 _OVERLOAD_PAUSE_S_MIN = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class _Unsent:
-    part: AnyPart
-    due_at: float = float("-inf")
 
 
 class Conversation:
@@ -35,8 +29,8 @@ class Conversation:
         """``jitter`` returns numbers from 0 to below 1; it spreads those whom the service has told to come back."""
         self._jitter = jitter
         self._asks: dict[type[AnyAsk], dict[AnyAsk, None]] = {Ask: {}, LookUpAsk: {}}
-        self._unsent: list[_Unsent] = []
-        self._sent: dict[int, AnyPart] = {}
+        self._unsent: list[Unsent] = []
+        self._sent: dict[int, list[AnyPart]] = {}
         self._last_id = 0
         self._problem = "it was asked and has not answered yet"
 
@@ -51,13 +45,19 @@ class Conversation:
 
     def add(self, ask: AnyAsk) -> None:
         self._asks[type(ask)][ask] = None
-        self._unsent.append(_Unsent(ask.whole()))
+        self._unsent.append(Unsent(ask.whole()))
 
     def take_requests(self, now: float, message_bytes: int) -> list[Request]:
         """What is to be sent now, each of at most ``message_bytes``. It counts as sent until ``lost``."""
-        due = [unsent.part for unsent in self._unsent if unsent.due_at <= now]
+        if not self._unsent:
+            return []
+        due = [unsent for unsent in self._unsent if unsent.due_at <= now and self._awaits(unsent.part)]
         self._unsent = [unsent for unsent in self._unsent if unsent.due_at > now]
-        return [request for part in due if self._awaits(part) for request in self._requests_of(part, message_bytes)]
+        return [
+            self._request_of(each)
+            for parts in joined(due, message_bytes)
+            for each in ([parts] if len(parts) > 1 else self._split(parts[0], message_bytes))
+        ]
 
     def receive(self, answer: Answer, now: float) -> None:
         """An answer to a request that nobody waits for any more is ignored.
@@ -65,28 +65,22 @@ class Conversation:
         Raises:
             InvalidRequest: it does not fit its request.
         """
-        part = self._sent.pop(answer.id, None)
-        if part is None or not self._awaits(part):
+        parts = [part for part in self._sent.pop(answer.id, ()) if self._awaits(part)]
+        if isinstance(answer, Refusal):
+            self._refused(parts, answer.error, now)
             return
-        match answer:
-            case Refusal(error=Overloaded() as error):
-                self._problem = f"the service is overloaded: {error}"
-                part.ask.was_put_off = True
-                pause_s = max(error.retry_after_s, _OVERLOAD_PAUSE_S_MIN) * (0.5 + self._jitter())
-                self._unsent.append(_Unsent(part, now + pause_s))
-            case Refusal(error=error):
-                self._fail(part.ask, error)
-            case _ if part.take(answer):
+        for part in parts:
+            if not part.take(answer):
+                self._sent[answer.id] = [part]  # the rest follows in another answer
+            elif self._awaits(part):  # it does no more if another part of its ask has just failed it
                 self._settle(part)
-            case _:
-                self._sent[answer.id] = part  # the rest follows in another answer
 
     def lost(self, problem: str) -> None:
         """The connection is gone: what was sent and not answered is to be sent again."""
         self._problem = problem
         for ask in self._waiting():
             ask.was_put_off = False
-        self._unsent[:0] = [_Unsent(part) for part in self._sent.values() if self._awaits(part)]
+        self._unsent[:0] = [Unsent(part) for parts in self._sent.values() for part in parts if self._awaits(part)]
         self._sent.clear()
 
     def expire(self, now: float, make_error: Callable[[AnyAsk], TallymarkError]) -> None:
@@ -121,17 +115,36 @@ class Conversation:
     def _awaits(self, part: AnyPart) -> bool:
         return part.ask in self._asks[type(part.ask)]
 
-    def _requests_of(self, part: AnyPart, message_bytes: int) -> Iterator[Request]:
+    def _split(self, part: AnyPart, message_bytes: int) -> list[list[AnyPart]]:
+        """What goes into one request each; nothing if the ask has failed."""
         try:
             parts: list[AnyPart] = list(part.split(message_bytes))
         except InvalidRequest as error:
             self._fail(part.ask, error)
-            return
+            return []
         part.ask.unanswered_parts += len(parts) - 1
-        for each in parts:
-            self._last_id += 1
-            self._sent[self._last_id] = each
-            yield each.request(self._last_id)
+        return [[each] for each in parts]
+
+    def _request_of(self, parts: list[AnyPart]) -> Request:
+        self._last_id += 1
+        self._sent[self._last_id] = parts
+        return request_of(self._last_id, parts)
+
+    def _refused(self, parts: list[AnyPart], error: TallymarkError, now: float) -> None:
+        """Ask again what may have room later, or was refused for another's fault; fail the rest."""
+        due_at = now
+        if isinstance(error, Overloaded):
+            self._problem = f"the service is overloaded: {error}"
+            for part in parts:
+                part.ask.was_put_off = True
+            due_at += max(error.retry_after_s, _OVERLOAD_PAUSE_S_MIN) * (0.5 + self._jitter())
+        elif len(parts) < 2 or not may_be_one_s_fault(error):
+            for part in parts:
+                if self._awaits(part):
+                    self._fail(part.ask, error)
+            return
+        joined_max = max(1, len(parts) // 2)
+        self._unsent += [Unsent(part, due_at, joined_max) for part in parts]
 
     def _settle(self, part: AnyPart) -> None:
         part.ask.unanswered_parts -= 1

@@ -47,6 +47,8 @@ class Line:
         """What the service has said at the end of the job. Nobody is there any more."""
         self._lock = threading.Lock()
         self._inbox: list[AnyAsk] = []
+        self._is_woken = False
+        """A wake-up is on its way, or read and not followed yet: one is enough for any number of asks."""
         self._stop = threading.Event()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -62,7 +64,9 @@ class Line:
             if self._stop.is_set():
                 return False
             self._inbox.append(ask)
-            self._wake()
+            if not self._is_woken:
+                self._is_woken = True
+                self._wake()
             return True
 
     def hang_up(self) -> None:
@@ -171,18 +175,20 @@ class Line:
 
         First the wake-ups are read, then what they were about: none is lost in between.
         """
-        with contextlib.suppress(BlockingIOError):
-            while len(self._wake_reader.recv(4096)) == 4096:
-                pass
-        self._take_inbox()
+        if self._is_woken:  # if it is so only now, the wake-up is still there to be read
+            with contextlib.suppress(BlockingIOError):
+                while len(self._wake_reader.recv(4096)) == 4096:
+                    pass
+            self._take_inbox()
         self._conversation.expire(time.monotonic(), self._no_answer)
         return not self._stop.is_set()
 
     def _take_inbox(self) -> None:
         with self._lock:
-            for ask in self._inbox:
+            asks, self._inbox = self._inbox, []
+            self._is_woken = False
+            for ask in asks:
                 self._conversation.add(ask)
-            self._inbox.clear()
 
     def _pause(self, failures: int) -> None:
         """Before the next attempt, but not beyond the first deadline."""

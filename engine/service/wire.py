@@ -15,6 +15,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import cast
 
 import msgpack
 
@@ -46,6 +47,8 @@ the handshake tells."""
 PIECE_OVERHEAD_BYTES = 14
 ANSWER_OVERHEAD_BYTES = 16
 
+_TEXT = frozenset((str,))
+_SCALARS = frozenset((int, float, str, bytes))
 _VALUE_COUNT_MAX = PATH_COUNT_MAX + 4
 _TEXT_BYTES_MAX = ANSWER_BYTES - 192  # leaves room for the rest of a refusal, and for what a session adds
 _RETRY_AFTER_S_MAX = 3600.0
@@ -177,6 +180,16 @@ def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
     return _ERRORS.get(code, ServiceUnavailable)(text)
 
 
+def room_for_paths(told: str, message_bytes: int) -> int:
+    """What a request has left for its paths, or partitions; ``told`` is what it says beside them."""
+    return message_bytes - _REQUEST_OVERHEAD_BYTES - len(told.encode("utf-8"))
+
+
+def path_bytes(path: str) -> int:
+    """What a path, or partition, takes in a request."""
+    return _PATH_OVERHEAD_BYTES + (len(path) if path.isascii() else len(path.encode("utf-8")))
+
+
 def split_paths(paths: Sequence[str], told: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
     """The paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
 
@@ -185,11 +198,11 @@ def split_paths(paths: Sequence[str], told: str, message_bytes: int) -> Iterator
     Raises:
         InvalidRequest: one path alone is too long.
     """
-    room = message_bytes - _REQUEST_OVERHEAD_BYTES - len(told.encode("utf-8"))
+    room = room_for_paths(told, message_bytes)
     run: list[str] = []
     used = 0
     for path in paths:
-        size = len(path.encode("utf-8")) + _PATH_OVERHEAD_BYTES
+        size = path_bytes(path)
         if size > room:
             raise InvalidRequest(
                 f"path {path[:200]!r}... of {size - _PATH_OVERHEAD_BYTES} bytes does not fit a message of "
@@ -229,7 +242,7 @@ def unpack(data: bytes) -> list[Scalar]:
         values = list(islice(unpacker, _VALUE_COUNT_MAX + 1))
     except (ValueError, msgpack.UnpackException) as error:
         raise _malformed("a message") from error
-    if not values or values.pop() is not None or not all(type(value) in (int, float, str, bytes) for value in values):
+    if not values or values.pop() is not None or not _SCALARS.issuperset(map(type, values)):
         raise _malformed("a message")
     return values
 
@@ -240,10 +253,9 @@ def _clipped(text: str) -> str:
 
 def _texts(values: Sequence[Scalar]) -> tuple[str, ...]:
     """At most as many as a request may hold."""
-    texts = tuple(value for value in values if isinstance(value, str))
-    if len(texts) < len(values) or len(texts) > PATH_COUNT_MAX:
+    if len(values) > PATH_COUNT_MAX or not _TEXT.issuperset(map(type, values)):
         raise _malformed("a request")
-    return texts
+    return cast("tuple[str, ...]", tuple(values))
 
 
 def _pieces(told: Sequence[Scalar]) -> tuple[Piece, ...]:

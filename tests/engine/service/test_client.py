@@ -76,8 +76,9 @@ async def test_a_task_asks_ahead_and_waits_later() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
         with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
-            held, quick = client.ask(["hold"]), client.ask(["quick"])
-            assert await settled(quick) is None
+            held = client.ask(["hold"])
+            await until(lambda: ledger.begun == ["hold"])
+            assert await settled(client.ask(["quick"])) is None
             assert not held.done()
             ledger.released.set()
             assert await settled(held) is None

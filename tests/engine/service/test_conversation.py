@@ -2,17 +2,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import (
     Closed,
     FlushFailed,
     InvalidRequest,
     Overloaded,
+    Sealed,
     ServiceOverloaded,
     ServiceUnavailable,
 )
 from tallymark.engine.service.ask import Ask, LookUpAsk
 from tallymark.engine.service.conversation import Conversation
-from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal, Request
+from tallymark.engine.service.joining import JOINED_BYTES_MAX
+from tallymark.engine.service.wire import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal, Request, encode_request
 
 SIZE = 2000
 
@@ -76,7 +79,9 @@ def test_a_refused_part_fails_the_ask_and_its_other_parts_are_forgotten() -> Non
 
 def test_what_was_not_answered_before_a_loss_is_sent_again_under_new_ids() -> None:
     answered, open_ask = ask("a"), ask("b")
-    talk = conversation(answered, open_ask)
+    talk = conversation(answered)
+    talk.take_requests(0.0, SIZE)
+    talk.add(open_ask)
     talk.take_requests(0.0, SIZE)
     talk.receive(Ack(1), 1.0)
     talk.lost("reset")
@@ -122,9 +127,11 @@ def test_overloaded_without_a_pause_does_not_spin() -> None:
 
 def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
     early, late = ask("a", deadline=5.0), ask("b", deadline=6.0)
-    talk = conversation(early, late)
+    talk = conversation(early)
     assert talk.seconds_to_next(1.0) == 0.0
     assert talk.seconds_to_deadline(1.0) == 4.0
+    talk.take_requests(1.0, SIZE)
+    talk.add(late)
     talk.take_requests(1.0, SIZE)
     assert talk.seconds_to_next(1.0) == 4.0
     talk.expire(4.9, lambda _: ServiceUnavailable("late"))
@@ -211,11 +218,87 @@ def test_look_ups_and_markers_fail_each_at_its_own_deadline() -> None:
 
 def test_the_answer_to_another_question_is_no_answer() -> None:
     talk = conversation(ask("a"), look_up("a"))
+    ids = {type(request): request.id for request in talk.take_requests(0.0, SIZE)}
+    with pytest.raises(InvalidRequest, match="another question"):
+        talk.receive(Ack(ids[LookUp]), 1.0)
+    with pytest.raises(InvalidRequest, match="another question"):
+        talk.receive(Blocks(ids[CreateMarkers], (Piece(0, b""),)), 1.0)
+
+
+def test_asks_that_wait_together_go_together_and_each_has_its_result() -> None:
+    asks = [ask("a"), ask("b", "c"), Ask(("d",), "MERGE", 60.0), ask("e")]
+    talk = conversation(*asks)
+    joined, merge = talk.take_requests(0.0, SIZE)
+    assert joined == CreateMarkers(1, ("a", "b", "c", "e"), "CREATE")
+    assert merge == CreateMarkers(2, ("d",), "MERGE")
+    talk.receive(Ack(1), 1.0)
+    assert [each.future.done() for each in asks] == [True, True, False, True]
+    talk.receive(Ack(2), 1.0)
+    assert talk.is_idle
+
+
+def test_joined_requests_are_no_larger_than_the_service_takes_nor_than_it_reads_at_once() -> None:
+    for message_bytes, at_most in ((600, 600), (1 << 20, JOINED_BYTES_MAX)):
+        asks = [ask(f"{n:0100}") for n in range(1000)]
+        talk = conversation(*asks)
+        requests = talk.take_requests(0.0, message_bytes)
+        assert max(len(encode_request(request)) for request in requests) <= at_most
+        assert len(requests) < 300
+        for request in requests:
+            talk.receive(Ack(request.id), 1.0)
+        assert all(each.future.result(0) is None for each in asks)
+
+
+def test_a_large_ask_is_not_joined_and_takes_as_many_requests_as_it_needs() -> None:
+    small, large = ask("a"), ask(*(f"{n:0100}" for n in range(1000)))
+    talk = conversation(small, large)
+    requests = talk.take_requests(0.0, 1 << 20)
+    assert [len(request.paths) for request in requests if isinstance(request, CreateMarkers)] == [1, 1000]
+
+
+@pytest.mark.parametrize("error", [InvalidRequest("bad"), ServiceUnavailable("a fault")])
+def test_a_refusal_for_one_of_those_that_went_together_reaches_that_one_only(error: TallymarkError) -> None:
+    asks = [ask(f"good{n}") for n in range(10)] + [ask("bad")] + [ask(f"fine{n}") for n in range(10)]
+    talk = conversation(*asks)
+    for _ in range(10):
+        for request in talk.take_requests(1.0, SIZE):
+            assert isinstance(request, CreateMarkers)
+            talk.receive(Refusal(request.id, error) if "bad" in request.paths else Ack(request.id), 1.0)
+    assert talk.is_idle
+    assert [each.paths for each in asks if each.future.exception(0)] == [("bad",)]
+
+
+def test_of_those_that_went_together_each_that_has_room_alone_is_acked() -> None:
+    """A service that takes three names at once."""
+    asks = [ask(*(f"{number}/{n}" for n in range(1 + number % 4))) for number in range(20)]
+    talk, now = conversation(*asks), 0.0
+    for _ in range(10):
+        now += 1.0
+        for request in talk.take_requests(now, SIZE):
+            assert isinstance(request, CreateMarkers)
+            full = Refusal(request.id, Overloaded("full", retry_after_s=0.1))
+            talk.receive(full if len(request.paths) > 3 else Ack(request.id), now)
+    assert {len(each.paths) for each in asks if each.future.done()} == {1, 2, 3}
+    assert {len(each.paths) for each in asks if not each.future.done()} == {4}
+
+
+@pytest.mark.parametrize("error", [FlushFailed("storage"), Sealed("over")])
+def test_a_refusal_that_is_nobody_s_fault_reaches_all_who_went_together(error: TallymarkError) -> None:
+    asks = [ask("a"), ask("b")]
+    talk = conversation(*asks)
     talk.take_requests(0.0, SIZE)
-    with pytest.raises(InvalidRequest, match="another question"):
-        talk.receive(Ack(2), 1.0)
-    with pytest.raises(InvalidRequest, match="another question"):
-        talk.receive(Blocks(1, (Piece(0, b""),)), 1.0)
+    talk.receive(Refusal(1, error), 1.0)
+    assert [each.future.exception(0) for each in asks] == [error, error]
+
+
+def test_of_those_that_went_together_one_may_have_failed_before_the_ack() -> None:
+    early, late = ask("a", deadline=5.0), ask("b", deadline=6.0)
+    talk = conversation(early, late)
+    talk.take_requests(1.0, SIZE)
+    talk.expire(5.0, lambda _: ServiceUnavailable("late"))
+    talk.receive(Ack(1), 5.5)
+    assert isinstance(early.future.exception(0), ServiceUnavailable)
+    assert late.future.result(0) is None
 
 
 def test_an_ask_cannot_be_cancelled() -> None:
