@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import msgpack
 
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.packed import unpack
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
@@ -153,7 +154,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             unknown=fields,
         )
         parse_instant(entry.instant)
-    except (KeyError, TypeError, ValueError, CorruptObject) as error:
+    except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
         raise CorruptObject(f"{source} is no log entry: {error!r}") from error
     return entry
 
@@ -167,7 +168,7 @@ def decode_pointer(data: bytes, *, source: str) -> str | None:
     """The path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
     body = _unpacked(data, source).get("body")
     if body is not None and not isinstance(body, str):
-        raise CorruptObject(f"{source} is no log entry: its body {body!r} is no path")
+        raise CorruptObject(f"{source} is no log entry: its body is a {type(body).__name__}, and no path")
     return body
 
 
@@ -178,8 +179,8 @@ def _packed(fields: dict[str, object]) -> bytes:
 
 def _unpacked(data: bytes, source: str) -> dict[str, Any]:
     try:
-        fields = msgpack.unpackb(data, raw=False, strict_map_key=True)
-    except (ValueError, msgpack.UnpackException) as error:
+        fields = unpack(data)
+    except ValueError as error:
         raise CorruptObject(f"{source} is no log entry: {error!r}") from error
     if not isinstance(fields, dict):
         raise CorruptObject(f"{source} is no log entry: not a map")

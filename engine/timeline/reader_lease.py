@@ -13,6 +13,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.clock import asleep_s
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.packed import unpack
 from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.lease import keep_beating
 from tallymark.engine.timeline.log import new_nonce
@@ -53,14 +54,26 @@ class Reader:
     def decode(cls, data: bytes, *, source: str) -> "Reader":
         """What ``encode`` gave, of this release or a later one of the same format. Raises CorruptObject."""
         try:
-            found = msgpack.unpackb(data)
+            found = unpack(data)
             if found["format"] != FORMAT:
                 raise CorruptObject(f"{source} is no lease of format {FORMAT}; another release of Tallymark reads here")
             known = {field.name: found[field.name] for field in fields(cls)}
-            known["process"] = WriterIdentity(**known["process"])
-            return cls(**known)
-        except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
+            known["process"] = WriterIdentity.of_fields(known["process"])
+            reader = cls(**known)
+        except (ValueError, KeyError, TypeError) as error:
             raise CorruptObject(f"{source} is no reader's lease: {error!r}") from error
+        if not reader._is_sound():
+            raise CorruptObject(f"{source} is no reader's lease: a field holds what no reader puts there")
+        return reader
+
+    def _is_sound(self) -> bool:
+        return (
+            type(self.nonce) is str
+            and type(self.position) is int
+            and self.position >= 0
+            and type(self.expiry_s) in (int, float)
+            and self.expiry_s >= 0
+        )
 
 
 class ReaderLease:

@@ -4,10 +4,12 @@ It stands until all that its writer left has been dealt with; a table at rest ha
 """
 
 from dataclasses import dataclass
+from typing import get_args
 
 import msgpack
 
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.packed import unpack
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
@@ -51,9 +53,21 @@ class Reservation:
     @classmethod
     def decode(cls, data: bytes, *, source: str) -> "Reservation":
         try:
-            fields = msgpack.unpackb(data)
-            fields["writer"] = WriterIdentity(**fields["writer"])
+            fields = unpack(data)
+            fields["writer"] = WriterIdentity.of_fields(fields["writer"])
             fields["unfinished"] = tuple(fields.get("unfinished", ()))
-            return cls(**fields)
-        except (ValueError, KeyError, TypeError, msgpack.UnpackException) as error:
+            found = cls(**fields)
+        except (ValueError, KeyError, TypeError) as error:
             raise CorruptObject(f"{source} is no reservation: {error!r}") from error
+        if not found._is_sound():
+            raise CorruptObject(f"{source} is no reservation: a field holds what no writer puts there")
+        return found
+
+    def _is_sound(self) -> bool:
+        return (
+            {type(self.instant), type(self.nonce), type(self.operation)} == {str}
+            and self.marker_kind in get_args(MarkerKind)
+            and type(self.expiry_s) in (int, float)
+            and self.expiry_s >= 0
+            and all(type(number) is int and number >= 0 for number in (self.begun, *self.unfinished))
+        )

@@ -4,7 +4,11 @@ import os
 import socket
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import NoneType
 from typing import Any
+
+_PID_MAX = (1 << 31) - 1
+"""What the kernel's type for it holds: it cannot be asked about more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +43,17 @@ class WriterIdentity:
 
     def fields(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def of_fields(cls, fields: dict[str, Any]) -> "WriterIdentity":
+        """What ``fields`` gave. Raises TypeError, ValueError."""
+        found = cls(**fields)
+        facts = (found.boot_id, found.pid_namespace, found.started)
+        if type(found.host) is not str or any(type(fact) not in (str, NoneType) for fact in facts):
+            raise TypeError("a fact of a process is no text")
+        if type(found.pid) is not int or not 0 < found.pid <= _PID_MAX:
+            raise ValueError("no process has such an id")
+        return found
 
 
 def _started(pid: int) -> str | None:

@@ -125,6 +125,7 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
     """What ``encode_manifest`` wrote, in this release or another of the same format. Raises CorruptObject."""
     fields = unseal(data, source=f"{CHECKPOINT_FOLDER}/{name}")
     try:
+        _check_types(fields)
         states = zip(fields["live"], fields["changed_at"], strict=True)
         return Manifest(
             name=name,
@@ -138,6 +139,25 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise CorruptObject(f"{CHECKPOINT_FOLDER}/{name} is no manifest of a checkpoint: {error!r}") from error
+
+
+def _check_types(fields: Mapping[str, Any]) -> None:
+    """Raises KeyError, TypeError for values that a reader of rows would stumble over later, in words of its own."""
+    texts, counts = [fields["table"]], [fields[name] for name in _COUNTS]
+    for name in _LISTS_OF_COUNTS:
+        counts += fields[name]
+    for several in (*fields["cleans"], *fields["appends"], *(part[3:6] for part in fields["parts"])):
+        counts += several
+    for several in (fields["partitions"], fields["txns"], *(part[:3] for part in fields["parts"])):
+        texts += several
+    counts += [*map(fields["txns"].__getitem__, fields["txns"]), fields["begun"][0], *fields["begun"][1]]
+    hashes = fields["hash"], fields["hash_before"]
+    if {*map(type, texts)} != {str} or {*map(type, counts)} != {int} or {*map(type, hashes)} != {bytes}:
+        raise TypeError("a value of another type than is written there")
+
+
+_COUNTS = ("position", "horizon", "floor")
+_LISTS_OF_COUNTS = ("instants", "voids", "first", "live", "changed_at")
 
 
 def _history(fields: Mapping[str, Any]) -> HistoryBase:
@@ -170,7 +190,7 @@ def encode_part(blocks: Mapping[str, bytes]) -> bytes:
 def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
     """What ``encode_part`` was given. Raises CorruptObject."""
     blocks = unseal(data, source=source).get("blocks")
-    if not isinstance(blocks, dict) or not all(isinstance(block, bytes) for block in blocks.values()):
+    if not isinstance(blocks, dict) or {*map(type, blocks)} - {str} or {*map(type, blocks.values())} - {bytes}:
         raise CorruptObject(f"{source} is no part of a checkpoint: it holds no rows")
     return blocks
 

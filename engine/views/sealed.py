@@ -16,6 +16,7 @@ import msgpack
 import pyarrow as pa
 
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.packed import unpack
 
 FORMAT = 1
 """Raised when an older release would misread what a newer one writes. Fields that are added leave it as it is."""
@@ -25,6 +26,13 @@ _HEAD = struct.Struct("<4sHI")
 _SIZE = struct.Struct("<Q")
 _ZSTD = pa.Codec("zstd", compression_level=1)
 """Higher levels take five times as long, and save nothing: most of a row is the random part of its name."""
+
+
+USUAL_RATIO_MAX = 64
+"""Rows are compressed to a half, and names of partitions to a twentieth."""
+
+PIECE_BYTES = 1 << 20
+"""What is inflated at once where the size is not to be expected."""
 
 
 def seal(fields: dict[str, object]) -> bytes:
@@ -50,13 +58,29 @@ def unseal(data: bytes, *, source: str) -> dict[str, Any]:
     if _crc(version, body) != crc:
         raise CorruptObject(f"{source} is damaged: its CRC-32 is not {crc:08x}")
     try:
-        packed = _ZSTD.decompress(body[_SIZE.size :], _SIZE.unpack_from(body)[0], asbytes=True)
-        fields = msgpack.unpackb(packed, raw=False, strict_map_key=True)
-    except (ValueError, OSError, pa.ArrowException, msgpack.UnpackException) as error:
+        fields = unpack(_inflated(body[_SIZE.size :], _SIZE.unpack_from(body)[0]))
+    except (ValueError, OSError, pa.ArrowException) as error:
         raise CorruptObject(f"{source} is no part of a checkpoint: {error!r}") from error
     if not isinstance(fields, dict):
         raise CorruptObject(f"{source} is no part of a checkpoint: not a map")
     return fields
+
+
+def _inflated(compressed: memoryview, size: int) -> bytes:
+    """``size`` bytes. A size that is not to be expected takes no memory before so much is there.
+
+    Raises:
+        ValueError, OSError, ArrowException: it is damaged, or of another size.
+    """
+    if size <= USUAL_RATIO_MAX * len(compressed):
+        return bytes(_ZSTD.decompress(compressed, size, asbytes=True))
+    inflated = bytearray()
+    with pa.CompressedInputStream(pa.BufferReader(compressed), "zstd") as stream:
+        while len(inflated) <= size and (piece := stream.read(PIECE_BYTES)):
+            inflated += piece
+    if len(inflated) != size:
+        raise ValueError(f"{size} bytes were put there, and not {len(inflated)}")
+    return bytes(inflated)
 
 
 def _crc(version: int, body: bytes | memoryview) -> int:

@@ -12,6 +12,7 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.packed import unpack
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.numbers import look, open_instants
 
@@ -41,7 +42,7 @@ async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozens
 async def _claimed(backend: Backend, path: str) -> list[str]:
     """Nothing where it cannot be understood: a later release may say it otherwise."""
     try:
-        paths = msgpack.unpackb(await backend.get(path))
-    except (NotFound, ValueError, msgpack.UnpackException):
+        paths = unpack(await backend.get(path))
+    except (NotFound, ValueError):
         return []
     return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []

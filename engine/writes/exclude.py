@@ -12,6 +12,7 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.errors import CorruptObject
+from tallymark.engine.packed import unpack
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
@@ -88,11 +89,18 @@ def fence_path(instant: str, nonce: str) -> str:
 async def read_fences(backend: Backend, path: str) -> list[str]:
     """The names on such a list; none where somebody has swept it. Raises CorruptObject."""
     try:
-        fences = msgpack.unpackb(await backend.get(path))
+        data = await backend.get(path)
     except NotFound:
         return []
-    except (ValueError, msgpack.UnpackException) as error:
-        raise CorruptObject(f"{path} is no list of fences: {error!r}") from error
+    return decode_fences(data, source=path)
+
+
+def decode_fences(data: bytes, *, source: str) -> list[str]:
+    """The names that ``exclude`` has put there. Raises CorruptObject, naming ``source``."""
+    try:
+        fences = unpack(data)
+    except ValueError as error:
+        raise CorruptObject(f"{source} is no list of fences: {error!r}") from error
     if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
-        raise CorruptObject(f"{path} is no list of fences")
+        raise CorruptObject(f"{source} is no list of fences")
     return fences

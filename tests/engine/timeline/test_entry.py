@@ -21,6 +21,7 @@ from tallymark.engine.timeline.entry import (
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
+from tests.support.memory import taken_bytes
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 counts = st.integers(0, 2**63)
@@ -139,6 +140,27 @@ def test_a_damaged_entry_is_another_entry_or_a_corrupt_object(data):
 def test_a_torn_entry_is_a_corrupt_object(length):
     with pytest.raises(CorruptObject):
         decode_entry(encode_entry(ENTRY)[:length], source="log/7")
+
+
+def test_an_entry_whose_arrays_declare_more_than_there_is_takes_no_memory():
+    nested = b"\xdc\x0f\x00" * 1000 + bytes(1000)
+
+    def refuse() -> None:
+        for decode in (decode_entry, decode_pointer):
+            with pytest.raises(CorruptObject):
+                decode(nested, source="log/7")
+
+    assert taken_bytes(refuse) < 100 * len(nested)
+
+
+def test_an_entry_with_a_value_too_deep_to_be_shown_is_a_corrupt_object():
+    deep = b"\x91" * 1005 + b"\x00"
+    for name, decode in (("base", decode_entry), ("body", decode_pointer)):
+        whole = msgpack.packb(fields())
+        assert whole[:1] == b"\xde"
+        count = int.from_bytes(whole[1:3], "big") + 1
+        with pytest.raises(CorruptObject):
+            decode(b"\xde" + count.to_bytes(2, "big") + whole[3:] + msgpack.packb(name) + deep, source="log/7")
 
 
 VALUES = st.recursive(

@@ -34,7 +34,27 @@ def test_a_lease_of_a_later_release_that_says_more_is_read():
     assert Reader.decode(more, source="r") == reader()
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc1", msgpack.packb([]), msgpack.packb({"format": 1}), b"\x00"])
+def changed(**changes: object) -> bytes:
+    packed: bytes = msgpack.packb({**msgpack.unpackb(reader().encode()), **changes})
+    return packed
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        msgpack.packb([]),
+        msgpack.packb({"format": 1}),
+        b"\x00",
+        changed(nonce=1),
+        changed(position="1"),
+        changed(position=-1),
+        changed(expiry_s=float("nan")),
+        changed(expiry_s=None),
+        changed(process={**HERE.fields(), "pid": 1 << 40}),
+    ],
+)
 def test_what_nobody_here_has_written_is_named(data):
     with pytest.raises(CorruptObject, match=f"{READ_FOLDER}/n1 is no reader's lease"):
         Reader.decode(data, source=f"{READ_FOLDER}/n1")

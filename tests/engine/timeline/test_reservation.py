@@ -18,6 +18,12 @@ MINE = Reservation(
 )
 
 
+def said(**changes: object) -> bytes:
+    """What the writer has put there, but for some fields."""
+    packed: bytes = msgpack.packb({**msgpack.unpackb(MINE.encode()), **changes})
+    return packed
+
+
 def test_it_comes_back_as_it_went():
     assert Reservation.decode(MINE.encode(), source=MINE.path) == MINE
 
@@ -34,6 +40,17 @@ def test_it_lies_at_the_name_of_its_instant():
         msgpack.packb([1]),
         msgpack.packb({"instant": "x"}),
         msgpack.packb({"writer": 3}),
+        said(instant=7),
+        said(nonce=None),
+        said(operation=b"append"),
+        said(marker_kind="other"),
+        said(expiry_s="120"),
+        said(expiry_s=float("nan")),
+        said(expiry_s=-1.0),
+        said(begun=-1),
+        said(begun=True),
+        said(unfinished=["1"]),
+        said(writer={**MINE.writer.fields(), "pid": 1 << 40}),
         MINE.encode()[:-3],
         MINE.encode() + b"more",
     ],

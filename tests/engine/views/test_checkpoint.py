@@ -2,6 +2,7 @@
 
 import base64
 import struct
+import zlib
 
 import pytest
 from hypothesis import given
@@ -26,6 +27,7 @@ from tallymark.engine.views.sealed import FORMAT, seal, unseal
 from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
 from tests.engine.views.checkpointing import history_of
 from tests.engine.views.histories import log_entries
+from tests.support.memory import taken_bytes
 
 NAME = manifest_name(7, "a1")
 FIRST, SECOND = data_file("month=1", 1), data_file("month=1", 2)
@@ -126,6 +128,49 @@ def test_a_manifest_that_lacks_a_field_is_refused(missing):
     del fields[missing]
     with pytest.raises(CorruptObject, match="is no manifest"):
         decode_manifest(seal(fields), name=NAME)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("table", 1),
+        ("hash", None),
+        ("position", "7"),
+        ("txns", {"etl:1": "1"}),
+        ("txns", ["etl:1"]),
+        ("live", [1, None]),
+        ("first", ["1", "6"]),
+        ("partitions", [b"month=1", "m"]),
+        ("cleans", [["5", 1, 4]]),
+        ("appends", [[1, None]]),
+        ("begun", [None, []]),
+        ("begun", []),
+        ("parts", [["a", "b", 1, 100, 200, 3]]),
+        ("parts", [["a", "b", "c", 100, 200, "3"]]),
+    ],
+)
+def test_a_manifest_with_a_value_of_another_type_is_refused(name, value):
+    fields = unseal(encode_manifest(SOME), source="it")
+    with pytest.raises(CorruptObject, match="is no manifest"):
+        decode_manifest(seal({**fields, name: value}), name=NAME)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 31, 1 << 62, 1 << 63, (1 << 64) - 1])
+def test_a_size_that_is_not_there_is_refused_and_takes_no_memory(size):
+    body = struct.pack("<Q", size) + encode_part({"month=1": bytes(1000)})[18:]
+    forged = b"TMCP" + struct.pack("<HI", FORMAT, zlib.crc32(body, FORMAT)) + body
+
+    def refuse() -> None:
+        with pytest.raises(CorruptObject):
+            decode_part(forged, source="part")
+
+    assert taken_bytes(refuse) < 4 << 20
+
+
+def test_what_compresses_beyond_the_usual_is_read():
+    blocks = {"month=1": bytes(5 << 20)}
+    assert len(encode_part(blocks)) < 10_000
+    assert decode_part(encode_part(blocks), source="part") == blocks
 
 
 @pytest.mark.parametrize("fields", [{}, {"blocks": []}, {"blocks": {"month=1": "text"}}])
