@@ -21,6 +21,7 @@ ENGINE_COVERAGE_MIN = 95
 PINS = """
     anyio==4.16.0
     arro3-core==0.9.1
+    atheris==3.0.0
     boto3==1.44.5
     boto3-stubs==1.44.1
     click==8.5.1
@@ -159,6 +160,13 @@ def mutations(session: nox.Session) -> None:
     """Break the library on purpose and count the seeds until the simulation finds it: ``-- --only NAME``."""
     install(session, "-e", ".", "greenlet")
     session.run("python", "-m", "tests.simulation.mutations", *session.posargs)
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """Give all that reads bytes many that nobody wrote: ``-- --inputs 10000000``. Not part of what CI runs."""
+    install(session, "-e", ".", "atheris")
+    session.run("python", "-m", "tests.fuzz", *session.posargs)
 
 
 @nox.session

@@ -1,0 +1,26 @@
+"""What tasks ask of a service."""
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.service.wire import CreateMarkers, LookUp, decode_request, encode_request
+
+PATHS = ("year=2013/month=1/a-0_0-1-2_20260102030405006.parquet", "b.parquet", "stad=Malmö/c.parquet")
+
+
+def seeds() -> list[bytes]:
+    return [
+        encode_request(request)
+        for request in (
+            CreateMarkers(1, PATHS, "CREATE"),
+            CreateMarkers(2**63 - 1, (), "MERGE"),
+            LookUp(7, 2**40, "f" * 64, PATHS),
+        )
+    ]
+
+
+def target(data: bytes) -> bool:
+    try:
+        request = decode_request(data)
+    except InvalidRequest:
+        return False
+    assert decode_request(encode_request(request)) == request
+    return True

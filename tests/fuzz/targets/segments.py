@@ -1,0 +1,62 @@
+"""Marker segments, and the names of files in a marker directory. The first byte says which."""
+
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.markers.segment import (
+    BATCHED_TYPE,
+    DIRECT_TYPE,
+    SEQUENCE_BITS,
+    decode_segment,
+    encode_segment,
+    incarnation_of,
+    is_segment,
+    read_marker_type,
+    segment_number,
+)
+
+LINES = ("year=2013/a-0_0-1-2_20260102030405006.parquet.marker.CREATE", "b.parquet.marker.MERGE", "ö/c.marker.APPEND")
+
+
+def seeds() -> list[bytes]:
+    whole = encode_segment(LINES)
+    names = (b"MARKERS1073741824", b"SERVER1024", b"MARKERS\xd9\xa3")
+    return [b"\0" + whole, b"\0" + whole[:-9], *(b"\1" + name for name in names), b"\2" + BATCHED_TYPE, b"\2DIRECT"]
+
+
+def target(data: bytes) -> bool:
+    match data[:1]:
+        case b"\1":
+            return is_name(data[1:].decode("utf-8", "surrogateescape"))
+        case b"\2":
+            return is_type(data[1:])
+    return are_lines(data[1:])
+
+
+def are_lines(data: bytes) -> bool:
+    """Every finished line is there, in its place, or the whole is refused."""
+    try:
+        lines = decode_segment(data, source="here")
+    except CorruptObject:
+        return False
+    finished, _, _ = data.rpartition(b"\n")
+    assert encode_segment(lines) == (finished + b"\n" if finished else b"")
+    return True
+
+
+def is_name(name: str) -> bool:
+    incarnation = incarnation_of(name)
+    if incarnation is None:
+        assert not is_segment(name)
+        return False
+    assert incarnation >= 0
+    if is_segment(name):
+        assert segment_number(f"folder/{name}") >> SEQUENCE_BITS == incarnation
+    return True
+
+
+def is_type(data: bytes) -> bool:
+    try:
+        kind = read_marker_type(data)
+    except CorruptObject:
+        return False
+    assert kind in (BATCHED_TYPE, DIRECT_TYPE, None)
+    return True
