@@ -20,6 +20,8 @@ from tallymark.bench.defects.slow_folder import SlowFolder
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.service.server import JobServer
+from tallymark.engine.service.wire import CreateMarkers
+from tallymark.engine.service.work import Settle
 from tallymark.engine.settings import ServiceSettings
 
 
@@ -27,10 +29,10 @@ async def main(lines: TextIO, answers: TextIO) -> None:
     told = json.loads(lines.readline())
     async with open_marker_engine(_backend(told)) as engine, anyio.create_task_group() as tasks:
 
-        async def create(instant: str, paths: Sequence[str], io: str) -> None:
-            await engine.directory(instant).create(*paths, io=io)
+        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+            await engine.directory(instant).create_each(requests, settle)
 
-        server = JobServer(bytes.fromhex(told["secret"]), ServiceSettings(), create)
+        server = JobServer(bytes.fromhex(told["secret"]), ServiceSettings(), create_each)
         _, port = await tasks.start(server.run)
         answers.write(json.dumps({"port": port}) + "\n")
         answers.flush()
