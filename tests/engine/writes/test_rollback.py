@@ -40,6 +40,21 @@ families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
+@on_virtual_time
+async def test_a_rollback_reads_each_segment_once_and_many_at_a_time():
+    store = Store(has_staging=True)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=MarkerSettings(merge_bytes_ratio_max=1)) as job:
+        for number in range(33):
+            await mark(job, storage, [f"month=1/{name_of(job, task=number)}"])
+        die(storage)
+    slowly = table(FaultyBackend(store.backend, slow("get", 1.0, "*/MARKERS1*")))
+    began = anyio.current_time()
+    (ended,) = await slowly.rollback(job.instant)
+    assert ended.marked == 33
+    assert anyio.current_time() - began == 2.0, "33 segments, 32 at a time"
+
+
 @families
 @kinds
 @on_virtual_time
