@@ -6,10 +6,11 @@ import anyio
 import pytest
 
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import FlushFailed, Overloaded
+from tallymark.engine.errors import Closed, FlushFailed, Overloaded
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS, segment
+from tests.engine.markers.test_directory import outcome_of
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -28,6 +29,19 @@ async def test_a_batch_that_storage_does_not_take_is_told(caplog: pytest.LogCapt
     (fields,) = told(caplog, "batch.failed")
     assert (fields["instant"], fields["markers"]) == (INSTANT, 2)
     assert isinstance(fields["reason"], FlushFailed)
+
+
+@on_virtual_time
+async def test_a_flush_that_its_engine_did_not_wait_for_is_no_failure_of_storage(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 5.0, SEGMENTS))
+    async with anyio.create_task_group() as tasks, open_marker_engine(storage) as engine:
+        tasks.start_soon(outcome_of, engine.directory(INSTANT).create("a.parquet"), outcomes := [])
+        await anyio.sleep(1)
+        assert engine.statistics().inflight == 1
+    assert outcomes == [(1.0, Closed)]
+    assert told(caplog, "batch.failed") == []
 
 
 @on_virtual_time
