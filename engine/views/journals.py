@@ -78,8 +78,10 @@ class Journals:
 
     def read(self, partition: str) -> bytes:
         """The rows of a partition that is here. Raises DamagedStore."""
-        with self._trusted(partition):
+        try:
             block = block_of(self._read(partition))
+        except (CorruptObject, PiecesFailed) as error:
+            raise self._lost(error, partition) from error
         self.read_back += 1
         return block
 
@@ -182,15 +184,19 @@ class Journals:
     def _trusted(self, partition: str | None) -> Iterator[None]:
         try:
             yield
-        except CorruptObject as error:
+        except (CorruptObject, PiecesFailed) as error:
+            raise self._lost(error, partition) from error
+
+    def _lost(self, error: CorruptObject | PiecesFailed, partition: str | None) -> DamagedStore:
+        """Give up what cannot be believed any more: what to tell of it."""
+        if isinstance(error, CorruptObject):
             assert partition is not None, "nothing is put together of none"
             self.forget(partition)
-            raise DamagedStore(f"partition {partition!r}: {error}", partitions=frozenset({partition})) from error
-        except PiecesFailed as failure:
-            where, lost = self._pieces.path, frozenset[str]()
-            if failure.is_over:
-                lost = frozenset(self._journals)
-                self.close()
-            if failure.is_refusal:
-                raise FullStore.on(where, failure, partitions=lost) from failure
-            raise DamagedStore(f"{where}: {failure}", partitions=lost) from failure
+            return DamagedStore(f"partition {partition!r}: {error}", partitions=frozenset({partition}))
+        where, lost = self._pieces.path, frozenset[str]()
+        if error.is_over:
+            lost = frozenset(self._journals)
+            self.close()
+        if error.is_refusal:
+            return FullStore.on(where, error, partitions=lost)
+        return DamagedStore(f"{where}: {error}", partitions=lost)

@@ -26,8 +26,10 @@ class KeyValueStore:
     def rows(self, partition: str) -> bytes | None:
         if not self.holds(partition):
             return None
-        with self._whole_or_forgotten(partition):
+        try:
             return self._journals.read(partition)
+        except DamagedStore as damage:
+            raise self._forgotten(partition, damage) from damage
 
     def load(self, partition: str, block: bytes) -> None:
         with self._whole_or_forgotten(partition):
@@ -77,6 +79,9 @@ class KeyValueStore:
         try:
             yield
         except DamagedStore as damage:
-            self.forget([partition])
-            concerned = (damage.partitions or frozenset()) | {partition}
-            raise type(damage)(str(damage), partitions=concerned) from damage
+            raise self._forgotten(partition, damage) from damage
+
+    def _forgotten(self, partition: str, damage: DamagedStore) -> DamagedStore:
+        self.forget([partition])
+        concerned = (damage.partitions or frozenset()) | {partition}
+        return type(damage)(str(damage), partitions=concerned)

@@ -20,7 +20,9 @@ _KEY_BYTES = 8
 MEMORY_BYTES_MIN = 4 * 1024 * 1024
 """RocksDB does not come with less, whatever it is told."""
 _WRITTEN_SHARE = 4
-"""A quarter of memory for what is not on disk yet, as eight buffers: the rest finds what is read."""
+"""A quarter of memory for what is not on disk yet: the rest finds what is read."""
+_BUFFER_COUNT = 8
+"""Of that: while one is written to, seven may be on their way to disk before a write has to wait."""
 _BLOOM_BITS = 10
 """A key, in memory: one of a hundred of its files is looked into in vain."""
 _LOG_BYTES = 1024 * 1024
@@ -73,9 +75,12 @@ class Rocks:
         return 0 if self._folder is None else self._folder.disk_bytes
 
     def read(self, first: int, count: int) -> bytes:
-        keys: Any = [number.to_bytes(_KEY_BYTES) for number in range(first, first + count)]
-        with self._trusted() as database:
-            found: Any = database.get(keys)
+        keys = [number.to_bytes(_KEY_BYTES) for number in range(first, first + count)]
+        try:
+            database: Any = self._opened()
+            found = [database.get(keys[0])] if count == 1 else database.get(keys)
+        except Exception as error:  # of no class of its own
+            raise _failed(error) from error
         pieces: list[bytes] = [data for data in found if data is not None]
         if len(pieces) != count:
             raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
@@ -122,8 +127,7 @@ class Rocks:
         except PiecesFailed:
             raise
         except Exception as error:  # of no class of its own
-            is_refusal = isinstance(error, OSError) or any(text in str(error) for text in _REFUSALS)
-            raise PiecesFailed(str(error), is_refusal=is_refusal) from error
+            raise _failed(error) from error
 
     def _opened(self) -> "Rdict":
         if self._database is None:
@@ -149,9 +153,15 @@ class Rocks:
         options.set_write_buffer_manager(
             vendor.WriteBufferManager.new_write_buffer_manager_with_cache(written, False, cache)
         )
-        options.set_write_buffer_size(written // 8)
+        options.set_write_buffer_size(written // _BUFFER_COUNT)
+        options.set_max_write_buffer_number(_BUFFER_COUNT)
         options.set_block_based_table_factory(tables)
         options.set_compression_type(vendor.DBCompressionType.lz4())
         options.set_keep_log_file_num(1)
         options.set_max_log_file_size(_LOG_BYTES)
         return options
+
+
+def _failed(error: Exception) -> PiecesFailed:
+    is_refusal = isinstance(error, OSError) or any(text in str(error) for text in _REFUSALS)
+    return PiecesFailed(str(error), is_refusal=is_refusal)
