@@ -23,14 +23,16 @@ class SpillableStore:
     is not there is told by who asks for the partition next, where it is not in memory.
     """
 
-    def __init__(self, folder: Path, *, memory_bytes: int) -> None:
+    def __init__(self, folder: Path, *, memory_bytes: int, waiting_bytes_max: int | None = None) -> None:
+        """``waiting_bytes_max``: of these what came to partitions in the file may take; None: an eighth."""
         self._limit = memory_bytes
         self._memory = MemoryStore()
         self._recent: OrderedDict[str, None] = OrderedDict()
         """Partitions in memory, the least recently used first."""
         self._unsaved: set[str] = set()
         """Of these, those whose rows the file does not have."""
-        self._file = Journals(SpillFile(folder), waiting_bytes_max=memory_bytes // WAITING_SHARE)
+        waiting = memory_bytes // WAITING_SHARE if waiting_bytes_max is None else waiting_bytes_max
+        self._file = Journals(SpillFile(folder), waiting_bytes_max=waiting)
 
     def holds(self, partition: str) -> bool:
         return partition in self._recent or partition in self._file.partitions

@@ -13,11 +13,12 @@ from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.views.block import pack_rows, unpack_rows
 from tallymark.engine.views.open import open_store
 from tallymark.engine.views.row import FileRow
+from tallymark.engine.views.spillable_store import SpillableStore
 from tallymark.engine.views.store import DamagedStore, ViewStore
 
-STORES = ("memory", "spillable", "spillable, none in memory", "key-value")
+STORES = ("memory", "spillable", "spillable, all waits", "spillable, none in memory", "key-value")
 ON_DISK = STORES[1:]
-MEMORY_BYTES = {"spillable": 600, "spillable, none in memory": 1}
+MEMORY_BYTES = {"spillable": 600, "spillable, all waits": 900, "spillable, none in memory": 1}
 """Some ten rows: what a drawn history holds does not fit, and some partitions not even alone."""
 
 PARTITIONS = ("month=1", "month=2", "month=1/day=1", "")
@@ -32,11 +33,18 @@ def settings_of(kind: str, folder: str, **views: Any) -> ViewSettings:
 @contextmanager
 def opened(kind: str, folder: Path | None = None) -> Iterator[ViewStore]:
     with tempfile.TemporaryDirectory() as own:
-        store = open_store(settings_of(kind, str(folder or own)))
+        settings = settings_of(kind, str(folder or own))
+        store = _waiting(settings) if kind == "spillable, all waits" else open_store(settings)
         try:
             yield store
         finally:
             store.close()
+
+
+def _waiting(settings: ViewSettings) -> SpillableStore:
+    """What comes to a partition in the file waits in memory for as long as blocks give way to it."""
+    size, folder = settings.memory_bytes, Path(settings.folder or "")
+    return SpillableStore(folder, memory_bytes=size, waiting_bytes_max=size)
 
 
 def row(name: str, partition: str = "month=1", added_at: int = 1, removed_at: int = 0) -> FileRow:
