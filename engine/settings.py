@@ -243,7 +243,7 @@ class ViewSettings:
 
     store: Literal["memory", "spillable", "key-value"] = "memory"
     """``memory``: about 115 bytes a file. ``spillable``: ``memory_bytes`` of it, the rest in SQLite. ``key-value``:
-    RocksDB, row by row. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE]"""
+    RocksDB, change by change. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE]"""
     memory_bytes: int = 100 * 1024 * 1024
     """What a store that has a disk may keep in memory: 800,000 files. [hoodie.filesystem.view.spillable.mem]"""
     folder: str | None = None
