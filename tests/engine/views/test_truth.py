@@ -13,7 +13,7 @@ from tallymark.engine.settings import ViewSettings
 from tests.engine.views.agreement import answers_are_the_truth, answers_every_retained_position
 from tests.engine.views.keepers import Keeper
 from tests.engine.views.places import InMemory, OnDisk, Place
-from tests.engine.views.stores import STORES, settings_of
+from tests.engine.views.stores import settings_of
 from tests.engine.views.table_histories import Player, Step, histories, without_threads
 from tests.engine.views.truth import Truth
 
@@ -53,7 +53,7 @@ EXAMPLES = {"memory": 150, "spillable": 60, "spillable, none in memory": 30, "ke
 """Of each store: to open RocksDB anew after each step takes its time."""
 
 
-@pytest.mark.parametrize("kind", STORES)
+@pytest.mark.parametrize("kind", EXAMPLES)
 def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
     @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(readers=readers, has_staging=st.booleans(), steps=histories, views=views_of(kind, str(tmp_path)))
@@ -70,5 +70,5 @@ def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
 def test_views_of_a_table_on_this_machine_are_the_truth(readers, steps, data):
     with tempfile.TemporaryDirectory() as directory:
         place = OnDisk(Path(directory) / "table")
-        kind = data.draw(st.sampled_from(STORES))
+        kind = data.draw(st.sampled_from(list(EXAMPLES)))
         place.run(play, place, readers, steps, data.draw(views_of(kind, f"{directory}/views")))
