@@ -26,7 +26,8 @@ class MarkerSettings:
     """Flushes in flight at most: enough for ``auto`` when a put takes five times its mean.
     [hoodie.markers.timeline_server_based.batch.num_threads]"""
     queue_limit: int = 100_000
-    """Markers waiting or in flight at most, a directory: about 20 MB. Further requests are refused as Overloaded."""
+    """Markers waiting or in flight at most, a directory: some 75 MB if they came over the wire. Further requests are
+    refused as Overloaded, with the time to come back after."""
     flush_timeout_s: float = 30.0
     """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile, and
     longer than a store repeats it by itself (``RetrySettings.timeout_s``, 20 s), so that its own error is heard."""

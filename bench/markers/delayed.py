@@ -18,12 +18,12 @@ class DelayedMemory(MemoryBackend):
 
     def __init__(self, put_s: float, read_s: float = 0.0) -> None:
         super().__init__()
-        self._put_s = put_s
+        self.put_s = put_s
         self.read_s = read_s
 
     async def put_new(self, path: str, data: bytes) -> None:
-        if self._put_s:
-            await anyio.sleep(self._put_s)
+        if self.put_s:
+            await anyio.sleep(self.put_s)
         await super().put_new(path, data)
 
     async def get(self, path: str) -> bytes:

@@ -1,15 +1,17 @@
 """The process of a service of markers, as a job's driver runs one: an engine on a store in memory whose puts take time.
 
-One line of JSON comes in and says how long a put takes; one goes out with where to ask; one comes in for each reading.
-It ends with its input.
+One line of JSON comes in and says how long a put takes; one goes out with where to ask; one comes in for each reading,
+and may say how long puts take from now on. It ends with its input.
 """
 
 import functools
 import json
+import resource
 import secrets
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, TextIO
 
 import anyio
@@ -31,8 +33,9 @@ async def main(lines: TextIO, answers: TextIO) -> None:
     asked = json.loads(lines.readline())
     settings = MarkerSettings(**asked["settings"])
     meter = PutMeter()
+    store = DelayedMemory(asked["put_s"])
     async with (
-        open_marker_engine(MeasuredBackend(DelayedMemory(asked["put_s"]), meter), settings) as engine,
+        open_marker_engine(MeasuredBackend(store, meter), settings) as engine,
         anyio.create_task_group() as tasks,
     ):
 
@@ -43,12 +46,21 @@ async def main(lines: TextIO, answers: TextIO) -> None:
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         address = server.address(INSTANT)
         _answer(answers, {"host": address.host, "port": address.port, "job_key": address.job_key.hex()})
-        while await anyio.to_thread.run_sync(lines.readline):
+        while line := await anyio.to_thread.run_sync(lines.readline):
+            store.put_s = json.loads(line).get("put_s", store.put_s)
             counts = engine.statistics()
             puts = {"puts": meter.puts, "puts_s": meter.puts_s}
-            reading = {"cpu_s": time.process_time(), "requests": server.statistics().requests}
-            _answer(answers, {**reading, "durable": counts.durable, "flushes": counts.batches_flushed, **puts})
+            asked = server.statistics()
+            reading = {"cpu_s": time.process_time(), "requests": asked.requests, "inflight": asked.inflight}
+            held = {"pending": counts.waiting + counts.inflight, "rss_bytes": _rss_bytes()}
+            done = {"durable": counts.durable, "flushes": counts.batches_flushed}
+            _answer(answers, {**reading, **held, **done, **puts})
         tasks.cancel_scope.cancel()
+
+
+def _rss_bytes() -> int:
+    """What this process has in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def _answer(answers: TextIO, fields: dict[str, Any]) -> None:

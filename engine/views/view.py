@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from heapq import nlargest
+from operator import attrgetter
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.events import EventLog
@@ -365,7 +366,7 @@ class ViewAt:
 
 def live_files(block: bytes, partition: str, position: int) -> tuple[DataFile, ...]:
     """Of the rows of a partition the files that were live at a position, sorted by name."""
-    return tuple(sorted(unpack_live(block, partition, position), key=lambda file: file.name))
+    return tuple(sorted(unpack_live(block, partition, position), key=attrgetter("name")))
 
 
 def _sorted(partitions: Iterable[str]) -> list[str]:
