@@ -74,10 +74,10 @@ def _inflated(compressed: memoryview, size: int) -> bytes:
     """
     if size <= USUAL_RATIO_MAX * len(compressed):
         return bytes(_ZSTD.decompress(compressed, size, asbytes=True))
-    inflated = bytearray()
+    inflated, piece = bytearray(), memoryview(bytearray(PIECE_BYTES))
     with pa.CompressedInputStream(pa.BufferReader(compressed), "zstd") as stream:
-        while len(inflated) <= size and (piece := stream.read(PIECE_BYTES)):
-            inflated += piece
+        while len(inflated) <= size and (count := stream.readinto(piece)):  # its read() leaks where it fails
+            inflated += piece[:count]
     if len(inflated) != size:
         raise ValueError(f"{size} bytes were put there, and not {len(inflated)}")
     return bytes(inflated)

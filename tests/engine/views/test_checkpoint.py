@@ -167,6 +167,18 @@ def test_a_size_that_is_not_there_is_refused_and_takes_no_memory(size):
     assert taken_bytes(refuse) < 4 << 20
 
 
+def test_damaged_bytes_of_such_a_size_leave_no_memory_taken():
+    body = struct.pack("<Q", 1 << 40) + b"no zstd at all"
+    forged = b"TMCP" + struct.pack("<HI", FORMAT, zlib.crc32(body, FORMAT)) + body
+
+    def refuse() -> None:
+        for _ in range(20):
+            with pytest.raises(CorruptObject):
+                decode_part(forged, source="part")
+
+    assert taken_bytes(refuse) < 4 << 20
+
+
 def test_what_compresses_beyond_the_usual_is_read():
     blocks = {"month=1": bytes(5 << 20)}
     assert len(encode_part(blocks)) < 10_000
