@@ -6,6 +6,7 @@ from rich.table import Table
 
 from tallymark.bench.markers.alone import Alone
 from tallymark.bench.markers.model import Outcome
+from tallymark.bench.markers.pace_cost import PaceCost
 from tallymark.bench.markers.page import table
 from tallymark.bench.markers.recovery import Recovery
 from tallymark.bench.markers.throughput import Throughput
@@ -28,6 +29,8 @@ def tables(found: Alone) -> Iterator[Table]:
         yield throughputs(found.throughputs)
     if found.outcomes:
         yield outcomes(found.outcomes)
+    if found.costs:
+        yield costs(found.costs)
 
 
 def recoveries(found: tuple[Recovery, ...]) -> Table:
@@ -82,5 +85,24 @@ def outcomes(found: tuple[Outcome, ...]) -> Table:
             f"{each.model_puts_per_s:,.1f}",
             f"{each.puts_off:+.1%}",
             f"{each.hedges:,}",
+        )
+    return page
+
+
+def costs(found: tuple[PaceCost, ...]) -> Table:
+    page = table(
+        "mean acks over mean puts on the real clock, the worst of several runs",
+        ("acks", "mean ack", "mean put", "ratio", "bar", "puts/s", "puts begun in one's time"),
+    )
+    for each in found:
+        page.add_row(
+            str(each.load),
+            f"{each.acks:,}",
+            seconds(each.ack_s),
+            seconds(each.put_s),
+            f"{each.ratio:.3f}",
+            f"{each.load.ratio_max:g}",
+            f"{each.puts_per_s:,.1f}",
+            f"{each.puts_per_put:.2f}",
         )
     return page

@@ -1,6 +1,6 @@
 """The answer: what each side takes for markers, beside each other and on a store that is far away."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -48,6 +48,15 @@ class JobRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PacedRow:
+    side: str
+    title: str
+    job: Job
+    points: tuple[tuple[int, int], ...]
+    """Markers, and bytes written by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """Ours against another side, in one run: above 1 is in our favour."""
 
@@ -86,21 +95,15 @@ class LoadRows:
 class Beside:
     loads: tuple[LoadRows, ...]
     jobs: tuple[JobRow, ...]
+    paced_load: str = ""
+    paced: tuple[PacedRow, ...] = ()
 
     def held(self) -> Iterator[Held]:
         for load in self.loads:
             yield from load.held()
         largest = max((row.job.acks.count for row in self.jobs), default=0)
-        jobs = [row for row in self.jobs if row.job.acks.count == largest]
-        ours = next((row.job.acks.sent_bytes for row in jobs if row.side == OURS), None)
-        for row in jobs:
-            if ours and is_hudi(row.side) and (theirs := row.job.acks.sent_bytes) is not None:
-                yield Held(
-                    what=f"bytes for {largest:,} markers, times fewer",
-                    title=row.title,
-                    times=theirs / ours,
-                    bar=BYTES_BAR,
-                )
+        yield from _fewer([row for row in self.jobs if row.job.acks.count == largest], f"bytes for {largest:,} markers")
+        yield from _fewer(self.paced, "bytes at the pace of a job")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,3 +143,15 @@ class MarkersAnswer:
 
 def is_hudi(side: str) -> bool:
     return side.startswith("hudi")
+
+
+def _fewer(jobs: Sequence[JobRow | PacedRow], what: str) -> Iterator[Held]:
+    ours = next((row.job.acks.sent_bytes for row in jobs if row.side == OURS), None)
+    for row in jobs:
+        if ours and is_hudi(row.side) and (theirs := row.job.acks.sent_bytes) is not None:
+            yield Held(
+                what=f"{what}, times fewer",
+                title=row.title,
+                times=theirs / ours,
+                bar=BYTES_BAR,
+            )

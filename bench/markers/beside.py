@@ -22,7 +22,7 @@ _instants = map(instant, count(1))
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class Opened:
     side: Side
     open: OpenSide
 
@@ -30,7 +30,7 @@ class _Opened:
 def beside(sides: Iterable[Side], effort: Effort, logs: Path, absent: dict[str, str], tell: Tell) -> Beside:
     """Sides that cannot take part are ``absent``, with the reason."""
     with ExitStack() as stack:
-        opened = list(_open(sides, effort, logs, stack, absent, tell))
+        opened = list(open_sides(sides, effort, logs, stack, absent, tell))
         loads = [_in_turn(opened, load, effort, logs, tell) for load in effort.loads]
         jobs = [
             _job(each, effort.filled(markers), logs, tell)
@@ -41,9 +41,10 @@ def beside(sides: Iterable[Side], effort: Effort, logs: Path, absent: dict[str, 
     return Beside(loads=tuple(loads), jobs=tuple(jobs))
 
 
-def _open(
+def open_sides(
     sides: Iterable[Side], effort: Effort, logs: Path, stack: ExitStack, absent: dict[str, str], tell: Tell
-) -> Iterable[_Opened]:
+) -> Iterable[Opened]:
+    """Open, and warm, for as long as the stack; those that cannot take part are ``absent``, with the reason."""
     for side in sides:
         tell(f"markers: {side.title}: beginning")
         try:
@@ -54,10 +55,10 @@ def _open(
         except (TallymarkError, OSError, SubprocessError) as error:
             absent[side.title] = str(error).strip().partition("\n")[0]
         else:
-            yield _Opened(side, found)
+            yield Opened(side, found)
 
 
-def _in_turn(opened: Sequence[_Opened], load: Load, effort: Effort, logs: Path, tell: Tell) -> LoadRows:
+def _in_turn(opened: Sequence[Opened], load: Load, effort: Effort, logs: Path, tell: Tell) -> LoadRows:
     taken: dict[str, Taken] = {}
     for number in range(effort.rounds):
         for each in rotated(opened, number) if opened else ():
@@ -69,7 +70,7 @@ def _in_turn(opened: Sequence[_Opened], load: Load, effort: Effort, logs: Path, 
     return LoadRows(load=str(load), is_open=load.rate is not None, rows=tuple(rows))
 
 
-def _job(each: _Opened, load: Load, logs: Path, tell: Tell) -> JobRow:
+def _job(each: Opened, load: Load, logs: Path, tell: Tell) -> JobRow:
     tell(f"markers: {load}: {each.side.title}")
     return JobRow(side=each.side.name, title=each.side.title, job=whole_job(each.open, next(_instants), load, logs))
 
@@ -79,7 +80,7 @@ def published(sides: Sequence[Side], effort: Effort, logs: Path, tell: Tell) -> 
     for side in sides:
         with side.opened() as found:
             for markers in effort.published:
-                yield _job(_Opened(side, found), effort.filled(markers), logs, tell)
+                yield _job(Opened(side, found), effort.filled(markers), logs, tell)
 
 
 def first_and_then(side: OpenSide, effort: Effort, load: Load, logs: Path) -> Taken:

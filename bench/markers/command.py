@@ -1,13 +1,14 @@
 """``python -m tallymark.bench markers``: what it takes. Nothing heavy is imported before it is needed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
-from tallymark.bench.markers.parts import PARTS
+from tallymark.bench.markers.parts import ALL, PARTS
 from tallymark.bench.writes.arguments import tell
 
 
@@ -33,8 +34,9 @@ from tallymark.bench.writes.arguments import tell
     show_default=True,
     help="Objects that it lets be put or deleted in a second; 0: as many as come.",
 )
-@click.option("--part", "parts", multiple=True, type=click.Choice(PARTS), help="Repeatable. [default: all]")
+@click.option("--part", "parts", multiple=True, type=click.Choice(ALL), help="Repeatable. [default: all but slow]")
 @click.option("--markers", type=click.IntRange(min=1), help="Of the largest jobs. [default: 165000]")
+@click.option("--pace-minutes", type=click.FloatRange(min=0.1), help="Of the part slow. [default: 10]")
 @click.option("--quick", is_flag=True, help="A glance: seconds for a side, and jobs of 3,000 markers at most.")
 @json_option
 @svg_option
@@ -45,6 +47,7 @@ def markers(
     rate_limit: float,
     parts: tuple[str, ...],
     markers: int | None,
+    pace_minutes: float | None,
     quick: bool,
     json_path: Path | None,
     svg_path: Path | None,
@@ -59,8 +62,10 @@ def markers(
     effort = QUICK if quick else Effort()
     if markers is not None:
         effort = effort.up_to(markers)
+    if pace_minutes is not None:
+        effort = replace(effort, pace_minutes=pace_minutes)
     asked = run.Asked(
-        parts=[name for name in PARTS if not parts or name in parts],
+        parts=[name for name in ALL if name in (parts or PARTS)],
         effort=effort,
         store=store,
         options=options,

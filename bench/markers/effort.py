@@ -31,6 +31,8 @@ class Effort:
     """Once for each side, before all rounds, as fast as it answers: a JVM has to be asked for a while."""
     filling: Sequence[int] = (1_000, 20_000, 165_000)
     """Markers of whole jobs, beside each other."""
+    pace_minutes: float = 10.0
+    """Of a whole job at the pace of jobs: markers come as often as makes the largest of ``filling`` in that time."""
     published: Sequence[int] = (1_000, 165_000)
     """Markers of the jobs of the published table."""
     intervals_ms: Sequence[int] = INTERVALS_MS
@@ -42,6 +44,9 @@ class Effort:
     throughput_s: float = 10.0
     flushes: int = 300
     """On the virtual clock, for each load."""
+    cost_runs: int = 5
+    """Of acks over puts, for each load; the worst is told."""
+    cost_s: float = 2.5
     callers: int = MANY
     few: int = QUIET
     rate: float = RATE
@@ -64,6 +69,11 @@ class Effort:
         """Of a setting of Hudi's server."""
         return Load(connections=self.few, rate=self.rate, seconds=self.seconds / 2, warm_up_s=self.warm_up_s)
 
+    @property
+    def paced(self) -> Load:
+        seconds = self.pace_minutes * 60
+        return Load(connections=self.few, processes=1, rate=max(self.filling) / seconds, seconds=seconds)
+
     def up_to(self, markers: int) -> "Effort":
         """With no jobs of more markers than these, and one of as many."""
         return replace(
@@ -82,6 +92,7 @@ QUICK = Effort(
     warm_up_s=0.5,
     first_s=0.5,
     filling=(300, 3_000),
+    pace_minutes=0.1,
     published=(200, 1_000),
     intervals_ms=(5,),
     threads=(),
@@ -89,6 +100,8 @@ QUICK = Effort(
     recoveries=1,
     throughput_s=1.0,
     flushes=10,
+    cost_runs=1,
+    cost_s=0.5,
     callers=64,
 )
 """Long enough to see that everything answers, and too short for any figure."""

@@ -13,6 +13,7 @@ from tallymark.bench.markers.answer import (
     JobRow,
     LoadRows,
     MarkersAnswer,
+    PacedRow,
 )
 from tallymark.bench.markers.names import MARKER_BYTES
 from tallymark.bench.markers.page import table
@@ -64,6 +65,8 @@ def tables(answer: MarkersAnswer) -> Iterator[Table]:
             f"whole jobs by {answer.effort.callers} callers, {answer.where}; bar: {WRITTEN_BAR:g} bytes for one",
             answer.beside.jobs,
         )
+    if answer.beside.paced:
+        yield jobs(f"whole jobs, {answer.beside.paced_load}, {answer.where}, all at the same time", answer.beside.paced)
     if held := list(answer.beside.held()):
         page = table("Tallymark, batched, against Hudi's server", ("", "ours", "bar"))
         for each in held:
@@ -100,7 +103,7 @@ def acks(load: LoadRows, where: str) -> Table:
     return page
 
 
-def jobs(title: str, rows: Sequence[JobRow]) -> Table:
+def jobs(title: str, rows: Sequence[JobRow | PacedRow]) -> Table:
     page = table(
         title,
         (

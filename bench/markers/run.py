@@ -4,7 +4,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import SubprocessError
@@ -17,7 +17,8 @@ from tallymark.bench.markers.answer import Beside, JobRow, MarkersAnswer
 from tallymark.bench.markers.beside import beside, published
 from tallymark.bench.markers.effort import Effort
 from tallymark.bench.markers.hudi_settings import Search
-from tallymark.bench.markers.hudi_side import Tuning
+from tallymark.bench.markers.hudi_side import HudiSide, Tuning
+from tallymark.bench.markers.paced import paced
 from tallymark.bench.markers.parts import PARTS
 from tallymark.bench.markers.place import MarkerPlace, at, far, near
 from tallymark.bench.markers.served_side import ServedSide
@@ -65,6 +66,11 @@ def run(asked: Asked, *, tell: Tell = lambda text: None) -> MarkersAnswer:
                     sides += _hudis(search, absent)
                     trials = {search.side(tuning).title: mean_s for tuning, mean_s in search.mean_s.items()}
                 found = beside(sides, asked.effort, logs, absent, tell)
+        if "slow" in asked.parts:
+            with asked.near() as place:
+                where = place.where
+                rows = paced(_side_by_side(place, logs), asked.effort, logs, absent, tell)
+                found = replace(found, paced_load=str(asked.effort.paced), paced=rows)
         if "published" in asked.parts:
             with asked.far() as place:
                 distant = place.where
@@ -93,6 +99,13 @@ def _ours(place: MarkerPlace, logs: Path) -> Iterator[Side]:
 
 def _published(place: MarkerPlace, logs: Path) -> Sequence[Side]:
     return [ServedSide(place=place, logs=logs), TaskSide(mark="direct", place=place)]
+
+
+def _side_by_side(place: MarkerPlace, logs: Path) -> Iterator[Side]:
+    """Ours, and Hudi's server as it is by itself."""
+    yield ServedSide(place=place, logs=logs)
+    if place.folder is not None:
+        yield HudiSide(folder=place.folder / "hudi", logs=logs)
 
 
 def _hudis(search: Search, absent: dict[str, str]) -> Iterator[Side]:

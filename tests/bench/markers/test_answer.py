@@ -8,7 +8,8 @@ from rich.console import Console
 from tallymark.bench.machine import Machine
 from tallymark.bench.markers import plot, report
 from tallymark.bench.markers.alone import Alone
-from tallymark.bench.markers.answer import AckRow, Beside, JobRow, LoadRows, MarkersAnswer
+from tallymark.bench.markers.answer import AckRow, Beside, JobRow, LoadRows, MarkersAnswer, PacedRow
+from tallymark.bench.markers.bytes_plot import ticks
 from tallymark.bench.markers.effort import Effort
 from tallymark.bench.markers.measured import Acks, Job
 from tallymark.bench.markers.model import Load, simulate
@@ -41,6 +42,11 @@ def job(side, sent_bytes, *, count=1000):
     )
 
 
+def paced(side, sent_bytes):
+    found = job(side, sent_bytes)
+    return PacedRow(side=side, title=found.title, job=found.job, points=((500, sent_bytes // 2), (1000, sent_bytes)))
+
+
 def rows(**by_side):
     return tuple(AckRow(side=side, title=f"the side {side}, as it is", acks=found) for side, found in by_side.items())
 
@@ -56,6 +62,8 @@ ANSWER = MarkersAnswer(
             LoadRows(load="many", is_open=False, rows=rows(ours=acks(0.1, rate=9000.0), hudi=acks(0.2, rate=3000.0))),
         ),
         jobs=(job("ours", 220_000), job("hudi", 900_000), job("ours", 2e6, count=9000), job("hudi", 1e8, count=9000)),
+        paced_load="slowly",
+        paced=(paced("ours", 2_000), paced("hudi", 60_000)),
     ),
     trials={"the side hudi, at 5 ms": 0.01},
     far="a far store",
@@ -76,6 +84,7 @@ def test_ours_is_held_against_hudis_server_by_acks_rate_and_the_bytes_of_the_lar
             "99 % of acks, times lower": 15,
             "markers a second, times as many": 3,
             "bytes for 9,000 markers, times fewer": 50,
+            "bytes at the pace of a job, times fewer": 30,
         }
     )
 
@@ -84,8 +93,8 @@ def test_people_see_every_side_what_was_tried_and_who_was_left_out_and_why():
     page = StringIO()
     report.show(Console(file=page, width=WIDTH), ANSWER)
     said = page.getvalue()
-    assert said.count("the side ours, as it is") == 2 + 2 + 1
-    assert said.count("20 + 2") == 6
+    assert said.count("the side ours, as it is") == 2 + 2 + 1 + 1
+    assert said.count("20 + 2") == 8
     assert "the side hudi, at 5 ms" in said
     assert "constant puts of 30.0 ms" in said
     assert "beyond reading for 165,000" in said
@@ -100,10 +109,18 @@ def test_the_plot_has_a_mark_for_each_side_of_each_load_and_job():
     assert len(bars) == 2 + 2 * 2
 
 
+@pytest.mark.parametrize(
+    ("most", "expected"),
+    [(165_000, [0, 50_000, 100_000, 150_000]), (4.0, [0, 1, 2, 3, 4]), (9.9e9, [0, 2.5e9, 5e9, 7.5e9])],
+)
+def test_an_axis_has_round_figures_from_zero_on(most, expected):
+    assert ticks(most) == expected
+
+
 def test_the_document_holds_what_was_measured_and_what_it_comes_to():
     document = ANSWER.document()
     assert document["question"] == "markers"
     assert document["beside"]["loads"][0]["rows"][0]["acks"]["latency"]["p99_s"] == 0.004
     assert document["published"][0]["job"]["left"] == {"objects": 22, "segments": 20}
-    assert len(document["held"]) == 4
+    assert len(document["held"]) == 5
     assert [found["markers"] for found in document["alone"]["recovery"]] == [100]

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -7,6 +8,7 @@ from click.testing import CliRunner
 from tallymark.bench.__main__ import main
 from tallymark.bench.markers import run as markers
 from tallymark.bench.markers.effort import Effort
+from tallymark.bench.markers.paced import READINGS
 from tests.support.spark import require_java
 
 TINY = Effort(
@@ -79,6 +81,19 @@ def test_a_glance_at_the_published_table_gives_figures_and_a_plot(tmp_path):
     assert direct["deleted_s"] > 0.25
     assert jobs["ours", 300]["left"]["segments"] <= 20
     assert ET.parse(tmp_path / "answer.svg").getroot().tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_a_job_at_the_pace_of_jobs_is_read_while_its_markers_come(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    effort = replace(TINY, pace_minutes=1 / 60)
+    beside = markers.run(markers.Asked(parts=["slow"], effort=effort, store=str(tmp_path))).beside
+    [row] = beside.paced
+    sent = [size for _, size in row.points]
+    assert len(sent) == READINGS
+    assert sent == sorted(sent)
+    assert row.job.acks.count == row.points[-1][0] > 0
+    assert sent[-1] <= (row.job.acks.sent_bytes or 0)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.spark
