@@ -70,4 +70,5 @@ class Reservation:
             and type(self.expiry_s) in (int, float)
             and self.expiry_s >= 0
             and all(type(number) is int and number >= 0 for number in (self.begun, *self.unfinished))
+            and (self.begun > 0 or not self.unfinished)
         )
