@@ -20,8 +20,8 @@ class MarkerSettings:
     put time: a mean ack of at most 1.125 puts for at most 4 flushes begun in one put's time.
     [hoodie.markers.timeline_server_based.batch.interval_ms]"""
     throttled_interval_s_max: float = 5.0
-    """While the store asks for fewer requests the interval is doubled, up to this, and batches grow: no more than a
-    sixth of the time that a task waits for its ack (``TaskSettings.marker_wait_s``) goes into one."""
+    """Where the store asks for fewer requests the interval is lengthened by half, up to this, and batches grow: a
+    twelfth of the time that a task waits for its ack (``TaskSettings.marker_wait_s``)."""
     worker_count: int = 20
     """Flushes in flight at most: enough for ``auto`` when a put takes five times its mean.
     [hoodie.markers.timeline_server_based.batch.num_threads]"""

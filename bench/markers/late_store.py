@@ -17,10 +17,17 @@ class LateStore(MemoryBackend):
         """Puts-if-absent that were answered."""
         self.put_total_s = 0.0
         """Time that these took together."""
+        self.line_count = 0
+        """Lines that they wrote."""
+        self.line_total_s = 0.0
+        """Time that the puts of these took, each line counted."""
 
     async def put_new(self, path: str, data: bytes) -> None:
         begun = anyio.current_time()
         await anyio.sleep(self.put_time())
         await super().put_new(path, data)
+        took_s = anyio.current_time() - begun
         self.put_count += 1
-        self.put_total_s += anyio.current_time() - begun
+        self.put_total_s += took_s
+        self.line_count += (lines := data.count(b"\n"))
+        self.line_total_s += lines * took_s

@@ -68,7 +68,8 @@ class Outcome:
     load: Load
     markers: int
     put_s: float
-    """Mean."""
+    """Mean over markers of the put that carried them. Puts do not know what they carry, so that this is the mean over
+    puts as well, with less of chance beside the acks of the same markers."""
     interval_s: float
     """What the model is given: the mean put by ``PUTS_PER_PUT_TIME``."""
     ack_s: float
@@ -92,6 +93,13 @@ class Outcome:
     def puts_off(self) -> float:
         return self.puts_per_s / self.model_puts_per_s - 1
 
+    def __str__(self) -> str:
+        return (
+            f"{self.load.shape:9} put {self.put_s * 1e3:7.2f} ms, {self.load.rate:9,.0f} markers/s: "
+            f"ack {self.ack_s * 1e3:7.2f} ms, model {self.model_ack_s * 1e3:7.2f} ({self.ack_off:+.1%}); "
+            f"{self.puts_per_s:7.1f} puts/s, model {self.model_puts_per_s:7.1f} ({self.puts_off:+.1%})"
+        )
+
 
 def simulate(load: Load, settings: MarkerSettings | None = None) -> Outcome:
     """Run the engine under this load on a clock that jumps from event to event."""
@@ -113,18 +121,20 @@ class _Run:
     async def outcome(self) -> Outcome:
         async with open_marker_engine(self._store, self._settings) as engine:
             directory = engine.directory("001")
-            await self._arrive(directory, _random(self._load.seed + 1), seconds=20 * self._load.put_s)
-            puts, put_total_s, hedges = self._store.put_count, self._store.put_total_s, engine.statistics().hedges
+            await self._arrive(directory, _random(self._load.seed + 1), seconds=8 * self._load.put_s)
+            store = self._store
+            puts, put_total_s, hedges = store.put_count, store.put_total_s, engine.statistics().hedges
+            lines, line_total_s = store.line_count, store.line_total_s
             self._markers, self._acks_s = 0, 0.0
             flush_s = 1 / puts_per_s(self._load.rate, self._interval_s)
             seconds = self._load.flushes * flush_s
             await self._arrive(directory, _random(self._load.seed + 2), seconds=seconds)
-            count = self._store.put_count - puts
-            put_s = (self._store.put_total_s - put_total_s) / count
+            count = store.put_count - puts
+            put_s = (store.put_total_s - put_total_s) / count
             return Outcome(
                 load=self._load,
                 markers=self._markers,
-                put_s=put_s,
+                put_s=(store.line_total_s - line_total_s) / (store.line_count - lines),
                 interval_s=put_s / PUTS_PER_PUT_TIME,
                 ack_s=self._acks_s / self._markers,
                 puts_per_s=count / seconds,
@@ -150,6 +160,10 @@ class _Run:
         self._acks_s += (anyio.current_time() - asked) * len(names)
 
 
+SETTINGS = MarkerSettings(merge_bytes_ratio_max=1, hedge_quantile=None)
+"""So that each put is one flush's: merges add one to 16 of them, and second copies what ``hedge_ratio`` says."""
+
+
 def _random(seed: int) -> Random:
     return Random(seed)  # noqa: S311 the same figures in each run
 
@@ -159,3 +173,8 @@ def loads(flushes: int = 300) -> Iterator[Load]:
         for put_s in PUTS_S:
             for rate in RATES:
                 yield Load(shape=shape, put_s=put_s, rate=rate, flushes=flushes)
+
+
+if __name__ == "__main__":
+    for each in loads():
+        print(simulate(each, SETTINGS), flush=True)  # noqa: T201 a program

@@ -45,7 +45,7 @@ async def flush(
             await backend.put_new(path, data)
         except Throttled:
             if pace is not None:
-                counts.throttled += pace.throttled(anyio.current_time())
+                counts.throttled += pace.throttled(anyio.current_time(), began=began)
             raise
         except AlreadyExists as error:
             if await _stored(backend, path) != data:
@@ -59,6 +59,14 @@ async def flush(
     finally:
         counts.wasted_bytes += len(data) * (sent - is_durable)
     return sent
+
+
+async def next_start(pace: Pace) -> None:
+    """Return when the next put may be sent. Others may have been sent meanwhile, and the interval may have changed."""
+    delay_s = pace.delay_s(anyio.current_time())
+    while delay_s:  # without one, no turn of the loop: it would cost each ack some 20 us
+        await anyio.sleep(delay_s)
+        delay_s = pace.delay_s(anyio.current_time())
 
 
 async def _stored(backend: Backend, path: str) -> bytes:
@@ -89,7 +97,8 @@ async def until_answered(
         except (Unavailable, TimeoutError) as error:
             last = error
             if pace is not None and isinstance(error, Throttled):
-                await anyio.sleep(pace.slot_s(anyio.current_time()))
+                await next_start(pace)
+                pace.started(anyio.current_time())
                 continue
             attempt += 1
             if attempt < settings.flush_attempt_count:

@@ -5,6 +5,7 @@ import anyio
 from tallymark.engine.errors import Closed, FlushFailed, TallymarkError
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.markers.flush import next_start
 
 
 async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None:
@@ -17,10 +18,7 @@ async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None
             while True:
                 await directory.queue.gather()
                 directory.heed_throttling()
-                if delay_s := directory.pace.delay_s(
-                    anyio.current_time()
-                ):  # a turn of the loop costs an ack some 20 us
-                    await anyio.sleep(delay_s)
+                await next_start(directory.pace)
                 await _acquire(free)
                 batch = directory.queue.take()
                 if batch is None:

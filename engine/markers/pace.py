@@ -3,9 +3,10 @@
 A request that finds the directory idle is flushed at once; under load a flush starts every interval and takes all that
 waits. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.
 
-Where the store asks for fewer requests the interval is doubled, and shrinks again with each good put; batches grow and
-shrink with it. Repeats of puts that were throttled keep the same intervals (``slot_s``), so that all that a directory
-asks of the store, however much waits, is one put an interval.
+Where the store asks for fewer requests the interval is lengthened by half, and shrinks again with each good put;
+batches grow and shrink with it. Repeats of puts that were throttled keep the same intervals, so that all that a
+directory asks of the store, however much waits, is one put an interval. Where a backend repeats such puts by itself,
+its own pauses come on top, and less of what the store allows is used.
 """
 
 from typing import Literal
@@ -16,15 +17,17 @@ PUTS_PER_PUT_TIME = 4
 SMOOTHING = 0.1
 """Weight of the newest put in the measured mean: it follows a store whose latency changes within some twenty puts."""
 
-LENGTHENING = 2.0
-"""What throttling does to the interval, once in the time that it takes to see what that has helped."""
+LENGTHENING = 1.5
+"""What throttling does to the interval; then what follows has to show whether that has helped."""
 
-SHORTENING = 0.95
-"""What a good put does to an interval that throttling has lengthened. With the above, a store that allows a steady rate
-throttles one put in 15: there are ln 2 / -ln 0.95 = 13.5 good ones between two."""
+HALVING_PUTS = 20
+HALVING_S = 10.0
+"""Good puts, or time, after which an interval that throttling has lengthened is half as long again, whichever comes
+first. Where a store allows a steady rate, the interval so wanders between what it allows and half as much again: some
+four fifths of that rate are used, and one put in 13 is throttled."""
 
 HELD_LEAST_S = 0.001
-"""What an interval of 0 is doubled from, and below which a lengthened one is forgotten."""
+"""What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""
 
 
 class Pace:
@@ -60,12 +63,6 @@ class Pace:
     def started(self, now: float) -> None:
         self._last_start = now
 
-    def slot_s(self, now: float) -> float:
-        """How long until a repeat may be sent, which is taken for a start then."""
-        delay_s = self.delay_s(now)
-        self.started(now + delay_s)
-        return delay_s
-
     def expected(self, put_s: float) -> None:
         """A put of the same size took this long: better than nothing, until a flush was measured."""
         self._expected_s = put_s
@@ -78,14 +75,18 @@ class Pace:
         if started < self._throttled_at:
             return
         self._put_s = put_s if self._put_s is None else self._put_s + SMOOTHING * (put_s - self._put_s)
-        self._held_s *= SHORTENING
+        self._held_s *= 0.5 ** max(1 / HALVING_PUTS, self._held_s / HALVING_S)
         if self._held_s < max(HELD_LEAST_S, self._unheld_s):
             self._held_s = 0.0
 
-    def throttled(self, now: float) -> bool:
-        """The store asks for fewer requests. Whether that makes the interval longer."""
+    def throttled(self, now: float, *, began: float | None = None) -> bool:
+        """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
+        that were under way. ``began`` is when the one was that was throttled, where that is known.
+        """
         self._throttled_at = now
-        if now < self._lengthened_at + self.interval_s + (self._put_s or 0.0):
+        if began is None:
+            began = now - self.interval_s - (self._put_s or 0.0)
+        if began < self._lengthened_at:
             return False
         longer_s = max(HELD_LEAST_S, LENGTHENING * self.interval_s)
         self._held_s = min(longer_s, max(self._throttled_max_s, self._unheld_s))

@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from tallymark.engine.markers.pace import SHORTENING, Pace
+from tallymark.engine.markers.pace import HALVING_PUTS, Pace
 
 
 def paced(put_s: float = 1.0) -> Pace:
@@ -49,12 +49,13 @@ def test_auto_follows_the_mean_of_puts_with_a_long_tail():
     assert wobble < 0.05, "by its square a mean wait is longer than with a steady interval: 4 % of an eighth of a put"
 
 
-def test_throttling_doubles_the_interval_once_in_the_time_that_it_takes_to_see_what_that_helps():
+def test_throttling_lengthens_the_interval_by_half_once_in_the_time_that_it_takes_to_see_what_that_helps():
     pace = paced(1.0)
-    assert [pace.throttled(now) for now in (10.0, 10.1, 11.4)] == [True, False, False]
-    assert pace.interval_s == 0.5
+    assert [pace.throttled(now) for now in (10.0, 10.1, 11.3)] == [True, False, False]
+    assert not pace.throttled(20.0, began=9.9)
+    assert pace.interval_s == 0.375
     assert pace.throttled(11.5)
-    assert (pace.interval_s, pace.is_held) == (1.0, True)
+    assert (pace.interval_s, pace.is_held) == (0.5625, True)
 
 
 def test_throttling_never_lengthens_the_interval_beyond_the_bound():
@@ -76,25 +77,34 @@ def test_an_interval_of_zero_is_lengthened_too():
     assert pace.interval_s == 0.001
 
 
-def test_good_puts_bring_a_lengthened_interval_back():
-    pace = paced(1.0)
-    pace.throttled(10.0)
-    pace.measured(1.0, started=10.5)
-    assert pace.interval_s == pytest.approx(0.5 * SHORTENING)
-    for _ in range(20):
-        pace.measured(1.0, started=10.5)
-    assert (pace.interval_s, pace.is_held) == (0.25, False)
+def test_good_puts_bring_a_lengthened_interval_back_by_half_in_so_many():
+    pace = paced(0.1)
+    for number in range(4):
+        pace.throttled(10.0 * number)
+    before_s = pace.interval_s
+    assert before_s == pytest.approx(0.025 * 1.5**4)
+    for _ in range(HALVING_PUTS):
+        pace.measured(0.1, started=30.5)
+    assert pace.interval_s == pytest.approx(before_s / 2, rel=0.02)
+    for _ in range(2 * HALVING_PUTS):
+        pace.measured(0.1, started=30.5)
+    assert (pace.interval_s, pace.is_held) == (pytest.approx(0.025), False)
+
+
+def test_a_long_interval_is_brought_back_by_half_within_ten_seconds_or_so():
+    pace = paced(0.1)
+    for number in range(20):
+        pace.throttled(100.0 * number)
+    now, intervals = 2000.0, [pace.interval_s]
+    while now < 2010.0:
+        now += pace.interval_s
+        pace.measured(0.1, started=now)
+        intervals.append(pace.interval_s)
+    assert intervals[-1] <= 0.5 * intervals[0]
 
 
 def test_a_flush_that_was_under_way_when_the_store_throttled_says_nothing_of_its_latency():
     pace = paced(1.0)
     pace.throttled(10.0)
     pace.measured(30.0, started=9.5)
-    assert (pace.put_s, pace.interval_s) == (1.0, 0.5)
-
-
-def test_repeats_and_flushes_share_the_intervals():
-    pace = Pace(0.5)
-    pace.started(10.0)
-    assert [pace.slot_s(10.0), pace.slot_s(10.0), pace.slot_s(10.25)] == [0.5, 1.0, 1.25]
-    assert pace.delay_s(10.25) == 1.75
+    assert (pace.put_s, pace.interval_s) == (1.0, 0.375)
