@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import SubprocessError
 
@@ -20,9 +21,8 @@ from tallymark.bench.defects import (
 )
 from tallymark.bench.defects.answer import DefectsAnswer, Finding
 from tallymark.bench.defects.trial import Ground, Trial
-from tallymark.bench.jars import fetch, jar_cache
+from tallymark.bench.jars import fetch, jar_cache, java
 from tallymark.bench.machine import Machine
-from tallymark.bench.peers.timeline_server import ServerFailed
 from tallymark.bench.peers.writers.hudi import RELEASE, Hudi
 
 _TRIALS = (restart, lost_answer, kills, full_storage, slow_instant, partitions, detector, reads, missing_folder)
@@ -63,8 +63,10 @@ def _findings(trial: Trial, ground: Ground, absence: str | None) -> Iterator[Fin
 
 def _absence() -> str | None:
     """Why Hudi's server is not to be had here."""
+    if find_spec("pyspark") is None or java() is None:
+        return "it needs PySpark and a Java: pip install 'tallymark[pyspark]'"
     try:
         fetch(Hudi.jars, jar_cache())
-    except (ServerFailed, OSError, SubprocessError) as error:
+    except (OSError, SubprocessError) as error:
         return f"it cannot be fetched: {str(error).strip().partition(chr(10))[0]}"
     return None

@@ -62,10 +62,19 @@ def test_where_hudis_server_cannot_be_fetched_it_is_said_to_be_not_tried(tmp_pat
     def unreachable(*_):
         raise OSError("no network\nand more")
 
+    monkeypatch.setattr(defects, "find_spec", lambda _: object())
+    monkeypatch.setattr(defects, "java", lambda: "java")
     monkeypatch.setattr(defects, "fetch", unreachable)
     answer = defects.run(["restart"], tmp_path, kills=1)
     assert next((row.shown, row.seen) for row in answer.findings) == ("not tried", "it cannot be fetched: no network")
     assert [row.shown for row in answer.findings[1:]] == ["no"]
+
+
+def test_without_a_java_hudis_server_is_said_to_be_not_tried(tmp_path, monkeypatch):
+    monkeypatch.setattr(defects, "java", lambda: None)
+    answer = defects.run(["detector"], tmp_path, kills=1)
+    assert [row.shown for row in answer.findings] == ["not tried", "not tried"]
+    assert "a Java" in answer.findings[0].seen
 
 
 def test_the_command_offers_every_trial_in_its_order():
