@@ -117,7 +117,7 @@ class _Jobs:
 
     def drawn(self, top: int) -> Iterator[str]:
         axis = Decades.around([value for row in self.jobs for value in (row.job.created_s, row.job.deleted_s)])
-        yield text(24, top + 25, "A job's markers: created, and deleted", weight="600", faint=self.where)
+        yield text(24, top + 25, "A job's markers: created, and deleted (grey)", weight="600", faint=self.where)
         yield from axis.drawn(top + HEAD - 12, top + self.height - 4, [seconds(tick) for tick in axis.ticks()])
         yield text(WIDTH - 24, top + HEAD - 16, "objects", colour=FAINT, anchor="end", size=11)
         for number, row in enumerate(sorted(self.jobs, key=lambda row: row.job.acks.count)):
