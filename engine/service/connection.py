@@ -175,7 +175,7 @@ class Connection:
                 tasks.start_soon(self._answer_look_up, look_up, out)
                 continue
             found.append(answer)
-            if len(answer.pieces) > 1 or answer.pieces[0].size > _READ_BYTES:
+            if sum([piece.size for piece in answer.pieces]) > _READ_BYTES:  # large ones are not held for each other
                 await self._send_last(found, out)
                 found = []
         if found:
