@@ -25,14 +25,14 @@ from tallymark.bench.writes.arguments import tell
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="What a request takes at the harness's server.",
+    help="What a request takes at the harness's server, without --store.",
 )
 @click.option(
     "--rate-limit",
     type=click.FloatRange(min=0),
     default=3500.0,
     show_default=True,
-    help="Objects that it lets be put or deleted in a second; 0: as many as come.",
+    help="Objects that it lets be put or deleted in a second; 0: all that come.",
 )
 @click.option("--part", "parts", multiple=True, type=click.Choice(ALL), help="Repeatable. [default: all but slow]")
 @click.option("--markers", type=click.IntRange(min=1), help="Of the largest jobs. [default: 165000]")
