@@ -58,7 +58,12 @@ METRICS = (
     Metric("marker_bytes", "counter", (), "Bytes of the markers in segments, each once"),
     Metric("marker_hedges", "counter", (), "Of those puts, second copies of late ones"),
     Metric("marker_hedges_won", "counter", (), "Of those second copies, the ones that were answered first"),
-    Metric("marker_throttles", "counter", (), "Flushes during which the store asked for fewer requests"),
+    Metric(
+        "marker_throttles",
+        "counter",
+        (),
+        "Times that the interval was lengthened since the store asked for fewer requests",
+    ),
     Metric("marker_merges", "counter", ("outcome",), "Merges of segments"),
     Metric("marker_merged_segments", "counter", (), "Segments that merges have replaced"),
     Metric("marker_segments", "gauge", (), "Segments that hold the markers of the instants that are served"),

@@ -20,7 +20,7 @@ class LimitedBackend(MemoryBackend):
         """When each put was begun."""
         self.allowed = 0
         self._burst = self._tokens = burst
-        self._put_s = put_s
+        self.put_s = put_s
         self._refusal_s = refusal_s
         self._filled_s = 0.0
 
@@ -35,7 +35,7 @@ class LimitedBackend(MemoryBackend):
             await anyio.sleep(self._refusal_s)
             raise Throttled("503 SlowDown")
         self.allowed += 1
-        await anyio.sleep(self._put_s)
+        await anyio.sleep(self.put_s)
         await super().put_new(path, data)
 
     def _is_allowed(self, now: float) -> bool:

@@ -129,7 +129,7 @@ async def test_while_a_store_throttles_no_second_copies_are_sent():
         await requests.come(100, 5, label="a")
         storage.rate = 2.0
         await requests.come(100, 5, label="b")
-        storage._put_s = 2.0
+        storage.put_s = 2.0
         before = engine.statistics().hedges
         await requests.come(100, 10, label="c")
         assert engine.statistics().hedges - before <= 2, "those that were late before the store throttled anew"
@@ -192,3 +192,15 @@ async def test_no_object_of_a_marker_directory_is_written_twice_within_a_second(
         assert engine.statistics().merges > 10
     assert len(written) > 1000
     assert all(len(times) == 1 for times in written.values())
+
+
+@on_virtual_time
+async def test_auto_follows_a_store_whose_latency_changes_within_a_hundred_flushes():
+    storage = LimitedBackend(rate=None, put_s=0.002)
+    async with open_marker_engine(storage, NO_MERGES) as engine:
+        directory = engine.directory(INSTANT)
+        for put_s in (0.002, 0.1, 0.002):
+            storage.put_s = put_s
+            for number in range(100):
+                await directory.create(f"{anyio.current_time()}-{number}.parquet")
+            assert engine.statistics().interval_s == pytest.approx(put_s / 4, rel=0.01)
