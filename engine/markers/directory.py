@@ -207,7 +207,9 @@ class MarkerDirectory:
 
         Raises:
             Overloaded: the limit is reached.
+            Sealed, RolledBack, Closed: no more are taken.
         """
+        self._refuse_if_over()
         new = list(dict.fromkeys([line for line in lines if line not in self._durable]))
         unasked = {line for line in new if line not in self.queue}
         batches = self.queue.offer(new, retry_after_s=max(self.pace.put_s or 0.0, self.pace.interval_s, 0.1))
@@ -261,9 +263,8 @@ class MarkerDirectory:
             if not loaded.is_announced:
                 path = f"{self._folder}/{TYPE_FILE}"
                 await until_answered(lambda: self._backend.put(path, BATCHED_TYPE), self._settings, path)
-            begun = anyio.current_time()
             await self._numbers.claim(loaded.next_incarnation)
-            self.pace.expected(anyio.current_time() - begun)
+            self.pace.expected(self._numbers.claim_put_s)
             for path, size in sorted(loaded.segments.items(), key=lambda found: (len(found[0]), found[0])):
                 self.merge.found(path, size)
 

@@ -15,6 +15,10 @@ from tallymark.engine.settings import MarkerSettings
 
 T = TypeVar("T")
 
+LOOK_S = 0.1
+"""How long a flush waits at most without a look at the interval: one that a stall has made long becomes short with the
+next good put."""
+
 
 async def flush(
     backend: Backend,
@@ -65,7 +69,7 @@ async def next_start(pace: Pace) -> None:
     """Return when the next put may be sent. Others may have been sent meanwhile, and the interval may have changed."""
     delay_s = pace.delay_s(anyio.current_time())
     while delay_s:  # without one, no turn of the loop: it would cost each ack some 20 us
-        await anyio.sleep(delay_s)
+        await anyio.sleep(min(delay_s, LOOK_S))
         delay_s = pace.delay_s(anyio.current_time())
 
 

@@ -35,6 +35,8 @@ class SegmentNumbers:
         self._claiming = anyio.Lock()
         self._objects: set[str] = set()
         self._lasting: set[str] = set()
+        self.claim_put_s = 0.0
+        """What the put of the last claim took that was answered; not its repeats, nor the claims that others had."""
 
     async def claim(self, incarnation: int) -> None:
         """Take this incarnation or the next one that nobody had.
@@ -86,8 +88,10 @@ class SegmentNumbers:
         nonce = secrets.token_bytes(16)
 
         async def put() -> bool:
+            began = anyio.current_time()
             try:
                 await self._backend.put_new(path, nonce)
+                self.claim_put_s = anyio.current_time() - began
             except AlreadyExists:
                 return await self._backend.get(path) == nonce  # by an earlier put, whose answer is missing
             return True

@@ -23,8 +23,9 @@ LENGTHENING = 1.5
 HALVING_PUTS = 20
 HALVING_S = 10.0
 """Good puts, or time, after which an interval that throttling has lengthened is half as long again, whichever comes
-first. Where a store allows a steady rate, the interval so wanders between what it allows and half as much again: some
-four fifths of that rate are used, and one put in 13 is throttled."""
+first. Where a store allows a steady rate, the interval so wanders between what it allows and half as much again. Of
+five puts a second or more three quarters are used, and one put in 13 is throttled; of one a second seven tenths, and
+one in six (simulated)."""
 
 HELD_LEAST_S = 0.001
 """What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 import anyio
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import InvalidRequest, Overloaded, Stopped
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, Stopped
 from tallymark.engine.markers.answer import MarkerAnswer
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.markers.name import marker_line
@@ -30,6 +31,8 @@ class MarkerRequest(Protocol):
 
 
 R = TypeVar("R", bound=MarkerRequest)
+
+_events = EventLog(__name__)
 
 Outcome = tuple[MarkerAnswer, ...] | TallymarkError
 
@@ -93,6 +96,10 @@ class _Together(Generic[R]):
                 await self.directory.check_open()
         except TallymarkError as error:
             taken = [(request, error) for request, _ in taken]
+        except Exception as error:  # a fault of ours in one look is not to end the waits of others
+            _events.fault("request.failed", instant=self.directory._instant)
+            fault = FlushFailed(f"{self.directory} failed: {error!r}; its log says more")
+            taken = [(request, fault) for request, _ in taken]
         await self.settle(taken)
 
     async def settle(self, outcomes: list[tuple[R, Outcome]]) -> None:

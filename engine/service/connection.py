@@ -214,7 +214,10 @@ class Connection:
         """The whole answer, where that fits a frame and has to wait for nothing."""
         if self._at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
             return None
-        blocks = self._at_hand(request.position, request.hash, request.partitions)
+        try:
+            blocks = self._at_hand(request.position, request.hash, request.partitions)
+        except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
+            return None
         if blocks is None or sum(map(len, blocks)) > self._at_hand_bytes_max:
             return None
         return Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))

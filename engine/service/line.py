@@ -171,20 +171,18 @@ class Line:
                 self._conversation.receive(answer, time.monotonic())
 
     def _listen_to_callers(self) -> bool:
-        """Take the new asks, fail those whose time is over; return False when the line is to end.
-
-        First the wake-ups are read, then what they were about: none is lost in between.
-        """
+        """Take the new asks, fail those whose time is over; return False when the line is to end."""
         if self._is_woken:  # if it is so only now, the wake-up is still there to be read
-            with contextlib.suppress(BlockingIOError):
-                while len(self._wake_reader.recv(4096)) == 4096:
-                    pass
             self._take_inbox()
         self._conversation.expire(time.monotonic(), self._no_answer)
         return not self._stop.is_set()
 
     def _take_inbox(self) -> None:
+        """With the wake-ups, under the lock under which they are sent: one left behind would end each wait at once."""
         with self._lock:
+            with contextlib.suppress(OSError):  # read whole; closed: the line has ended
+                while len(self._wake_reader.recv(4096)) == 4096:
+                    pass
             asks, self._inbox = self._inbox, []
             self._is_woken = False
             for ask in asks:

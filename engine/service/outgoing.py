@@ -48,6 +48,10 @@ class Outgoing:
         except (*GONE, TimeoutError) as error:
             _events.info("connection.lost", instant=self._instant, reason=error)
             self._lost()
+        except anyio.get_cancelled_exc_class():
+            if self._is_mid_frame:
+                self._lost()
+            raise
 
     async def say_farewell(self, farewell: Stopped) -> None:
         """Without it a task would take the end of its job for a lost connection, and go on asking."""

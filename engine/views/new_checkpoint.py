@@ -81,9 +81,10 @@ class _New:
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
         is_sound = not self.checkpoints.is_damaged
-        as_good = self.base.position if is_sound else self.base.position + 1
-        if newest is not None and newest.position >= as_good:
+        if newest is not None and newest.position >= self.base.position and is_sound:
             return self._done(newest, began)
+        if newest is not None and newest.position > self.base.position:
+            return None  # it may use the damaged part again
         # A part that could not be read is not used again: then this one is written whole.
         reused = newest if is_sound else None
         parts, floor = await self._parts(reused)

@@ -1,5 +1,7 @@
 """What time it is by the store's own clock."""
 
+import anyio
+
 from tallymark.engine.timeline.lease import BEAT_FOLDER
 from tallymark.engine.writes.handle import TableHandle
 from tallymark.engine.writes.help import own_beat
@@ -11,5 +13,6 @@ async def store_time(handle: TableHandle) -> float:
     try:
         beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]
     finally:
-        await handle.backend.delete([own])
+        with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
+            await handle.backend.delete([own])
     return max(beats, default=0.0)

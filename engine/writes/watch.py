@@ -70,15 +70,17 @@ class InstantWatch:
             InvalidRequest: the one that is named is not open, at the first look.
         """
         reserved = await self._reserved()
-        if instant is not None:
-            if instant not in reserved and instant not in self._seen:
-                raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
-            reserved &= {instant}
+        if instant is not None and instant not in reserved and instant not in self._seen:
+            raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
         history = await self._handle.log.refresh()
+        history.forget(history.head)  # what was decided is told without its entry, and a watch may last for days
         self._over &= reserved
-        beats = await self._beat_ages() if reserved else {}
+        wanted = reserved - self._over | self._seen.keys()
+        if instant is not None:
+            wanted &= {instant}
+        beats = await self._beat_ages() if wanted else {}
         found = []
-        for each in sorted(reserved - self._over | self._seen.keys()):
+        for each in sorted(wanted):
             decided = history.decided(each)
             if decided is None and each in reserved:
                 found.append(await self._look_at(each, beats.get(each)))

@@ -4,12 +4,14 @@ import anyio
 import pytest
 import trio
 
+from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import RetryingBackend
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT
+from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.limited import LimitedBackend
 from tests.support.loops import on_virtual_time
 
@@ -63,7 +65,7 @@ async def test_what_a_store_allows_is_used_and_little_is_tried_beyond(put_s, rat
         await requests.come(100, seconds, label="then-")
         tried, allowed = storage.tried - warm[0], storage.allowed - warm[1]
         could_be = rate * (anyio.current_time() - warm[2])
-        assert allowed >= 0.7 * could_be
+        assert allowed >= 0.65 * could_be
         assert tried <= 1.25 * allowed
         assert requests.failed == []
         assert set(requests.acked) == await stored_names(storage)
@@ -204,3 +206,14 @@ async def test_auto_follows_a_store_whose_latency_changes_within_a_hundred_flush
             for number in range(100):
                 await directory.create(f"{anyio.current_time()}-{number}.parquet")
             assert engine.statistics().interval_s == pytest.approx(put_s / 4, rel=0.01)
+
+
+@on_virtual_time
+async def test_a_store_that_is_silent_at_first_does_not_hold_up_flushes_once_it_answers():
+    """The first claim is given up after half a minute; what it took says nothing of a put."""
+    storage = FaultyBackend(MemoryBackend(), hanging("put_new", "*/SERVER*", nth=1), slow("put_new", 0.02))
+    async with open_marker_engine(storage, MarkerSettings()) as engine:
+        requests = Requests(engine.directory(INSTANT))
+        await requests.come(100, 40.0)
+    assert not requests.failed
+    assert max(requests.acks_s[-800:]) < 0.05, "asked in the last eight seconds"

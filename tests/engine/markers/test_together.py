@@ -150,3 +150,24 @@ async def test_who_is_cancelled_leaves_the_flush_as_it_is():
             await directory.create_each(asks("a"), told.settle)
         await anyio.sleep(1)
         assert (told.outcomes, len(await directory.names())) == ({}, 1)
+
+
+@on_virtual_time
+async def test_a_fault_in_the_look_for_one_batch_refuses_what_waited_for_it_and_nothing_else():
+    """Two batches: the first is durable after a second, the second after two."""
+    looks = 0
+
+    async def fault_at_first() -> None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise RuntimeError("a fault of ours")
+
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1, SEGMENTS))
+    async with open_marker_engine(storage, MarkerSettings(interval_s=0.5)) as engine:
+        directory = engine.directory(INSTANT, check_open=fault_at_first)
+        with anyio.move_on_after(0.25):
+            await directory.create("a/before.parquet")
+        assert directory.queue.inflight
+        told = await told_of(directory, asks("a/before.parquet", "a/new.parquet"))
+    assert told.outcomes == {"a/before.parquet": FlushFailed, "a/new.parquet": (CREATED,)}

@@ -185,13 +185,33 @@ async def test_there_is_none_without_a_table():
 @on_virtual_time
 async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_there():
     store = Store(has_staging=False)
-    await write(store.backend)
+    for _ in range(2):
+        await write(store.backend)
     early, late = (f"{CHECKPOINT_FOLDER}/{position:020d}-dead.0" for position in (1, 9))
     for path in (early, late):
         await store.backend.put(path, b"of a dead writer")
     named = checkpoints(store) - {early, late}
     await table(store.backend).clean()
     assert checkpoints(store) == named | {late}
+
+
+@on_virtual_time
+async def test_a_clean_leaves_alone_what_takes_the_place_of_a_damaged_one():
+    store = Store(has_staging=False)
+    await some_history(store)
+    name = decode_pointer(store.objects[POINTER])[0]
+    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await store.backend.put(part.path, b"damaged")
+
+    class CleanedMeanwhile(FaultyBackend):
+        async def put(self, path: str, data: bytes) -> None:
+            if path.startswith(CHECKPOINT_FOLDER) and path != POINTER and not path.rpartition(".")[2].isdigit():
+                await table(store.backend).clean()  # the parts are there, the manifest is not
+            await super().put(path, data)
+
+    await table(CleanedMeanwhile(store.backend)).checkpoint()
+    name = decode_pointer(store.objects[POINTER])[0]
+    assert decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).paths <= set(store.objects)
 
 
 @on_virtual_time

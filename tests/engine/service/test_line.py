@@ -1,0 +1,34 @@
+import select
+import threading
+import time
+
+from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.ask import Ask
+from tallymark.engine.service.line import Line
+from tests.engine.service.serving import INSTANT, PATIENCE_S
+
+
+def test_no_wake_up_is_left_behind_that_is_sent_while_the_line_listens():
+    """Left in the socket it would end each wait of the line at once, and its thread would spin."""
+    line = Line(ServiceAddress("127.0.0.1", 1, b"k" * 32), INSTANT, jitter=lambda: 0.5)
+    begun, go, wake = threading.Event(), threading.Event(), line._wake
+
+    def wake_slowly() -> None:
+        begun.set()
+        go.wait(PATIENCE_S)
+        wake()
+
+    line._wake = wake_slowly  # type: ignore[method-assign]
+    ask = Ask(("p",), "CREATE", time.monotonic() + PATIENCE_S, wait_s=PATIENCE_S)
+    asker = threading.Thread(target=line.put, args=(ask,))
+    listener = threading.Thread(target=line._listen_to_callers)
+    asker.start()
+    assert begun.wait(PATIENCE_S)
+    listener.start()
+    listener.join(0.1)  # it reads the socket, or waits for the lock, before the wake-up is sent
+    go.set()
+    for thread in (asker, listener):
+        thread.join(PATIENCE_S)
+    assert not line._conversation.is_idle, "the ask was taken"
+    assert not select.select([line._wake_reader], [], [], 0)[0]
+    line.drop_after_fork()
