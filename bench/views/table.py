@@ -91,7 +91,7 @@ class MadeTable:
     async def append(self, count: int, random: Random) -> tuple[DataFile, ...]:
         """One more commit, of so many files for partitions that are there."""
         history = self._handle.log.history
-        instant = instant_time(BEGAN, after=history.newest_instant or instant_time(BEGAN))
+        instant = instant_time(BEGAN, after=history.reached_instant)
         partitions = min(self.shape.files, self.shape.partitions)
         added = [data_file(random.randrange(partitions), instant, random.randrange(1000)) for _ in range(count)]
         await self._commit(commit(added, instant=instant, base=history.head), is_shown=True)

@@ -8,6 +8,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history_base import NO_HISTORY, Decided, HistoryBase
+from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
 
 APPENDS_TOLD = 20
@@ -168,6 +169,11 @@ class History:
     @property
     def newest_instant(self) -> str | None:
         return self._newest
+
+    @property
+    def reached_instant(self) -> str:
+        """Writers begin only later than this one: the newest, or the floor before the first."""
+        return self._newest or FLOOR
 
     @property
     def commits(self) -> list[int]:

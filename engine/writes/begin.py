@@ -31,7 +31,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
     """
     newest = FLOOR
     while True:
-        newest = max(newest, (await handle.log.refresh()).newest_instant or FLOOR)
+        newest = max(newest, (await handle.log.refresh()).reached_instant)
         draft = Reservation(
             instant=instant_time(handle.clock.now(), after=newest),
             nonce=new_nonce(),
@@ -47,7 +47,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
             await give_back(handle, reservation)
             continue
         history = await handle.log.refresh()
-        if (history.newest_instant or FLOOR) < reservation.instant and not is_passed(history, reservation):
+        if history.reached_instant < reservation.instant and not is_passed(history, reservation):
             return reservation, lease
         await _undo(handle, reservation)
 
@@ -71,7 +71,7 @@ async def _undo(handle: TableHandle, reservation: Reservation) -> None:
     """Nothing was written under it. The log gets past it first: else somebody could reserve the instant amid these
     deletes, and lose it by them. The reservation goes next: without its beat it would pass for abandoned.
     """
-    if (handle.log.history.newest_instant or FLOOR) < reservation.instant:
+    if handle.log.history.reached_instant < reservation.instant:
         await decide(handle, reservation)
     await handle.backend.delete([reservation.path])
     await drop_bookkeeping(handle, reservation.instant, objects=[_type_path(reservation.instant)])

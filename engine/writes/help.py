@@ -9,7 +9,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.begun import BEGUN_FOLDER, UNNUMBERED
-from tallymark.engine.timeline.instant import FLOOR, parse_instant
+from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
@@ -199,5 +199,5 @@ async def drop_unreserved(
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
     """False if whoever reserves it now is sure to find the log past it, or if it is none."""
     with suppress(CorruptObject):
-        return parse_instant(instant) > parse_instant(handle.log.history.newest_instant or FLOOR)
+        return parse_instant(instant) > parse_instant(handle.log.history.reached_instant)
     return False

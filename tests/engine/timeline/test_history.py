@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import FLOOR
 from tests.engine.timeline.entries import ALL, clean, commit, data_file, instant, partitions, rollback
 
 
@@ -93,6 +94,11 @@ def test_after_tells_only_what_lies_beyond_the_position():
 
 def test_the_newest_instant_is_the_greatest_and_not_the_last():
     assert history(commit(7), commit(3)).newest_instant == instant(7)
+
+
+def test_a_history_has_reached_its_newest_instant_and_an_empty_one_the_floor():
+    assert history().reached_instant == FLOOR
+    assert history(commit(7), commit(3)).reached_instant == instant(7)
 
 
 def test_a_partition_is_new_where_it_got_its_first_file_ever():

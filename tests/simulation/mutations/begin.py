@@ -4,7 +4,7 @@ import copy
 
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_path
-from tallymark.engine.timeline.instant import FLOOR, instant_time
+from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
@@ -25,7 +25,7 @@ _reserve = begin.reserve
 
 async def _read_first(handle, *, operation, marker_kind):
     """As ``reserve``, but for the order of its two looks."""
-    newest = (await handle.log.refresh()).newest_instant or FLOOR
+    newest = (await handle.log.refresh()).reached_instant
     while True:
         instant = instant_time(handle.clock.now(), after=newest)
         draft = Reservation(
