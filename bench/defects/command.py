@@ -1,13 +1,11 @@
 """``python -m tallymark.bench defects``: what it takes. Nothing heavy is imported before it is needed."""
 
 import json
-import tempfile
 from pathlib import Path
 
 import click
 
-from tallymark.bench.arguments import json_option
-from tallymark.bench.writes.arguments import python_option, tell
+from tallymark.bench.arguments import folder_option, json_option, python_option, tell
 
 NAMES = (
     *("restart", "lost answer", "kills", "full storage", "slow instant"),
@@ -23,18 +21,14 @@ KILLS = 50
     "--kills", type=click.IntRange(min=1), default=KILLS, show_default=True, help="Of each server, in the trial kills."
 )
 @click.option("--ours", is_flag=True, help="Our side only: nothing is fetched, and no Java is needed.")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="On which disk, in a new folder that is removed at the end. [default: the temporary directory]",
-)
+@folder_option
 @python_option
 @json_option
 def defects(
     names: tuple[str, ...],
     kills: int,
     ours: bool,
-    folder: Path | None,
+    folder: Path,
     pythons: dict[str, str],
     json_path: Path | None,
 ) -> None:
@@ -45,9 +39,8 @@ def defects(
     from tallymark.cli.page import console
 
     wanted = [name for name in NAMES if name in (names or NAMES)]
-    parent = folder or Path(tempfile.gettempdir())
     try:
-        answer = run.run(wanted, parent, kills=kills, pythons=pythons, hudi=not ours, tell=tell)
+        answer = run.run(wanted, folder, kills=kills, pythons=pythons, hudi=not ours, tell=tell)
     except TallymarkError as error:
         raise click.ClickException(" ".join(str(error).split())) from error
     report.show(console(width=WIDTH), answer)

@@ -7,9 +7,8 @@ from pathlib import Path
 import click
 
 from tallymark.backends.options import StorageOptions
-from tallymark.bench.arguments import json_option, storage_option, svg_option
+from tallymark.bench.arguments import json_option, storage_option, svg_option, tell
 from tallymark.bench.markers.parts import ALL, PARTS
-from tallymark.bench.writes.arguments import tell
 
 
 @click.command()

@@ -2,16 +2,14 @@
 
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from tallymark.bench.arguments import json_option, svg_option
+from tallymark.bench.arguments import check_spark, folder_option, json_option, python_option, svg_option, tell
 from tallymark.bench.sizing.written.case import Name, case
 from tallymark.bench.sizing.written.sides import NAMES, SIDES
-from tallymark.bench.writes.arguments import check_spark, python_option, tell
 
 
 @click.command()
@@ -39,11 +37,7 @@ from tallymark.bench.writes.arguments import check_spark, python_option, tell
     help="Times as many rows in what is written, and files as many times as large.",
 )
 @click.option("--cores", type=click.IntRange(min=1), help="Of each writer's Spark. [default: this process's]")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where to write, in a new folder that is removed at the end. [default: the temporary directory]",
-)
+@folder_option
 @python_option
 @json_option
 @svg_option
@@ -54,7 +48,7 @@ def sizing(
     sides: tuple[str, ...],
     scale: float,
     cores: int | None,
-    folder: Path | None,
+    folder: Path,
     pythons: dict[str, str],
     json_path: Path | None,
     svg_path: Path | None,
@@ -74,7 +68,7 @@ def sizing(
             sides=[side for side in SIDES if not sides or side.name in sides],
             cores=cores or len(os.sched_getaffinity(0)),
             pythons=pythons,
-            parent=folder or Path(tempfile.gettempdir()),
+            parent=folder,
         )
     arithmetic, times = (0.05, run.TIMES_QUICK) if quick else (1.0, run.TIMES)
     try:

@@ -2,14 +2,12 @@
 
 import functools
 import json
-import tempfile
 from pathlib import Path
 
 import click
 
-from tallymark.bench.arguments import json_option, svg_option
+from tallymark.bench.arguments import folder_option, json_option, svg_option, tell
 from tallymark.bench.views.kinds import KINDS
-from tallymark.bench.writes.arguments import tell
 
 
 @click.command()
@@ -30,11 +28,7 @@ from tallymark.bench.writes.arguments import tell
     help="How long many callers ask each side. [default: 20]",
 )
 @click.option("--quick", is_flag=True, help="A glance: 1,000 and 3,000 files, 200 look-ups/s, seconds for a side.")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Where tables are made, in a new folder that is removed at the end. [default: the temporary directory]",
-)
+@folder_option
 @json_option
 @svg_option
 def views(
@@ -42,7 +36,7 @@ def views(
     kinds: tuple[str, ...],
     seconds: float | None,
     quick: bool,
-    folder: Path | None,
+    folder: Path,
     json_path: Path | None,
     svg_path: Path | None,
 ) -> None:
@@ -59,7 +53,7 @@ def views(
         files=sorted(counts) or (run.QUICK_FILES if quick else run.FILES),
         kinds=[name for name in KINDS if not kinds or name in kinds],
         effort=(run.QUICK if quick else Effort()).lasting(seconds),
-        parent=folder or Path(tempfile.gettempdir()),
+        parent=folder,
     )
     try:
         answer = anyio.run(functools.partial(run.run, asked, tell=tell), backend="trio")

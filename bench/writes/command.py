@@ -7,9 +7,8 @@ from typing import get_args
 import click
 
 from tallymark.backends.options import StorageOptions
-from tallymark.bench.arguments import json_option, storage_option, svg_option
+from tallymark.bench.arguments import check_spark, json_option, python_option, storage_option, svg_option, tell
 from tallymark.bench.peers.writers import NAMES
-from tallymark.bench.writes.arguments import check_spark, python_option, tell
 from tallymark.bench.writes.case import Name, case
 
 DEFAULT_CASES: tuple[Name, ...] = ("append", "dynamic-overwrite", "static-overwrite")
