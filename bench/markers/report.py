@@ -17,6 +17,7 @@ from tallymark.bench.markers.answer import (
 )
 from tallymark.bench.markers.names import MARKER_BYTES
 from tallymark.bench.markers.page import table
+from tallymark.bench.page import print_tables
 from tallymark.bench.report import seconds
 
 METHOD = """\
@@ -50,11 +51,7 @@ def show(page: Console, answer: MarkersAnswer) -> None:
             after=answer.load_after,
         )
     )
-    for found in tables(answer):
-        page.print()
-        page.print(found)
-    for title, reason in answer.absent.items():
-        page.print(f"  without {title}: {reason}")
+    print_tables(page, tables(answer), answer.absent)
 
 
 def tables(answer: MarkersAnswer) -> Iterator[Table]:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tallymark.bench.page import print_tables, table
 from tallymark.bench.report import seconds
 from tallymark.bench.sizing.answer import Example, Frontier, SizingAnswer, SizingSection
 from tallymark.bench.sizing.figures import Figures
@@ -24,9 +24,7 @@ Without sizing each task writes a file of its own in every partition, and rolls 
 def show(page: Console, answer: SizingAnswer) -> None:
     page.print(f"{answer.machine}\n")
     page.print(METHOD)
-    for table in tables(answer):
-        page.print()
-        page.print(table)
+    print_tables(page, tables(answer), {})
     if answer.written:
         written.show(page, answer.written, answer.written_method)
     if answer.fills:
@@ -45,7 +43,7 @@ def tables(answer: SizingAnswer) -> Iterator[Table]:
 
 
 def examples(found: Sequence[Example]) -> Table:
-    page = _table("the published example: incoming rows of each planned file", ("filled", "new", "as published"))
+    page = table("the published example: incoming rows of each planned file", ("filled", "new", "as published"))
     for example in found:
         filled, new = example.rows[: example.fills], example.rows[example.fills :]
         page.add_row(example.title, _rows(filled), _rows(new), "yes" if example.is_as_published else "no")
@@ -53,7 +51,7 @@ def examples(found: Sequence[Example]) -> Table:
 
 
 def frontier(found: Frontier) -> Table:
-    page = _table(
+    page = table(
         f"{found.label}: files of a partition against bytes rewritten; in brackets, the policy's over the exact "
         "solver's, of bytes all that were written",
         ("files", "fewest, no more bytes", "rewritten", "least, as many files", "in bar", "small files"),
@@ -74,7 +72,7 @@ def frontier(found: Frontier) -> Table:
 
 
 def at_once(section: SizingSection) -> Table:
-    page = _table(
+    page = table(
         f"whole loads: {section.label}",
         ("files of the first", "minimum", "in bar", "error, from the third", "largest", "rewritten"),
     )
@@ -92,7 +90,7 @@ def at_once(section: SizingSection) -> Table:
 
 
 def stream(section: SizingSection) -> Table:
-    page = _table(
+    page = table(
         f"as it arrives: {section.label}",
         ("files", "minimum", "small files", "error, from the third", "largest", "rewritten"),
     )
@@ -103,7 +101,7 @@ def stream(section: SizingSection) -> Table:
 
 
 def speeds(found: Iterable[Speed]) -> Table:
-    page = _table(f"CPU time of a plan; bar: {BAR_S:g} s", ("files", "partitions", "planned files", "best", "all"))
+    page = table(f"CPU time of a plan; bar: {BAR_S:g} s", ("files", "partitions", "planned files", "best", "all"))
     for speed in found:
         page.add_row(
             f'policy "{speed.policy}"',
@@ -129,11 +127,3 @@ def _word(is_in_bar: bool | None) -> str:
 
 def _rows(counts: Iterable[int]) -> str:
     return ", ".join(f"{count:,}" for count in counts) or "none"
-
-
-def _table(title: str, columns: Iterable[str]) -> Table:
-    page = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    page.add_column("", no_wrap=True)
-    for name in columns:
-        page.add_column(name, justify="right")
-    return page

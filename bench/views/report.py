@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tallymark.bench.page import print_tables, table
 from tallymark.bench.report import seconds
 from tallymark.bench.views.answer import (
     BYTES_BAR,
@@ -47,11 +47,7 @@ def show(page: Console, answer: ViewAnswer) -> None:
             after=answer.load_after,
         )
     )
-    for table in tables(answer):
-        page.print()
-        page.print(table)
-    for title, reason in answer.absent.items():
-        page.print(f"  without {title}: {reason}")
+    print_tables(page, tables(answer), answer.absent)
 
 
 def tables(answer: ViewAnswer) -> Iterator[Table]:
@@ -61,7 +57,7 @@ def tables(answer: ViewAnswer) -> Iterator[Table]:
         if section.followed:
             yield follows(section)
     if growths := list(answer.growths()):
-        page = _table(
+        page = table(
             f"following a commit, the best in the largest table over that in the smallest; bar: {SYNC_BAR:g}",
             ("files", "ratio"),
         )
@@ -71,7 +67,7 @@ def tables(answer: ViewAnswer) -> Iterator[Table]:
 
 
 def openings(section: ViewSection) -> Table:
-    page = _table(
+    page = table(
         f"{section.shape.label}: from nothing until answers; bars: {seconds(READY_BAR_S)}, {BYTES_BAR} bytes a file",
         ("for one partition", "for any", "requests", "memory, bytes a file"),
     )
@@ -88,7 +84,7 @@ def openings(section: ViewSection) -> Table:
 
 
 def look_ups(section: ViewSection) -> Table:
-    page = _table(
+    page = table(
         f"{section.shape.label}: look-ups; bars for many: {seconds(P50_BAR_S)}, and {seconds(P99_BAR_S)} at 99 %",
         ("alone: median", "99 %", "many: median", "99 %", "99.9 %", "a second"),
     )
@@ -106,7 +102,7 @@ def look_ups(section: ViewSection) -> Table:
 
 
 def follows(section: ViewSection) -> Table:
-    page = _table(
+    page = table(
         f"{section.shape.label}: following commits of so many files: synced / answered",
         [f"{files:,}" for files in section.followed],
     )
@@ -126,11 +122,3 @@ def _quantiles(found: Latency | None) -> tuple[str, str, str]:
 
 def _seconds(value: float | None) -> str:
     return "" if value is None else seconds(value)
-
-
-def _table(title: str, columns: tuple[str, ...] | list[str]) -> Table:
-    page = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    page.add_column("", no_wrap=True)
-    for name in columns:
-        page.add_column(name, justify="right")
-    return page

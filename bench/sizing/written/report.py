@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from tallymark.bench.page import print_tables, table
 from tallymark.bench.paired import Estimate
 from tallymark.bench.report import seconds
 from tallymark.bench.sizing.written.answer import WrittenRow, WrittenSection
@@ -18,16 +18,12 @@ PEAKS = {"peak_python_bytes": "peak, Python", "peak_jvm_bytes": "peak, JVM"}
 def show(page: Console, sections: Iterable[WrittenSection], method: str) -> None:
     page.print(f"\n{method}")
     for section in sections:
-        for found in (sizes(section), costs(section)):
-            page.print()
-            page.print(found)
-        for title, reason in section.absent.items():
-            page.print(f"  without {title}: {reason}")
+        print_tables(page, (sizes(section), costs(section)), section.absent)
 
 
 def sizes(section: WrittenSection) -> Table:
     title = f"written: {section.label}; files of at most {_mb(section.max_file_bytes)}"
-    page = _table(
+    page = table(
         title,
         (
             "files",
@@ -56,7 +52,7 @@ def sizes(section: WrittenSection) -> Table:
 
 
 def costs(section: WrittenSection) -> Table:
-    page = _table("what it took", ("wall", "Tallymark / it", "CPU", "Tallymark / it", *PEAKS.values()))
+    page = table("what it took", ("wall", "Tallymark / it", "CPU", "Tallymark / it", *PEAKS.values()))
     for row in section.rows:
         page.add_row(row.title, *_times(row, section.ours), *_peaks(row))
     return page
@@ -64,7 +60,7 @@ def costs(section: WrittenSection) -> Table:
 
 def fills(found: Iterable[FillMemory]) -> Table:
     title = f"memory of a task that fills a file of {_mb(FILE_BYTES)}; bar: {_mb(BAR_BYTES)}"
-    page = _table(title, ("the file", "with the new rows", "before the task", "peak", "in bar"))
+    page = table(title, ("the file", "with the new rows", "before the task", "peak", "in bar"))
     for fill in found:
         sizes = (fill.old_bytes, fill.new_bytes, fill.before_bytes, fill.peak_bytes)
         page.add_row(fill.rows, *map(_mb, sizes), "yes" if fill.peak_bytes <= BAR_BYTES else "no")
@@ -91,11 +87,3 @@ def _peaks(row: WrittenRow) -> Iterator[str]:
 def _mb(count: float) -> str:
     mib = count / (1 << 20)
     return f"{mib:,.0f} MiB" if mib >= 100 else f"{mib:.3g} MiB"
-
-
-def _table(title: str, columns: Iterable[str]) -> Table:
-    page = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
-    page.add_column("", no_wrap=True)
-    for name in columns:
-        page.add_column(name, justify="right")
-    return page
