@@ -56,8 +56,8 @@ class Journals:
         self._pieces = pieces
         self._journals: dict[str, _Journal] = {}
         self._made = 0
-        self._waiting: dict[str, bytes] = {}
-        """Records that have yet to be written."""
+        self._waiting: dict[str, bytearray] = {}
+        """Records that have yet to be written, one after the other; grown in place, since a hot partition has many."""
         self._waiting_max = waiting_bytes_max
         self.waiting_bytes = 0
         self.written = 0
@@ -93,7 +93,7 @@ class Journals:
     def append(self, partition: str, record: bytes, *, is_removal: bool = False) -> None:
         """A record for a partition that is here. Raises DamagedStore, FullStore."""
         journal = self._journals[partition]
-        self._wait(partition, self._waiting.get(partition, b"") + record)
+        self._wait(partition, record)
         if is_removal:
             journal.went += len(record)
         with self._trusted(partition):
@@ -113,7 +113,7 @@ class Journals:
             self._flush()
 
     def forget(self, partition: str) -> None:
-        self._wait(partition, b"")
+        self._wait_no_more(partition)
         journal = self._journals.pop(partition, None)
         if journal is not None and journal.count:
             with suppress(PiecesFailed):  # nobody knows its pieces any more; the next to read or write is told
@@ -143,16 +143,16 @@ class Journals:
             pieces[journal.first + index] = None
         self._pieces.write(pieces)
         self._journals[partition] = journal
-        self._wait(partition, b"")
+        self._wait_no_more(partition)
         self.written += 1
 
     def _flush(self) -> None:
         """One by one: what is not written when this fails goes on waiting."""
         for partition, records in list(self._waiting.items()):
-            journal, pieces = self._appended(self._journals[partition], records)
+            journal, pieces = self._appended(self._journals[partition], bytes(records))
             self._pieces.write(pieces)
             self._journals[partition] = journal
-            self._wait(partition, b"")
+            self._wait_no_more(partition)
 
     def _appended(self, journal: _Journal, data: bytes) -> tuple[_Journal, dict[int, bytes | None]]:
         """The journal with that at its end, and what is to be written for it."""
@@ -171,14 +171,18 @@ class Journals:
         )
         return after, pieces
 
-    def _wait(self, partition: str, records: bytes) -> None:
-        """These records of a partition wait, in place of those that did."""
-        before = self._waiting.pop(partition, None)
-        if before is not None:
-            self.waiting_bytes -= len(before) + _WAITING_OVERHEAD_BYTES
-        if records:
-            self._waiting[partition] = records
-            self.waiting_bytes += len(records) + _WAITING_OVERHEAD_BYTES
+    def _wait(self, partition: str, record: bytes) -> None:
+        if partition not in self._waiting:
+            self._waiting[partition] = bytearray()
+            self.waiting_bytes += _WAITING_OVERHEAD_BYTES
+        self._waiting[partition] += record
+        self.waiting_bytes += len(record)
+
+    def _wait_no_more(self, partition: str) -> None:
+        """The records of a partition, if some did."""
+        records = self._waiting.pop(partition, None)
+        if records is not None:
+            self.waiting_bytes -= len(records) + _WAITING_OVERHEAD_BYTES
 
     @contextmanager
     def _trusted(self, partition: str | None) -> Iterator[None]:

@@ -13,6 +13,7 @@ from tallymark.engine.views.journals import FOLDED_BYTES_MIN, PIECE_BYTES, TAIL_
 from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
 from tests.engine.views.stores import row
+from tests.support.memory import taken_bytes
 
 ROW = pack_row(row("first"))
 
@@ -98,6 +99,20 @@ def test_what_a_commit_writes_does_not_grow_with_the_partition(files):
     assert pieces.bytes_read <= 10 * (PIECE_BYTES + new / 10)
     assert pieces.bytes_written <= new + 10 * (PIECE_BYTES + new / 10)
     assert len(pieces.held) <= TAIL_COUNT_MAX + 1 + (len(some_rows(files)) + new) // PIECE_BYTES + 1
+
+
+def test_records_that_wait_are_not_copied_when_another_comes():
+    journals = Journals(CountedPieces(), waiting_bytes_max=1 << 30)
+    journals.write("a", ROW)
+    record = came(some_rows(10))
+    count = 1000
+
+    def come() -> None:
+        for _ in range(count):
+            journals.append("a", record)
+
+    assert taken_bytes(come) < 1.3 * count * len(record), "a copy of what waits would take as much again"
+    assert journals.read("a") == ROW + count * some_rows(10)
 
 
 def test_a_journal_of_which_much_went_is_written_anew():
