@@ -33,6 +33,9 @@ RATES = (100.0, 1_000.0, 10_000.0, 100_000.0)
 REQUESTS_PER_INTERVAL = 20.0
 """Beyond, a request carries more markers than one: of that many arrivals the model says what it says of more."""
 
+SETTINGS = MarkerSettings(merge_bytes_ratio_max=1, hedge_quantile=None)
+"""So that each put is one flush's: merges add one to 16 of them, and second copies what ``hedge_ratio_max`` allows."""
+
 
 def ack_s(rate: float, interval_s: float, put_s: float) -> float:
     """The mean time from asking to the answer."""
@@ -74,7 +77,6 @@ class Outcome:
     """What the model is given: the mean put by ``PUTS_PER_PUT_TIME``."""
     ack_s: float
     puts_per_s: float
-    hedges: int
 
     @property
     def model_ack_s(self) -> float:
@@ -101,29 +103,26 @@ class Outcome:
         )
 
 
-def simulate(load: Load, settings: MarkerSettings | None = None) -> Outcome:
+def simulate(load: Load) -> Outcome:
     """Run the engine under this load on a clock that jumps from event to event."""
-    outcome: Outcome = trio.run(
-        _Run(load, settings or MarkerSettings()).outcome, clock=trio.testing.MockClock(autojump_threshold=0)
-    )
+    outcome: Outcome = trio.run(_Run(load).outcome, clock=trio.testing.MockClock(autojump_threshold=0))
     return outcome
 
 
 class _Run:
-    def __init__(self, load: Load, settings: MarkerSettings) -> None:
+    def __init__(self, load: Load) -> None:
         self._load = load
-        self._settings = settings
         self._store = LateStore(load.put_time())
         self._interval_s = load.put_s / PUTS_PER_PUT_TIME
         self._markers = 0
         self._acks_s = 0.0
 
     async def outcome(self) -> Outcome:
-        async with open_marker_engine(self._store, self._settings) as engine:
+        async with open_marker_engine(self._store, SETTINGS) as engine:
             directory = engine.directory("001")
             await self._arrive(directory, _random(self._load.seed + 1), seconds=8 * self._load.put_s)
             store = self._store
-            puts, put_total_s, hedges = store.put_count, store.put_total_s, engine.statistics().hedges
+            puts, put_total_s = store.put_count, store.put_total_s
             lines, line_total_s = store.line_count, store.line_total_s
             self._markers, self._acks_s = 0, 0.0
             flush_s = 1 / puts_per_s(self._load.rate, self._interval_s)
@@ -138,7 +137,6 @@ class _Run:
                 interval_s=put_s / PUTS_PER_PUT_TIME,
                 ack_s=self._acks_s / self._markers,
                 puts_per_s=count / seconds,
-                hedges=engine.statistics().hedges - hedges,
             )
 
     async def _arrive(self, directory: MarkerDirectory, random: Random, *, seconds: float) -> None:
@@ -160,10 +158,6 @@ class _Run:
         self._acks_s += (anyio.current_time() - asked) * len(names)
 
 
-SETTINGS = MarkerSettings(merge_bytes_ratio_max=1, hedge_quantile=None)
-"""So that each put is one flush's: merges add one to 16 of them, and second copies what ``hedge_ratio`` says."""
-
-
 def _random(seed: int) -> Random:
     return Random(seed)  # noqa: S311 the same figures in each run
 
@@ -177,4 +171,4 @@ def loads(flushes: int = 300) -> Iterator[Load]:
 
 if __name__ == "__main__":
     for each in loads():
-        print(simulate(each, SETTINGS), flush=True)  # noqa: T201 a program
+        print(simulate(each), flush=True)  # noqa: T201 a program

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tallymark.bench.markers.model import PUTS_S, RATES, SETTINGS, SHAPES, Load, ack_s, puts_per_s, simulate
+from tallymark.bench.markers.model import PUTS_S, RATES, SHAPES, Load, ack_s, puts_per_s, simulate
 
 
 def test_quiet_arrivals_wait_for_a_put_and_loaded_ones_for_half_an_interval_more():
@@ -16,7 +16,7 @@ def test_quiet_arrivals_wait_for_a_put_and_loaded_ones_for_half_an_interval_more
 @pytest.mark.parametrize("put_s", PUTS_S)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_mean_ack_is_within_three_percent_of_the_model(shape, put_s, rate):
-    found = simulate(Load(shape=shape, put_s=put_s, rate=rate, flushes=_flushes(shape, put_s, rate)), SETTINGS)
+    found = simulate(Load(shape=shape, put_s=put_s, rate=rate, flushes=_flushes(shape, put_s, rate)))
     assert abs(found.ack_off) <= 0.03
 
 
