@@ -21,6 +21,11 @@ class Lazy(Generic[T]):
         self._failures = 0
         self._failure: Exception | None = None
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether ``get`` returns without a wait."""
+        return self._value is not None
+
     async def get(self) -> T:
         if self._value is None:
             failures = self._failures

@@ -192,9 +192,9 @@ class MarkerDirectory:
         self.queue.settle(batch, error)
 
     async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
+        await self.open()
+        batches, answers = self.take(lines)
         with self.until_over():
-            await self.open()
-            batches, answers = self.take(lines)
             for batch in batches:
                 await batch.wait()
             if not batches:
@@ -232,9 +232,17 @@ class MarkerDirectory:
             raise type(self._refusal)(*self._refusal.args)
 
     async def open(self) -> None:
-        """Return once lines can be taken. Raises FlushFailed, CorruptObject."""
+        """Return once lines can be taken.
+
+        Raises:
+            FlushFailed, CorruptObject: what lies in storage could not be read, or nothing written there.
+            Sealed, RolledBack, Closed: no more are taken.
+        """
+        if self._begun.is_loaded:
+            return
         try:
-            await self._begun.get()
+            with self.until_over():
+                await self._begun.get()
         except BackendError as error:
             raise FlushFailed(f"{self._folder} could not be loaded: {error}") from error
 

@@ -74,15 +74,14 @@ class _Together(Generic[R]):
                 known.append((request, error))
         waiting: dict[tuple[MarkerBatch, ...], list[tuple[R, Outcome]]] = {}
         try:
-            with self.directory.until_over():
-                await self.directory.open()
-                for request, lines in named:
-                    try:
-                        batches, answers = self.directory.take(lines)
-                    except Overloaded as error:
-                        known.append((request, error))
-                    else:
-                        waiting.setdefault(batches, []).append((request, answers))
+            await self.directory.open()
+            for request, lines in named:
+                try:
+                    batches, answers = self.directory.take(lines)
+                except Overloaded as error:
+                    known.append((request, error))
+                else:
+                    waiting.setdefault(batches, []).append((request, answers))
         except TallymarkError as error:
             return known + [(request, error) for request, _ in named], {}
         return known, waiting

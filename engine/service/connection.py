@@ -191,7 +191,7 @@ class Connection:
             else:
                 settled = {id(request) for request, _ in outcomes}
                 left[:] = [request for request in left if id(request) not in settled]
-            await self._send_last([self._answer_to(request, outcome) for request, outcome in outcomes], out)
+            await out.post([self._answer_to(request, outcome) for request, outcome in outcomes], self._release)
 
         instant = self._handshake.instant
         self._counts.names += sum([len(request.paths) for request in requests])

@@ -1,6 +1,10 @@
-"""What goes to one peer: whole frames, in the order in which they were protected."""
+"""What goes to one peer: whole frames, in the order in which they were protected.
 
-from collections.abc import Callable, Iterable
+Acks of one flush are found by a task each, all at the same moment. They leave with a write or two: each costs both
+sides more than the bytes of many acks.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import anyio
@@ -35,6 +39,8 @@ class Outgoing:
         self._lost = lost
         self._sending = anyio.Lock(fast_acquire=True)
         self._is_mid_frame = False
+        self._posted: list[Answer] = []
+        self._is_posting = False
 
     async def send(self, answers: Iterable[Answer]) -> None:
         """Send these with one write, or end the connection: half a frame cannot be taken back."""
@@ -52,6 +58,23 @@ class Outgoing:
             if self._is_mid_frame:
                 self._lost()
             raise
+
+    async def post(self, answers: Sequence[Answer], sent: Callable[[int], None]) -> None:
+        """Send these, or return at once where another task is about to: then they go with its next write.
+
+        ``sent`` is called with how many have left, whoever has sent them. It has to be the same one each time.
+        """
+        self._posted += answers
+        if self._is_posting:
+            return
+        self._is_posting = True
+        try:
+            while self._posted:
+                posted, self._posted = self._posted, []
+                await self.send(posted)
+                sent(len(posted))
+        finally:
+            self._is_posting = False
 
     async def say_farewell(self, farewell: Stopped) -> None:
         """Without it a task would take the end of its job for a lost connection, and go on asking."""

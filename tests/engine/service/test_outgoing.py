@@ -1,0 +1,96 @@
+"""What goes to one peer, by a stream that takes its time."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, cast
+
+import anyio
+import pytest
+from anyio.abc import SocketStream
+
+from tallymark.engine.service.auth import Session
+from tallymark.engine.service.frame import FrameReader
+from tallymark.engine.service.outgoing import Outgoing
+from tallymark.engine.service.wire import Ack, Answer, decode_answer
+from tests.engine.service.serving import INSTANT
+from tests.support.loops import on_both_loops
+
+KEY = bytes(range(32))
+
+
+class Stream:
+    """Takes nothing before it is let."""
+
+    def __init__(self) -> None:
+        self.writes: list[bytes] = []
+        self.is_open = anyio.Event()
+        self.is_gone = False
+
+    async def send(self, data: bytes) -> None:
+        self.writes.append(data)
+        await self.is_open.wait()
+        if self.is_gone:
+            raise anyio.BrokenResourceError
+
+
+def outgoing(stream: Stream, lost: Callable[[], None]) -> Outgoing:
+    session = Session(KEY, is_server=True)
+    return Outgoing(cast("SocketStream", stream), session, instant=INSTANT, timeout_s=60.0, lost=lost)
+
+
+def heard(writes: list[bytes]) -> list[list[Answer]]:
+    """The answers in each write, as the peer verifies them."""
+    peer, reader = Session(KEY, is_server=False), FrameReader(1000, setting="of the test")
+    return [[decode_answer(peer.verify(frame)) for frame in reader.feed(data)] for data in writes]
+
+
+@on_both_loops
+async def test_answers_that_are_posted_during_a_write_leave_with_the_next_one() -> None:
+    stream, sent, lost = Stream(), list[int](), list[Any]()
+    out = outgoing(stream, partial(lost.append, None))
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 6):
+            tasks.start_soon(out.post, [Ack(number)], sent.append)
+            await anyio.wait_all_tasks_blocked()
+        assert sent == []
+        stream.is_open.set()
+    assert heard(stream.writes) == [[Ack(1)], [Ack(2), Ack(3), Ack(4), Ack(5)]]
+    assert (sent, lost) == ([1, 4], [])
+
+
+@on_both_loops
+async def test_each_is_told_as_sent_once_and_a_later_post_begins_anew() -> None:
+    stream, sent = Stream(), list[int]()
+    stream.is_open.set()
+    out = outgoing(stream, pytest.fail)
+    await out.post([Ack(1), Ack(2)], sent.append)
+    await out.post([Ack(3)], sent.append)
+    assert heard(stream.writes) == [[Ack(1), Ack(2)], [Ack(3)]]
+    assert sent == [2, 1]
+
+
+@on_both_loops
+async def test_a_post_and_a_send_keep_the_order_in_which_frames_were_protected() -> None:
+    stream = Stream()
+    out = outgoing(stream, pytest.fail)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(out.send, [Ack(1)])
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(out.post, [Ack(2)], lambda _: None)
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(out.send, [Ack(3)])
+        await anyio.wait_all_tasks_blocked()
+        stream.is_open.set()
+    assert heard(stream.writes) == [[Ack(1)], [Ack(2)], [Ack(3)]]
+
+
+@on_both_loops
+async def test_a_peer_that_is_gone_ends_the_connection_and_nobody_waits_for_it() -> None:
+    stream, lost = Stream(), list[None]()
+    stream.is_gone = True
+    stream.is_open.set()
+    out = outgoing(stream, lambda: lost.append(None))
+    with anyio.fail_after(5):
+        await out.post([Ack(1)], lambda _: None)
+        await out.post([Ack(2)], lambda _: None)
+    assert len(lost) == 2
