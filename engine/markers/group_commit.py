@@ -1,6 +1,7 @@
 """Carry a directory's markers to storage: one flush for all who wait."""
 
 import anyio
+from anyio.abc import TaskGroup
 
 from tallymark.engine.errors import Closed, FlushFailed, TallymarkError
 from tallymark.engine.markers.batch import MarkerBatch
@@ -10,34 +11,53 @@ from tallymark.engine.markers.flush import next_start
 
 async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None:
     """Flush what waits until cancelled; then nobody is left waiting."""
-    free = anyio.Semaphore(worker_count)
     try:
-        async with anyio.create_task_group() as workers:
-            directory.hedge.run_in(workers)
-            workers.start_soon(directory.merge.run)
-            while True:
-                await directory.queue.gather()
-                directory.heed_throttling()
-                await next_start(directory.pace)
-                await _acquire(free)
-                batch = directory.queue.take()
-                if batch is None:
-                    free.release()
-                    continue
-                directory.pace.started(anyio.current_time())
-                workers.start_soon(_carry, directory, batch, free)
+        async with anyio.create_task_group() as tasks:
+            directory.hedge.run_in(tasks)
+            tasks.start_soon(directory.merge.run)
+            _Workers(directory, tasks, worker_count).start_one()
     finally:
         directory.end(Closed("the marker engine was closed"))
 
 
-async def _acquire(free: anyio.Semaphore) -> None:
-    try:
-        free.acquire_nowait()
-    except anyio.WouldBlock:
-        await free.acquire()
+class _Workers:
+    """One of them waits for what comes, carries it itself, and leaves its place to the next: between a request and its
+    put there is one pass of the event loop.
+    """
+
+    def __init__(self, directory: MarkerDirectory, tasks: TaskGroup, count_max: int) -> None:
+        self._directory = directory
+        self._tasks = tasks
+        self._count_max = count_max
+        self._count = 0
+        self._turn = anyio.Lock(fast_acquire=True)
+
+    def start_one(self) -> None:
+        self._count += 1
+        self._tasks.start_soon(self._work)
+
+    async def _work(self) -> None:
+        while True:
+            async with self._turn:
+                batch = await self._due_batch()
+                if self._count < self._count_max and not self._turn.statistics().tasks_waiting:
+                    self.start_one()
+            await _carry(self._directory, batch)
+
+    async def _due_batch(self) -> MarkerBatch:
+        """What waits when the next flush may start."""
+        directory = self._directory
+        while True:
+            await directory.queue.gather()
+            directory.heed_throttling()
+            await next_start(directory.pace)
+            batch = directory.queue.take()
+            if batch is not None:
+                directory.pace.started(anyio.current_time())
+                return batch
 
 
-async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Semaphore) -> None:
+async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
     started = anyio.current_time()
     try:
         await directory.flush(batch)  # durable
@@ -52,5 +72,3 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch, free: anyio.Sem
         directory.heed_throttling()
         directory.pace.measured(anyio.current_time() - started, started=started)
         directory.complete(batch)  # then visible, then answered
-    finally:
-        free.release()

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 import trio
+import trio.testing
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.memory import MemoryBackend
@@ -21,9 +22,10 @@ FIRST_MERGE = segment(9)
 
 
 async def ask_for(directory: MarkerDirectory, first: int, last: int) -> None:
-    """One flush each."""
+    """One flush each, and the merge that it sets off has begun."""
     for number in range(first, last):
         await directory.create(f"{number}.parquet")
+        await trio.testing.wait_all_tasks_blocked()
 
 
 def expected(last: int) -> set[tuple[str, str]]:

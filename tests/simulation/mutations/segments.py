@@ -1,5 +1,7 @@
 """A marker is durable, then visible, then answered; a segment's number is used once; nothing is deleted too early."""
 
+from contextlib import suppress
+
 import anyio
 
 from tallymark.backends.errors import Unavailable
@@ -24,14 +26,10 @@ _read_objects = loading.read_objects
 _until_answered = flushing.until_answered
 
 
-async def _answer_first(directory, batch, free):
+async def _answer_first(directory, batch):
     directory.complete(batch)
-    try:
+    with suppress(TallymarkError):
         await directory.flush(batch)
-    except TallymarkError:
-        pass
-    finally:
-        free.release()
 
 
 async def _visible_first(directory, batch):
@@ -70,14 +68,11 @@ async def _drop_on_cancel(directory, lines):
         raise
 
 
-async def _freed_on_success(directory, batch, free):
-    freed = anyio.Semaphore(0)
+async def _freed_on_success(directory, batch):
     failed = directory.counts.batches_failed
-    try:
-        await _carry(directory, batch, freed)
-    finally:
-        if directory.counts.batches_failed == failed:
-            free.release()
+    await _carry(directory, batch)
+    if directory.counts.batches_failed > failed:
+        await anyio.sleep_forever()
 
 
 async def _claim_nothing(numbers, incarnation):
