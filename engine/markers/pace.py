@@ -3,6 +3,10 @@
 A request that finds the directory idle is flushed at once; under load a flush starts every interval and takes all that
 waits. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.
 
+Timers of event loops wake up to a millisecond late, which is more than an interval where puts are quick. Nobody waits
+for one that wakes later than a start would be early, and a start that was late, or early, for that counts from when it
+was due: so many flushes start as the interval says.
+
 Where the store asks for fewer requests the interval is lengthened by half, and shrinks again with each good put;
 batches grow and shrink with it. Repeats of puts that were throttled keep the same intervals, so that all that a
 directory asks of the store, however much waits, is one put an interval. Where a backend repeats such puts by itself,
@@ -27,6 +31,9 @@ first. Where a store allows a steady rate, the interval so wanders between what 
 five puts a second or more three quarters are used, and one put in 13 is throttled; of one a second seven tenths, and
 one in six (simulated)."""
 
+LATE_MAX_S = 0.002
+"""Beyond, a late start is not the timer's fault: the coarsest in use count in milliseconds."""
+
 HELD_LEAST_S = 0.001
 """What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""
 
@@ -42,6 +49,8 @@ class Pace:
         self._expected_s = 0.0
         self._held_s = 0.0
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
+        self._is_waited_for = False
+        self._timer_late_s = 0.0
 
     @property
     def interval_s(self) -> float:
@@ -59,10 +68,20 @@ class Pace:
         return self._held_s > self._unheld_s
 
     def delay_s(self, now: float) -> float:
-        return max(0.0, self._last_start + self.interval_s - now)
+        """How long the next flush has to wait, for which somebody asks who has something to flush."""
+        delay_s = self._last_start + self.interval_s - now
+        if delay_s <= self._timer_late_s:
+            return 0.0
+        self._is_waited_for = True
+        return delay_s
 
     def started(self, now: float) -> None:
-        self._last_start = now
+        due = self._last_start + self.interval_s
+        if self._is_waited_for:
+            late_s = min(max(0.0, now - due), LATE_MAX_S)
+            self._timer_late_s += SMOOTHING * (late_s - self._timer_late_s)
+        self._last_start = max(due, now - self.interval_s) if self._is_waited_for or due > now else now
+        self._is_waited_for = False
 
     def expected(self, put_s: float) -> None:
         """A put of the same size took this long: better than nothing, until a flush was measured."""

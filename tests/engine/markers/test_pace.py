@@ -1,5 +1,6 @@
 """When the next flush may start, by a clock that is told."""
 
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -19,6 +20,55 @@ def test_the_first_flush_starts_at_once_and_the_next_an_interval_later():
     assert pace.delay_s(10.0) == 0
     pace.started(10.0)
     assert (pace.delay_s(10.0), pace.delay_s(10.125), pace.delay_s(11.0)) == (0.25, 0.125, 0)
+
+
+def start_when_asked(pace: Pace, now: float, timer_late_s: float) -> float:
+    """When a flush starts that somebody wants at ``now``, by a timer that wakes late."""
+    delay_s = pace.delay_s(now)
+    started = now + delay_s + timer_late_s * (delay_s > 0)
+    pace.started(started)
+    return started
+
+
+def test_a_start_that_a_timer_made_late_counts_from_when_it_was_due():
+    pace = Pace(8.0)
+    pace.started(0.0)
+    assert start_when_asked(pace, 1.0, timer_late_s=1.0) == 9.0
+    assert pace.delay_s(9.0) == 7.0
+    assert start_when_asked(pace, 10.0, timer_late_s=20.0) == 36.0
+    assert pace.delay_s(36.0) == 0, "by an interval at most"
+    pace.started(36.0)
+    assert pace.delay_s(36.0) == 8.0
+
+
+def test_a_start_after_an_idle_time_gives_no_right_to_an_early_one():
+    pace = Pace(8.0)
+    pace.started(0.0)
+    assert start_when_asked(pace, 100.0, timer_late_s=1.0) == 100.0
+    assert pace.delay_s(101.0) == 7.0
+
+
+@pytest.mark.parametrize("interval_s", [0.0005, 0.001, 0.002, 0.025])
+@pytest.mark.parametrize("rate", [1_000, 10_000])
+def test_by_a_coarse_timer_as_many_flushes_start_as_the_interval_says_and_none_much_too_early(interval_s, rate):
+    pace, random, now, starts = Pace(interval_s), Random(1), 0.0, []
+    while len(starts) < 2000:
+        now = max(now, starts[-1] if starts else 0.0) + random.expovariate(rate)
+        starts.append(start_when_asked(pace, now, timer_late_s=random.uniform(0.0, 0.001)))
+    gaps = [after - before for before, after in pairwise(starts[500:])]
+    assert sum(gaps) / len(gaps) >= interval_s * 0.99
+    assert sum(gaps) / len(gaps) <= interval_s + 1.1 / rate
+    assert min(gaps) >= interval_s - 0.002
+
+
+def test_a_process_that_is_late_by_itself_is_not_taken_for_its_timer():
+    pace = Pace(0.1)
+    pace.started(0.0)
+    now = 0.0
+    for _ in range(200):
+        now = start_when_asked(pace, now, timer_late_s=0.05)
+    assert pace.delay_s(now) >= 0.05 - 0.003
+    assert pace.delay_s(now + pace.delay_s(now) - 0.004) > 0
 
 
 def test_auto_begins_with_what_another_put_took_and_goes_by_flushes_from_the_first_on():
