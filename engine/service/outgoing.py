@@ -1,13 +1,14 @@
 """What goes to one peer: whole frames, in the order in which they were protected.
 
-Acks of one flush are found by a task each, all at the same moment. They leave with a write or two: each costs both
-sides more than the bytes of many acks.
+Acks of one flush are found by a task each, all at the same moment. They leave with one write: each costs both sides
+more than the bytes of many acks.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import SocketStream
 
 from tallymark.backends.events import EventLog
@@ -69,6 +70,7 @@ class Outgoing:
             return
         self._is_posting = True
         try:
+            await anyio.lowlevel.checkpoint()  # for others that are about to post
             while self._posted:
                 posted, self._posted = self._posted, []
                 await self.send(posted)

@@ -59,6 +59,19 @@ async def test_answers_that_are_posted_during_a_write_leave_with_the_next_one() 
 
 
 @on_both_loops
+async def test_answers_that_are_posted_at_the_same_moment_leave_with_one_write() -> None:
+    stream, sent = Stream(), list[int]()
+    stream.is_open.set()
+    out = outgoing(stream, pytest.fail)
+    async with anyio.create_task_group() as tasks:
+        for number in range(1, 6):
+            tasks.start_soon(out.post, [Ack(number)], sent.append)
+    [answers] = heard(stream.writes)
+    assert sorted(answer.id for answer in answers) == [1, 2, 3, 4, 5]
+    assert sent == [5]
+
+
+@on_both_loops
 async def test_each_is_told_as_sent_once_and_a_later_post_begins_anew() -> None:
     stream, sent = Stream(), list[int]()
     stream.is_open.set()
