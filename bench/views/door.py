@@ -106,14 +106,16 @@ class OurDoor:
         self._position, self._hash = address["position"], address["log_hash"]
 
     def ask(self, question: Question) -> object:
+        """What ``JobView.files`` or ``JobView.file`` does with the answer."""
+        from tallymark.engine.views.block import find_live
         from tallymark.engine.views.view import live_files
 
         partition = question.partition
-        blocks = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S).result()
-        files = live_files(blocks[partition], partition, self._position)
+        found = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S, is_awaited=True)
+        block = found.result()[partition]
         if question.file_id is None:
-            return len(files)
-        return sum(file.file_id == question.file_id for file in files)
+            return len(live_files(block, partition, self._position))
+        return int(find_live(block, partition, question.file_id, self._position) is not None)
 
     def count(self, answer: object) -> int:
         return _number(answer)

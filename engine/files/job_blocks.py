@@ -12,7 +12,7 @@ from typing import Literal
 
 from tallymark.backends.contract import Backend
 from tallymark.engine.files.block_cache import BlockCache, LogPosition
-from tallymark.engine.files.fallback_blocks import Blocks, BlocksOf, FallbackBlocks
+from tallymark.engine.files.fallback_blocks import Blocks, FallbackBlocks
 from tallymark.engine.files.log_blocks import LogBlocks
 from tallymark.engine.files.reading_pace import ReadingPace
 from tallymark.engine.files.task_markers import service_client
@@ -63,13 +63,15 @@ class JobBlocks:
         self._lock = threading.Lock()
         self._by_log: _ByLog | None = None
         self._asked = self._cached = self._readings = 0
+        service = _service_blocks(ticket)
         self._source = FallbackBlocks(
-            _service_blocks(ticket),
+            service,
             self._blocks_by_log,
             instant=ticket.instant,
             wait_s=settings.wait_s,
             log_wait_s=settings.log_wait_s,
             pause_s=ticket.settings.service_pause_s,
+            awaited=None if service is None else partial(service, is_awaited=True),
         )
 
     def blocks(self, partitions: Sequence[str]) -> Blocks:
@@ -140,7 +142,7 @@ class _ByLog:
     """Look-ups under way."""
 
 
-def _service_blocks(ticket: WriteTicket) -> BlocksOf | None:
+def _service_blocks(ticket: WriteTicket) -> "partial[Future[Blocks]] | None":
     if ticket.service is None or not ticket.views.serve:
         return None
     client = service_client(ticket, ticket.service)

@@ -1,4 +1,6 @@
-"""What tasks ask the service: how it goes into requests, and what settles it. Sans-I/O; owned by one thread."""
+"""What tasks ask the service: how it goes into requests, and what settles it. Sans-I/O; used by one thread at a
+time.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import Future

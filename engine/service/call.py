@@ -26,7 +26,7 @@ _READ_BYTES = 65536
 
 
 class Call:
-    """Sends requests and receives answers. Owned by one thread."""
+    """Sends requests and receives answers. Used by one thread at a time."""
 
     def __init__(self, raw: socket.socket, session: Session, reader: FrameReader, *, frame_bytes: int) -> None:
         self._raw = raw
@@ -43,6 +43,11 @@ class Call:
     def fileno(self) -> int:
         """Of the socket: for who waits for several calls at once."""
         return self._raw.fileno()
+
+    @property
+    def is_sending(self) -> bool:
+        """Something that was said has not gone yet."""
+        return bool(self._outgoing)
 
     def say(self, request: Request) -> None:
         """Send the request in the ``listen``s that follow."""

@@ -59,20 +59,27 @@ class JobClient:
             FlushFailed          storage did not take the markers; ask again
             Sealed, RolledBack, Closed   the job is over
 
-        It cannot be cancelled. Asking again for the same markers is safe.
+        It cannot be cancelled. Asking again for the same markers is safe. What is called back when it is done runs in
+        whichever thread heard the answer, which may be any that asks: it must not wait for this client.
         """
+        return self._ask(paths, io)
+
+    def _ask(self, paths: Sequence[str], io: str, *, is_awaited: bool = False) -> Future[None]:
         ask = Ask(tuple(paths), io, time.monotonic() + self._wait_s, wait_s=self._wait_s)
         if problem := _broken_rule(paths, io):
             ask.future.set_exception(InvalidRequest(problem))
         elif not ask.paths:
             ask.future.set_result(None)
         else:
-            self._put(ask)
+            self._put(ask, is_awaited)
         return ask.future
 
     def create(self, paths: Sequence[str], io: str = "CREATE") -> None:
-        """When this returns, the markers of all paths survive a crash. Raises what the future of ``ask`` would."""
-        future = self.ask(paths, io)
+        """When this returns, the markers of all paths survive a crash. Raises what the future of ``ask`` would.
+
+        Takes less than to wait for that future: see ``is_awaited`` of ``look_up``.
+        """
+        future = self._ask(paths, io, is_awaited=True)
         try:
             future.result(self._wait_s + _GRACE_S)
         except TimeoutError as error:
@@ -82,9 +89,12 @@ class JobClient:
             ) from error
 
     def look_up(
-        self, position: int, log_hash: str, partitions: Sequence[str], *, wait_s: float
+        self, position: int, log_hash: str, partitions: Sequence[str], *, wait_s: float, is_awaited: bool = False
     ) -> Future[dict[str, bytes]]:
         """Ask what these partitions hold as of a position of the log with that hash; returns at once, from any thread.
+
+        ``is_awaited``: the caller would wait for the future next. Then this need not return at once: while nobody else
+        does, the caller's own thread talks to the service, and no other has to be woken.
 
         The future settles within ``wait_s``. It has the block of each partition (``views.block``), as the driver's view
         has it, or one of these errors:
@@ -101,7 +111,7 @@ class JobClient:
         elif not wanted:
             ask.future.set_result({})
         else:
-            self._put(ask)
+            self._put(ask, is_awaited)
         return ask.future
 
     def close(self) -> None:
@@ -132,15 +142,21 @@ class JobClient:
     ) -> None:
         self.close()
 
-    def _put(self, ask: AnyAsk) -> None:
+    def _put(self, ask: AnyAsk, is_awaited: bool) -> None:
         if os.getpid() != self._process:
             raise InvalidRequest(
                 f"a marker client of process {self._process} is used in {os.getpid()}; take one with client_for() there"
             )
+        take = Line.put_and_talk if is_awaited else Line.put
+        while not take(self._standing_line(), ask):
+            pass  # it has just ended
+
+    def _standing_line(self) -> Line:
         with self._lock:
-            while self._line is None or not self._line.put(ask):
+            if self._line is None or self._line.has_ended:
                 self._line = Line(self._address, self._instant, jitter=secrets.SystemRandom().random)
                 self._line.start()
+            return self._line
 
 
 class _Clients:

@@ -1,6 +1,6 @@
 """What a client has asked and not been answered: what to send next, when, and whose future an answer settles.
 
-Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Owned by one thread.
+Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Used by one thread at a time.
 """
 
 import math
@@ -37,6 +37,11 @@ class Conversation:
     @property
     def is_idle(self) -> bool:
         return not any(self._asks.values())
+
+    @property
+    def is_settled(self) -> bool:
+        """Every ask has been answered; for any thread."""
+        return all(ask.future.done() for asks in self._asks.values() for ask in list(asks))
 
     @property
     def problem(self) -> str:
@@ -82,6 +87,15 @@ class Conversation:
             ask.was_put_off = False
         self._unsent[:0] = [Unsent(part) for parts in self._sent.values() for part in parts if self._awaits(part)]
         self._sent.clear()
+
+    def begin_anew(self) -> None:
+        """Whoever had it was interrupted in the middle of anything: what is not settled is to be sent again, whole."""
+        for ask in list(self._waiting()):
+            if ask.future.done():
+                del self._asks[type(ask)][ask]
+            ask.unanswered_parts = 1
+        self._sent.clear()
+        self._unsent = [Unsent(ask.whole()) for ask in self._waiting()]
 
     def expire(self, now: float, make_error: Callable[[AnyAsk], TallymarkError]) -> None:
         """Fail the asks whose deadline has come; those that were put off to the end as ServiceOverloaded."""
@@ -149,9 +163,9 @@ class Conversation:
     def _settle(self, part: AnyPart) -> None:
         part.ask.unanswered_parts -= 1
         if not part.ask.unanswered_parts:
-            del self._asks[type(part.ask)][part.ask]
             part.settle()
+            del self._asks[type(part.ask)][part.ask]
 
     def _fail(self, ask: AnyAsk, error: TallymarkError) -> None:
-        del self._asks[type(ask)][ask]
         ask.fail(error)
+        del self._asks[type(ask)][ask]

@@ -1,6 +1,11 @@
-"""A client's line to the service: the one daemon thread that dials, talks, and dials again.
+"""A client's line to the service: a daemon thread that dials, talks, and dials again; and whose turn it is to talk.
 
-Owns: the thread, and when to try again. Does not own: what settles an ask (``conversation``), nor bytes (``call``).
+A caller who waits for an answer talks itself, if nobody else does: it sends, listens, and settles what is answered,
+until its own ask is settled. So an answer wakes one thread, the one that waits for it. The daemon thread talks for
+those who do not wait, goes on where a caller ends and others still wait, and sees to whatever goes wrong.
+
+Owns: the thread, the turn, and when to try again. Does not own: what settles an ask (``conversation``), nor bytes
+(``call``).
 """
 
 import contextlib
@@ -27,6 +32,13 @@ REFUSED_S_MAX = 10.0
 """The service listens before anybody knows its address. If its machine says for so long that nobody does, it has ended;
 meanwhile whatever forwards connections to it may be busy with itself."""
 
+ASIDE_S = 1.0
+"""For so long after the last caller has talked the thread leaves the connection to callers; then it watches it, and
+notices when the service ends it. Whoever asks meanwhile notices that first."""
+
+_THREAD = 0
+"""The thread's own turn; no ident of a thread is 0."""
+
 _events = EventLog(__name__)
 
 
@@ -34,6 +46,9 @@ class Line:
     """Settles every ask that ``put`` has taken, within its deadline.
 
     A line ends once, by ``hang_up`` or by a fault of its own, and takes no asks after that.
+
+    The connection and the conversation are of whoever has the turn, which changes hands under the lock. The thread has
+    it but while a connection stands and nobody waits for an answer.
     """
 
     def __init__(self, address: ServiceAddress, instant: str, *, jitter: Callable[[], float]) -> None:
@@ -48,7 +63,16 @@ class Line:
         self._lock = threading.Lock()
         self._inbox: list[AnyAsk] = []
         self._is_woken = False
-        """A wake-up is on its way, or read and not followed yet: one is enough for any number of asks."""
+        """A wake-up of who has the turn is on its way: one is enough for any number of asks."""
+        self._talker: int | None = _THREAD
+        """Who has the turn: the thread, a caller by its ident, or nobody."""
+        self._turns = 0
+        """That callers have had."""
+        self._trouble: BaseException | None = None
+        """What ended a caller's turn, for the thread to see to. Nobody else talks before that."""
+        self._is_aside = False
+        """The thread waits until it is needed, and for nothing else."""
+        self._is_needed = threading.Event()
         self._stop = threading.Event()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -58,31 +82,62 @@ class Line:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def has_ended(self) -> bool:
+        return self._stop.is_set()
+
     def put(self, ask: AnyAsk) -> bool:
         """Take the ask, or return False: the line has ended."""
         with self._lock:
             if self._stop.is_set():
                 return False
             self._inbox.append(ask)
-            if not self._is_woken:
-                self._is_woken = True
-                self._wake()
+            self._tell()
             return True
+
+    def put_and_talk(self, ask: AnyAsk) -> bool:
+        """As ``put``; where nobody talks, talk until the ask is settled, or the thread has to go on.
+
+        What interrupts that, such as KeyboardInterrupt, is raised. The ask stays asked for.
+        """
+        has_turn = False
+        try:
+            with self._lock:
+                if self._stop.is_set():
+                    return False
+                self._inbox.append(ask)
+                call = self._call
+                if call is None or self._talker is not None or self._trouble is not None:
+                    self._tell()
+                    return True
+                self._turns += 1
+                me = threading.get_ident()
+                self._talker, has_turn = me, True
+            while self._listen_to_callers() and not ask.future.done():
+                self._exchange(call)
+        except BaseException as problem:
+            if has_turn:
+                self._trouble = problem
+            if not isinstance(problem, Exception):
+                raise
+        finally:
+            if has_turn:  # without a call before it: no interrupt comes in between
+                self._talker = None
+                self._leave()
+        return True
 
     def hang_up(self) -> None:
         """End; who still waits gets Closed. On return the thread has ended, unless a name look-up holds it."""
         with self._lock:
-            self._stop.set()
-            self._wake()
+            self._end()
         self._join()
 
     def hang_up_if_idle(self) -> bool:
         """End and return True, or return False: somebody waits for an answer."""
         with self._lock:
-            if self._inbox or not self._conversation.is_idle:
+            if self._inbox or not self._conversation.is_settled:
                 return False
-            self._stop.set()
-            self._wake()
+            self._end()
         self._join()
         return True
 
@@ -163,16 +218,27 @@ class Line:
         return dial(self._address, self._instant, timeout_s=timeout_s)
 
     def _talk(self, call: Call) -> None:
+        """Until the line is to end."""
         while self._listen_to_callers():
-            now = time.monotonic()
-            for request in self._conversation.take_requests(now, call.message_bytes):
-                call.say(request)
-            for answer in call.listen(self._wake_reader, self._conversation.seconds_to_next(now)):
-                self._conversation.receive(answer, time.monotonic())
+            if self._conversation.is_idle and not call.is_sending:
+                self._rest(call)
+            else:
+                self._exchange(call)
+
+    def _exchange(self, call: Call) -> None:
+        """Send what is to be sent, wait until something is to be done, and see to what was answered."""
+        now = time.monotonic()
+        for request in self._conversation.take_requests(now, call.message_bytes):
+            call.say(request)
+        self._hear(call, self._conversation.seconds_to_next(now))
+
+    def _hear(self, call: Call, timeout_s: float | None) -> None:
+        for answer in call.listen(self._wake_reader, timeout_s):
+            self._conversation.receive(answer, time.monotonic())
 
     def _listen_to_callers(self) -> bool:
         """Take the new asks, fail those whose time is over; return False when the line is to end."""
-        if self._is_woken:  # if it is so only now, the wake-up is still there to be read
+        if self._inbox or self._is_woken:  # if it is so only now, the wake-up is still there to be read
             self._take_inbox()
         self._conversation.expire(time.monotonic(), self._no_answer)
         return not self._stop.is_set()
@@ -180,13 +246,67 @@ class Line:
     def _take_inbox(self) -> None:
         """With the wake-ups, under the lock under which they are sent: one left behind would end each wait at once."""
         with self._lock:
-            with contextlib.suppress(OSError):  # read whole; closed: the line has ended
-                while len(self._wake_reader.recv(4096)) == 4096:
-                    pass
-            asks, self._inbox = self._inbox, []
-            self._is_woken = False
-            for ask in asks:
+            if self._is_woken:
+                with contextlib.suppress(OSError):  # read whole; closed: the line has ended
+                    while len(self._wake_reader.recv(4096)) == 4096:
+                        pass
+                self._is_woken = False
+            for ask in self._inbox:
                 self._conversation.add(ask)
+            self._inbox = []  # last: who is interrupted before leaves them to the next
+
+    def _rest(self, call: Call) -> None:
+        """Leave the turn to callers; return with it when the thread is needed, or something came and nobody had it."""
+        with self._lock:
+            if self._inbox or self._stop.is_set():
+                return
+            self._talker = None
+            seen = self._turns
+        poll = select.poll()
+        poll.register(call, select.POLLIN)
+        poll.register(self._wake_reader, select.POLLIN)
+        poll.poll()
+        while not self._takes_turn(seen):
+            seen = self._turns
+            self._is_needed.wait(ASIDE_S)
+        self._see_to_trouble()
+        self._hear(call, 0.0)
+
+    def _takes_turn(self, seen: int) -> bool:
+        """Have the turn and return True, or stand aside: callers talk, or have talked since so many turns."""
+        with self._lock:
+            self._is_needed.clear()
+            self._is_aside = self._talker is not None or (self._turns != seen and not self._has_work)
+            if not self._is_aside:
+                self._talker = _THREAD
+            return not self._is_aside
+
+    @property
+    def _has_work(self) -> bool:
+        """Something is left to be done, and nobody has the turn."""
+        return bool(
+            self._inbox
+            or self._trouble is not None
+            or self._stop.is_set()
+            or not self._conversation.is_idle
+            or (self._call is not None and self._call.is_sending)
+        )
+
+    def _see_to_trouble(self) -> None:
+        """As if it had come over the thread itself."""
+        trouble, self._trouble = self._trouble, None
+        if isinstance(trouble, Exception):
+            raise trouble
+        if trouble is not None:
+            self._take_inbox()
+            self._conversation.begin_anew()
+            raise ConnectionAbortedError(f"a caller was interrupted while it talked: {trouble!r}")
+
+    def _leave(self) -> None:
+        """After a turn of a caller: the thread goes on where something is left to be done."""
+        with self._lock:
+            if self._talker is None and self._has_work:
+                self._tell()
 
     def _pause(self, failures: int) -> None:
         """Before the next attempt, but not beyond the first deadline."""
@@ -199,12 +319,26 @@ class Line:
             self._call.hang_up()
             self._call = None
 
+    def _tell(self) -> None:
+        """Under the lock: have something done by who has the turn, or by the thread where nobody has it."""
+        if self._is_aside and self._talker is None:
+            self._is_needed.set()
+        elif not self._is_woken:
+            self._is_woken = True
+            self._wake()
+
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full of wake-ups: it will wake; closed: it has ended
             self._wake_writer.send(b"\0")
 
+    def _end(self) -> None:
+        """Under the lock."""
+        self._stop.set()
+        self._tell()
+
     def _join(self) -> None:
-        if self._thread is not threading.current_thread():
+        """Unless it is waited for by the thread itself, or while the thread waits for this one, which has the turn."""
+        if self._thread is not threading.current_thread() and self._talker != threading.get_ident():
             self._thread.join(DIAL_TIMEOUT_S + 1)
 
     def _no_answer(self, ask: AnyAsk) -> ServiceUnavailable:

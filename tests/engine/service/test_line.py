@@ -32,3 +32,16 @@ def test_no_wake_up_is_left_behind_that_is_sent_while_the_line_listens():
     assert not line._conversation.is_idle, "the ask was taken"
     assert not select.select([line._wake_reader], [], [], 0)[0]
     line.drop_after_fork()
+
+
+def test_the_thread_leaves_the_connection_to_callers_who_have_just_talked() -> None:
+    """Their answers would wake it, too, with each of them."""
+    line = Line(ServiceAddress("127.0.0.1", 1, b"k" * 32), INSTANT, jitter=lambda: 0.5)
+    line._talker, line._turns = None, 2
+    assert not line._takes_turn(1)
+    assert line._talker is None
+    assert line._takes_turn(2), "nobody has talked since"
+    line._talker, line._turns = None, 3
+    line._inbox.append(Ask(("p",), "CREATE", time.monotonic() + PATIENCE_S))
+    assert line._takes_turn(2), "somebody asks"
+    line.drop_after_fork()
