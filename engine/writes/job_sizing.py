@@ -15,7 +15,7 @@ from tallymark.engine.timeline.summary import SizingSummary
 from tallymark.engine.writes.claims import claim
 from tallymark.engine.writes.fills import checked_fills, lost_fills
 from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.sizing import sized
+from tallymark.engine.writes.sizing import sized, telling_files
 
 _events = EventLog(__name__)
 
@@ -50,8 +50,9 @@ class JobSizing:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()
         at = self._handle.view(self._properties).at(history.head)
+        files = await telling_files(at, (rows.partition for rows in profile.incoming))
         found = await sized(
-            self._handle, at, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
+            self._handle, files, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
         )
         is_first, self._plan, self._planned_at = self._plan is None, found, at.position
         if found.fills or not is_first:

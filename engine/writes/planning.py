@@ -58,8 +58,9 @@ async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresi
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
     coming = await _coming(target, properties, base.at or at, foresight) if committed is None else _NOTHING
     if (profile := coming.profile) is not None:
-        planned = await sized(handle, at, profile, foresight.sizing, is_overwrite=target.is_overwrite)
-        is_told = coming.sample is not None or await telling_files(at, coming.partitions)
+        files = await telling_files(at, coming.partitions)
+        planned = await sized(handle, files, profile, foresight.sizing, is_overwrite=target.is_overwrite)
+        is_told = coming.sample is not None or files
         is_guess = foresight.sizing.policy == "balanced" and not is_told
         coming = replace(coming, plan=planned, is_guess=is_guess)
     scope = target.scope(coming.stand_ins) if committed is None else None

@@ -1,6 +1,6 @@
 """Which files a write is to leave: planned in one way for a job that runs, and for one that is only thought of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tallymark.engine.settings import SizingSettings
@@ -17,19 +17,18 @@ from tallymark.engine.writes.handle import TableHandle
 
 async def sized(
     handle: TableHandle,
-    at: ViewAt,
+    files: Sequence[DataFile],
     profile: WorkloadProfile,
     settings: SizingSettings,
     *,
     is_overwrite: bool,
     instant: str | None = None,
 ) -> SizingPlan:
-    """The plan by the files that are live there, the head of the log, and by what other open instants are filling.
+    """The plan by these files, which ``telling_files`` has found at the head, and by what other open instants fill.
 
     Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
     learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
     """
-    files = await telling_files(at, (rows.partition for rows in profile.incoming))
     if is_overwrite:
         taken = frozenset(file.path for file in files)
     else:
