@@ -10,7 +10,7 @@ Saxe, Decomposable searching problems, 1980): a merge takes whole ranks, the you
 leave room for the next merge.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 ROOM = 2.5
@@ -31,6 +31,21 @@ class LiveSegment:
     """Merges that its most travelled marker has been through."""
 
 
+@dataclass(slots=True)
+class _Rank:
+    """Neighbours of which the last has been through the most merges, and through more than any younger segment."""
+
+    rank: int
+    count: int = 0
+    size: int = 0
+    credit: int = 0
+
+    def join(self, other: "_Rank") -> None:
+        self.count += other.count
+        self.size += other.size
+        self.credit += other.credit
+
+
 class MergePlan:
     """Believes what it is told: segments are added once they are durable, and dropped once they need not stay."""
 
@@ -43,15 +58,17 @@ class MergePlan:
         self.flush_count = 0
         self.segments: list[LiveSegment] = []
         """The oldest first."""
+        self._ranks: list[_Rank] = []
+        """Of the segments, the oldest first: where a merge may begin. They are few, however many segments there are."""
 
     def flushed(self, path: str, size: int) -> None:
         """A flush has become a segment."""
         self.flush_count += 1
-        self.segments.append(LiveSegment(path=path, size=size, credit=int((self._ratio_max - 1) * size)))
+        self._append(LiveSegment(path=path, size=size, credit=int((self._ratio_max - 1) * size)))
 
     def found(self, path: str, size: int) -> None:
         """A segment of an earlier server, younger than those found before. What it has cost is unknown: no credit."""
-        self.segments.append(LiveSegment(path=path, size=size, rank=max(1, round(self._ratio_max) - 1)))
+        self._append(LiveSegment(path=path, size=size, rank=max(1, round(self._ratio_max) - 1)))
 
     def merged(self, run: Sequence[LiveSegment], path: str, size: int) -> None:
         """These have become one segment, and need not stay."""
@@ -60,13 +77,14 @@ class MergePlan:
         if credit < size:  # not enough for another rewriting: let it pay where a little is missing
             self._spare += credit
             credit = 0
-        self.dropped({segment.path for segment in run})
         rank = max(segment.rank for segment in run) + 1
-        self.segments.insert(place, LiveSegment(path=path, size=size, credit=credit, rank=rank))
+        segments = _without(self.segments, {segment.path for segment in run})
+        segments.insert(place, LiveSegment(path=path, size=size, credit=credit, rank=rank))
+        self._take(segments)
 
     def dropped(self, paths: Collection[str]) -> None:
         """These lie in storage no more."""
-        self.segments = [segment for segment in self.segments if segment.path not in paths]
+        self._take(_without(self.segments, paths))
 
     def due(self, *, wasted: int = 0) -> tuple[LiveSegment, ...]:
         """The segments to merge into one now; nothing as long as there are few, or the credit does not suffice.
@@ -77,23 +95,39 @@ class MergePlan:
         room = int(ROOM * (self.flush_count / self._freed_min) ** (1 / max(1.0, self._ratio_max - 1)))
         if count <= max(self._count_max, self._freed_min + room):
             return ()
-        runs = self._affordable_runs(self._spare - wasted)
-        if not runs:
+        lengths = self._affordable_lengths(self._spare - wasted)
+        if not lengths:
             return ()
-        stuck = count - len(runs[-1]) + 1
+        stuck = count - lengths[-1] + 1
         limit = max(self._count_max, self._freed_min + room, stuck + self._freed_min + room // 2)
         if count <= limit:
             return ()
-        return tuple(next(run for run in runs if count - len(run) + 1 + self._freed_min <= limit))
+        length = next(length for length in lengths if count - length + 1 + self._freed_min <= limit)
+        return tuple(self.segments[count - length :])
 
-    def _affordable_runs(self, spare: int) -> list[list[LiveSegment]]:
-        """Whole ranks from the youngest segment on, the shortest run first, that free enough and can be paid for."""
-        runs = []
-        size = credit = rank = 0
-        for start in range(len(self.segments) - 1, -1, -1):
-            segment = self.segments[start]
-            size, credit, rank = size + segment.size, credit + segment.credit, max(rank, segment.rank)
-            is_whole = start == 0 or self.segments[start - 1].rank > rank
-            if is_whole and len(self.segments) - start > self._freed_min and credit + spare >= size:
-                runs.append(self.segments[start:])
-        return runs
+    def _affordable_lengths(self, spare: int) -> list[int]:
+        """Of runs of whole ranks from the youngest segment on, the shortest first, that free enough and can be paid."""
+        lengths = []
+        run = _Rank(0)
+        for rank in reversed(self._ranks):
+            run.join(rank)
+            if run.count > self._freed_min and run.credit + spare >= run.size:
+                lengths.append(run.count)
+        return lengths
+
+    def _take(self, segments: list[LiveSegment]) -> None:
+        """These are all."""
+        self.segments, self._ranks = [], []
+        for segment in segments:
+            self._append(segment)
+
+    def _append(self, segment: LiveSegment) -> None:
+        self.segments.append(segment)
+        youngest = _Rank(segment.rank, 1, segment.size, segment.credit)
+        while self._ranks and self._ranks[-1].rank <= youngest.rank:
+            youngest.join(self._ranks.pop())
+        self._ranks.append(youngest)
+
+
+def _without(segments: Iterable[LiveSegment], paths: Collection[str]) -> list[LiveSegment]:
+    return [segment for segment in segments if segment.path not in paths]

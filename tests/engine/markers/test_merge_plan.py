@@ -119,6 +119,33 @@ def test_the_table_of_decision_0008_holds(flushes, objects, extra_puts):
     assert 3 < storage.sent_bytes / storage.flushed_bytes <= 4
 
 
+class Watched(list):
+    """Counts who is looked at."""
+
+    looks = 0
+
+    def __getitem__(self, key):
+        self.looks += 1
+        return super().__getitem__(key)
+
+    def __iter__(self):
+        self.looks += len(self)
+        return super().__iter__()
+
+
+@pytest.mark.parametrize("ratio_max", [1.0, 4.0])
+def test_as_long_as_nothing_can_be_paid_a_flush_looks_at_no_segment_however_many_lie_there(ratio_max):
+    plan = MergePlan(count_max=20, freed_min=16, ratio_max=ratio_max)
+    for number in range(1000):
+        plan.found(f"old{number}", 10_000)
+    plan.segments = watched = Watched(plan.segments)
+    for number in range(100):
+        plan.flushed(f"new{number}", 1)
+        assert plan.due(wasted=300) == ()
+    assert len(watched) == 1100
+    assert watched.looks == 0
+
+
 def test_without_credit_nothing_is_merged():
     storage = new_storage(count_max=1, freed_min=1, ratio_max=1.0)
     for _ in range(50):
