@@ -2,6 +2,7 @@
 
 import functools
 import json
+import signal
 from pathlib import Path
 
 import click
@@ -77,5 +78,13 @@ main.add_command(views)
 main.add_command(markers)
 
 
+def _interrupt(*_: object) -> None:
+    """As Ctrl-C does, so that nothing is left of the run; also in the background, where a shell has it ignored."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, _interrupt)
     main(prog_name="python -m tallymark.bench")
