@@ -100,22 +100,22 @@ class OurDoor:
     def __init__(self, address: Address) -> None:
         from tallymark.engine.service.address import ServiceAddress
         from tallymark.engine.service.client import JobClient
+        from tallymark.engine.views.block import find_live
+        from tallymark.engine.views.view import live_files
 
+        self._find_live, self._live_files = find_live, live_files
         service = ServiceAddress(address["host"], address["port"], bytes.fromhex(address["job_key"]))
         self._client = JobClient(service, address["instant"], wait_s=WAIT_S)
         self._position, self._hash = address["position"], address["log_hash"]
 
     def ask(self, question: Question) -> object:
         """What ``JobView.files`` or ``JobView.file`` does with the answer."""
-        from tallymark.engine.views.block import find_live
-        from tallymark.engine.views.view import live_files
-
         partition = question.partition
         found = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S, is_awaited=True)
         block = found.result()[partition]
         if question.file_id is None:
-            return len(live_files(block, partition, self._position))
-        return int(find_live(block, partition, question.file_id, self._position) is not None)
+            return len(self._live_files(block, partition, self._position))
+        return int(self._find_live(block, partition, question.file_id, self._position) is not None)
 
     def count(self, answer: object) -> int:
         return _number(answer)

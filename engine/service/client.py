@@ -147,8 +147,7 @@ class JobClient:
             raise InvalidRequest(
                 f"a marker client of process {self._process} is used in {os.getpid()}; take one with client_for() there"
             )
-        take = Line.put_and_talk if is_awaited else Line.put
-        while not take(self._standing_line(), ask):
+        while not self._standing_line().put(ask, is_awaited=is_awaited):
             pass  # it has just ended
 
     def _standing_line(self) -> Line:

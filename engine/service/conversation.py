@@ -113,15 +113,14 @@ class Conversation:
     def seconds_to_next(self, now: float) -> float | None:
         """How long, while the connection stands, nothing is to be done unless something arrives; None: for ever."""
         deadline_s = self.seconds_to_deadline(now)
-        if deadline_s is None:
-            return None
+        if deadline_s is None or not self._unsent:
+            return deadline_s
         return min(deadline_s, *(max(unsent.due_at - now, 0.0) for unsent in self._unsent), math.inf)
 
     def seconds_to_deadline(self, now: float) -> float | None:
         """How long until the first ask fails; None: nobody waits."""
-        first = (next(iter(asks)).deadline for asks in self._asks.values() if asks)
-        deadline = min(first, default=None)
-        return None if deadline is None else max(deadline - now, 0.0)
+        first = [next(iter(asks)).deadline for asks in self._asks.values() if asks]
+        return max(min(first) - now, 0.0) if first else None
 
     def _waiting(self) -> Iterable[AnyAsk]:
         return chain.from_iterable(self._asks.values())

@@ -1,7 +1,7 @@
 """A client's line to the service: a daemon thread that dials, talks, and dials again; and whose turn it is to talk.
 
 A caller who waits for an answer talks itself, if nobody else does: it sends, listens, and settles what is answered,
-until its own ask is settled. So an answer wakes one thread, the one that waits for it. The daemon thread talks for
+until its own ask is settled. So an answer wakes one thread, the one that waits for it. The daemon thread listens for
 those who do not wait, goes on where a caller ends and others still wait, and sees to whatever goes wrong.
 
 Owns: the thread, the turn, and when to try again. Does not own: what settles an ask (``conversation``), nor bytes
@@ -86,39 +86,36 @@ class Line:
     def has_ended(self) -> bool:
         return self._stop.is_set()
 
-    def put(self, ask: AnyAsk) -> bool:
-        """Take the ask, or return False: the line has ended."""
-        with self._lock:
-            if self._stop.is_set():
-                return False
-            self._inbox.append(ask)
-            self._tell()
-            return True
+    def put(self, ask: AnyAsk, *, is_awaited: bool = False) -> bool:
+        """Take the ask, or return False: the line has ended.
 
-    def put_and_talk(self, ask: AnyAsk) -> bool:
-        """As ``put``; where nobody talks, talk until the ask is settled, or the thread has to go on.
-
-        What interrupts that, such as KeyboardInterrupt, is raised. The ask stays asked for.
+        Where nobody talks, this thread does: it sends the ask, if nobody else waits for an answer; and until one that
+        ``is_awaited`` is settled, or the line's own thread has to go on, it listens. What interrupts that, such as
+        KeyboardInterrupt, is raised. The ask stays asked for.
         """
         has_turn = False
         try:
             with self._lock:
                 if self._stop.is_set():
                     return False
-                self._inbox.append(ask)
                 call = self._call
-                if call is None or self._talker is not None or self._trouble is not None:
+                is_free = self._talker is None and self._trouble is None
+                talks = is_free and (is_awaited or (not self._inbox and self._conversation.is_idle))
+                self._inbox.append(ask)
+                if call is None or not talks:
                     self._tell()
                     return True
                 self._turns += 1
                 me = threading.get_ident()
                 self._talker, has_turn = me, True
             while self._listen_to_callers() and not ask.future.done():
-                self._exchange(call)
+                self._exchange(call, None if is_awaited else 0.0)
+                if not is_awaited:
+                    break
         except BaseException as problem:
             if has_turn:
                 self._trouble = problem
-            if not isinstance(problem, Exception):
+            if not has_turn or not isinstance(problem, Exception):
                 raise
         finally:
             if has_turn:  # without a call before it: no interrupt comes in between
@@ -225,12 +222,12 @@ class Line:
             else:
                 self._exchange(call)
 
-    def _exchange(self, call: Call) -> None:
+    def _exchange(self, call: Call, timeout_s: float | None = None) -> None:
         """Send what is to be sent, wait until something is to be done, and see to what was answered."""
         now = time.monotonic()
         for request in self._conversation.take_requests(now, call.message_bytes):
             call.say(request)
-        self._hear(call, self._conversation.seconds_to_next(now))
+        self._hear(call, self._conversation.seconds_to_next(now) if timeout_s is None else timeout_s)
 
     def _hear(self, call: Call, timeout_s: float | None) -> None:
         for answer in call.listen(self._wake_reader, timeout_s):

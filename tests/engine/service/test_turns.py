@@ -117,6 +117,22 @@ async def test_who_waits_alone_talks_and_wakes_no_other_thread(listeners: list[i
 
 
 @on_both_loops
+async def test_who_asks_alone_and_waits_later_sends_and_the_thread_listens(listeners: list[int]) -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+            await connected(client)
+            listeners.clear()
+            held = client.ask(["hold 1"])
+            assert listeners[0] == threading.get_ident()
+            asks = [client.ask([f"hold {number}"]) for number in range(2, 100)]
+            assert listeners.count(threading.get_ident()) == 1, "those that follow go together"
+            ledger.released.set()
+            for ask in (held, *asks):
+                assert await error_of(ask) is None
+
+
+@on_both_loops
 async def test_no_ask_is_lost_where_turns_pass_between_many_threads() -> None:
     ledger = Ledger()
     async with serving(ledger.create, look_up=Table(a=b"of a").look_up) as server:
