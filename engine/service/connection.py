@@ -133,8 +133,8 @@ class Connection:
         instant, timeout_s = self._handshake.instant, self._settings.send_timeout_s
         try:
             async with anyio.create_task_group() as tasks:
-                lost = tasks.cancel_scope.cancel
-                out = Outgoing(self._stream, session, instant=instant, timeout_s=timeout_s, lost=lost)
+                scope = tasks.cancel_scope
+                out = Outgoing(self._stream, session, instant=instant, timeout_s=timeout_s, scope=scope)
                 try:
                     await self._read_requests(session, out, tasks)
                 except InvalidRequest as error:

@@ -4,6 +4,7 @@ Acks of one flush are found by a task each, all at the same moment. They leave w
 more than the bytes of many acks.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
@@ -30,14 +31,14 @@ class Outgoing:
     """The answers to one authenticated peer. Any task of its connection may send."""
 
     def __init__(
-        self, stream: SocketStream, session: Session, *, instant: str, timeout_s: float, lost: Callable[[], None]
+        self, stream: SocketStream, session: Session, *, instant: str, timeout_s: float, scope: anyio.CancelScope
     ) -> None:
-        """``lost`` is called when an answer could not be sent, or not within ``timeout_s``: the connection is over."""
+        """``scope`` is the connection's, and over when an answer could not be sent, or not within ``timeout_s``."""
         self._stream = stream
         self._session = session
         self._instant = instant
         self._timeout_s = timeout_s
-        self._lost = lost
+        self._scope = scope
         self._sending = anyio.Lock(fast_acquire=True)
         self._is_mid_frame = False
         self._posted: list[Answer] = []
@@ -46,18 +47,20 @@ class Outgoing:
     async def send(self, answers: Iterable[Answer]) -> None:
         """Send these with one write, or end the connection: half a frame cannot be taken back."""
         try:
-            with anyio.fail_after(self._timeout_s):
-                async with self._sending:
-                    data = b"".join([self._frame(answer) for answer in answers])
-                    self._is_mid_frame = True
-                    await self._stream.send(data)
-                    self._is_mid_frame = False
-        except (*GONE, TimeoutError) as error:
-            _events.info("connection.lost", instant=self._instant, reason=error)
-            self._lost()
+            async with self._sending:
+                data = b"".join([self._frame(answer) for answer in answers])
+                self._is_mid_frame = True
+                self._scope.deadline = anyio.current_time() + self._timeout_s  # less than a scope of its own takes
+                await self._stream.send(data)
+                self._scope.deadline = math.inf
+                self._is_mid_frame = False
+        except GONE as error:
+            self._lost(error)
         except anyio.get_cancelled_exc_class():
             if self._is_mid_frame:
-                self._lost()
+                self._scope.cancel()
+            if anyio.current_time() >= self._scope.deadline:
+                self._lost(f"it did not read what it was sent within {self._timeout_s:g} s")
             raise
 
     async def post(self, answers: Sequence[Answer], sent: Callable[[int], None]) -> None:
@@ -84,6 +87,10 @@ class Outgoing:
             return
         with anyio.CancelScope(shield=True), anyio.move_on_after(_FAREWELL_S), suppress(*GONE):
             await self._stream.send(self._frame(Refusal(WHOLE_CONNECTION, farewell)))
+
+    def _lost(self, reason: object) -> None:
+        _events.info("connection.lost", instant=self._instant, reason=reason)
+        self._scope.cancel()
 
     def _frame(self, answer: Answer) -> bytes:
         return encode_frame(self._session.protect(encode_answer(answer)))

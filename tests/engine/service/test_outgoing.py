@@ -1,8 +1,8 @@
 """What goes to one peer, by a stream that takes its time."""
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+import logging
+import math
+from typing import cast
 
 import anyio
 import pytest
@@ -16,6 +16,7 @@ from tests.engine.service.serving import INSTANT
 from tests.support.loops import on_both_loops
 
 KEY = bytes(range(32))
+TIMEOUT_S = 0.25
 
 
 class Stream:
@@ -33,9 +34,9 @@ class Stream:
             raise anyio.BrokenResourceError
 
 
-def outgoing(stream: Stream, lost: Callable[[], None]) -> Outgoing:
+def outgoing(stream: Stream, scope: anyio.CancelScope) -> Outgoing:
     session = Session(KEY, is_server=True)
-    return Outgoing(cast("SocketStream", stream), session, instant=INSTANT, timeout_s=60.0, lost=lost)
+    return Outgoing(cast("SocketStream", stream), session, instant=INSTANT, timeout_s=TIMEOUT_S, scope=scope)
 
 
 def heard(writes: list[bytes]) -> list[list[Answer]]:
@@ -46,24 +47,25 @@ def heard(writes: list[bytes]) -> list[list[Answer]]:
 
 @on_both_loops
 async def test_answers_that_are_posted_during_a_write_leave_with_the_next_one() -> None:
-    stream, sent, lost = Stream(), list[int](), list[Any]()
-    out = outgoing(stream, partial(lost.append, None))
+    stream, sent = Stream(), list[int]()
     async with anyio.create_task_group() as tasks:
+        out = outgoing(stream, tasks.cancel_scope)
         for number in range(1, 6):
             tasks.start_soon(out.post, [Ack(number)], sent.append)
             await anyio.wait_all_tasks_blocked()
         assert sent == []
         stream.is_open.set()
     assert heard(stream.writes) == [[Ack(1)], [Ack(2), Ack(3), Ack(4), Ack(5)]]
-    assert (sent, lost) == ([1, 4], [])
+    assert sent == [1, 4]
+    assert tasks.cancel_scope.deadline == math.inf
 
 
 @on_both_loops
 async def test_answers_that_are_posted_at_the_same_moment_leave_with_one_write() -> None:
     stream, sent = Stream(), list[int]()
     stream.is_open.set()
-    out = outgoing(stream, pytest.fail)
     async with anyio.create_task_group() as tasks:
+        out = outgoing(stream, tasks.cancel_scope)
         for number in range(1, 6):
             tasks.start_soon(out.post, [Ack(number)], sent.append)
     [answers] = heard(stream.writes)
@@ -75,7 +77,7 @@ async def test_answers_that_are_posted_at_the_same_moment_leave_with_one_write()
 async def test_each_is_told_as_sent_once_and_a_later_post_begins_anew() -> None:
     stream, sent = Stream(), list[int]()
     stream.is_open.set()
-    out = outgoing(stream, pytest.fail)
+    out = outgoing(stream, anyio.CancelScope())
     await out.post([Ack(1), Ack(2)], sent.append)
     await out.post([Ack(3)], sent.append)
     assert heard(stream.writes) == [[Ack(1), Ack(2)], [Ack(3)]]
@@ -85,8 +87,8 @@ async def test_each_is_told_as_sent_once_and_a_later_post_begins_anew() -> None:
 @on_both_loops
 async def test_a_post_and_a_send_keep_the_order_in_which_frames_were_protected() -> None:
     stream = Stream()
-    out = outgoing(stream, pytest.fail)
     async with anyio.create_task_group() as tasks:
+        out = outgoing(stream, tasks.cancel_scope)
         tasks.start_soon(out.send, [Ack(1)])
         await anyio.wait_all_tasks_blocked()
         tasks.start_soon(out.post, [Ack(2)], lambda _: None)
@@ -99,11 +101,32 @@ async def test_a_post_and_a_send_keep_the_order_in_which_frames_were_protected()
 
 @on_both_loops
 async def test_a_peer_that_is_gone_ends_the_connection_and_nobody_waits_for_it() -> None:
-    stream, lost = Stream(), list[None]()
+    stream = Stream()
     stream.is_gone = True
     stream.is_open.set()
-    out = outgoing(stream, lambda: lost.append(None))
-    with anyio.fail_after(5):
+    with anyio.CancelScope() as scope:
+        out = outgoing(stream, scope)
         await out.post([Ack(1)], lambda _: None)
-        await out.post([Ack(2)], lambda _: None)
-    assert len(lost) == 2
+        await anyio.sleep_forever()
+    assert scope.cancel_called
+
+
+@on_both_loops
+async def test_a_peer_that_does_not_read_in_time_ends_the_connection(caplog: pytest.LogCaptureFixture) -> None:
+    stream = Stream()
+    with caplog.at_level(logging.INFO), anyio.CancelScope() as scope:
+        await outgoing(stream, scope).send([Ack(1)])
+    assert scope.cancel_called
+    assert "did not read what it was sent within 0.25 s" in caplog.text
+
+
+@on_both_loops
+async def test_a_connection_that_ends_otherwise_in_mid_frame_is_over_and_nothing_is_said_of_its_peer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connection = anyio.CancelScope()
+    with caplog.at_level(logging.INFO):
+        with anyio.move_on_after(0.01):
+            await outgoing(Stream(), connection).send([Ack(1)])
+    assert connection.cancel_called
+    assert caplog.text == ""
