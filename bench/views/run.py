@@ -13,6 +13,7 @@ from pathlib import Path
 from subprocess import SubprocessError
 
 from tallymark.backends.errors import TallymarkError
+from tallymark.bench.folder import new_folder
 from tallymark.bench.machine import Machine
 from tallymark.bench.method import rotated
 from tallymark.bench.views.answer import Sync, ViewAnswer, ViewRow, ViewSection
@@ -54,12 +55,12 @@ async def run(asked: Asked, *, tell: Tell = lambda text: None) -> ViewAnswer:
     began, machine = datetime.now(UTC), Machine.here()
     absent: dict[str, str] = {}
     sections = []
-    with tempfile.TemporaryDirectory(prefix="tallymark-bench-", dir=asked.parent) as name:
-        small = await _ground(Path(name, "small"), SMALL, asked.effort)
+    with new_folder(asked.parent) as folder:
+        small = await _ground(folder / "small", SMALL, asked.effort)
         for files in asked.files:
-            with tempfile.TemporaryDirectory(dir=name) as folder:
+            with new_folder(folder) as large:
                 tell(f"views: making {files:,} files")
-                ground = await _ground(Path(folder), TableShape(files=files), asked.effort)
+                ground = await _ground(large, TableShape(files=files), asked.effort)
                 found = [side for kind in asked.kinds for side in sides(kind, ground, small)]
                 sections.append(await _section(ground, found, absent, tell))
     return ViewAnswer(
