@@ -55,7 +55,7 @@ def main() -> int:
     found = [outcome for outcome in outcomes if outcome.finding]
     seconds, peak = sum(each.seconds for each in outcomes), max(each.peak_mb for each in outcomes)
     total = Outcome("all", sum(each.input_count for each in outcomes), seconds, peak, "")
-    print(f"{line(total)[:-4]}{len(found)}")
+    print(line(total, str(len(found))))
     for outcome in found:
         print(f"\n{outcome.name}: {outcome.finding}")
     return 1 if found else 0
@@ -91,9 +91,9 @@ def outcome_of(name: str, code: int, said: str, seconds: float, peak_mb: float) 
     return Outcome(name, count, seconds, peak_mb, finding)
 
 
-def line(outcome: Outcome) -> str:
+def line(outcome: Outcome, findings: str | None = None) -> str:
     figures = f"{outcome.input_count:>12,}{outcome.seconds:>10.1f}{outcome.peak_mb:>10.0f}"
-    return f"{outcome.name:<20}{figures}  {'1, see below' if outcome.finding else 0}"
+    return f"{outcome.name:<20}{figures}  {findings or ('1, see below' if outcome.finding else '0')}"
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.fuzz import targets
-from tests.fuzz.__main__ import line, outcome_of
+from tests.fuzz.__main__ import Outcome, line, outcome_of
 
 FINDING = """#2	INITED cov: 5
 #131072	pulse  cov: 43
@@ -16,6 +16,11 @@ def test_a_run_to_its_end_is_its_inputs_and_no_finding():
     outcome = outcome_of("entries", 0, "#2\tINITED cov: 5\nDone 909091 in 41 second(s)\n", 41.7, 45.2)
     assert line(outcome).split() == ["entries", "909,091", "41.7", "45", "0"]
     assert not outcome.finding
+
+
+def test_the_line_of_all_targets_tells_the_highest_peak_and_how_many_had_a_finding():
+    total = Outcome("all", 10_000_000, 1239.0, 97.0, "")
+    assert line(total, "1").split() == ["all", "10,000,000", "1239.0", "97", "1"]
 
 
 def test_a_run_that_was_ended_by_a_finding_tells_how_far_it_came_and_what_it_was():
