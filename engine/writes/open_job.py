@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import TaskGroup, TaskStatus
 
 from tallymark.backends.contract import Backend
@@ -62,7 +63,6 @@ async def open_job(
         async with background_tasks() as background:
             try:
                 job = await _begin(handle, properties, request, options, background, flushing, meter)
-                flushing.shield = True  # whatever cancels the block, the job's end waits for flushes under way
                 try:
                     yield job
                 finally:
@@ -139,10 +139,12 @@ async def _begin(
 async def _run_engine(
     backend: Backend, settings: MarkerSettings, scope: anyio.CancelScope, *, task_status: TaskStatus[MarkerEngine]
 ) -> None:
-    """Until the scope is cancelled."""
+    """Until the scope is cancelled: whatever cancels the job's block, its end waits for flushes under way."""
     with scope:
         async with open_marker_engine(backend, settings) as engine:
             task_status.started(engine)
+            await anyio.lowlevel.checkpoint_if_cancelled()  # of who waits for the start
+            scope.shield = True  # later, a task of the engine might be amid a checkpoint, which trio does not stand
             await anyio.sleep_forever()
 
 

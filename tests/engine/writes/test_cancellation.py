@@ -1,6 +1,7 @@
 """A write is cancelled at each of its calls to storage in turn; its block still ends whole."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trio
 import trio.testing
@@ -21,6 +22,9 @@ from tests.table_invariants import (
     projection_is_a_prefix_of_the_log,
     table_is_at_rest,
 )
+
+PASSES = 200
+"""Of the event loop: more than a write takes from its begin to the ack of a marker."""
 
 
 class CancellingBackend(DyingBackend):
@@ -97,6 +101,31 @@ def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, l
             table_is_at_rest(store.objects)
         except AssertionError as error:
             raise AssertionError(f"cancelled at call {at} of {calls}: {error}") from error
+
+
+def test_in_whatever_pass_of_the_loop_a_write_is_cancelled_its_block_ends_whole():
+    """Where storage is not asked, too: its service and its marker engine begin and end."""
+
+    async def cancelled_after(passes: int, storage: MemoryBackend) -> bool:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+
+                async def cancel() -> None:
+                    for _ in range(passes):
+                        await anyio.lowlevel.checkpoint()
+                    scope.cancel()
+
+                tasks.start_soon(cancel)
+                async with begin(storage, markers=MarkerSettings()) as job:
+                    await mark(job, storage, [f"month=9/{name_of(job)}"])
+                    await anyio.sleep_forever()
+        return scope.cancelled_caught
+
+    for passes in range(PASSES):
+        store = fresh_store(has_staging=False)
+        assert trio.run(cancelled_after, passes, store.backend, clock=trio.testing.MockClock(autojump_threshold=0))
+        only_committed_files_exist(store.objects)
+        projection_is_a_prefix_of_the_log(store.objects)
 
 
 @pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
