@@ -191,7 +191,9 @@ class Connection:
             else:
                 settled = {id(request) for request, _ in outcomes}
                 left[:] = [request for request in left if id(request) not in settled]
-            await out.post([self._answer_to(request, outcome) for request, outcome in outcomes], self._release)
+            answers = [self._answer_to(request, outcome) for request, outcome in outcomes]
+            in_flight = self._settings.inflight_count - self._free
+            await out.post(answers, self._release, others=in_flight > len(answers))
 
         instant = self._handshake.instant
         self._counts.names += sum([len(request.paths) for request in requests])

@@ -63,9 +63,11 @@ class Outgoing:
                 self._lost(f"it did not read what it was sent within {self._timeout_s:g} s")
             raise
 
-    async def post(self, answers: Sequence[Answer], sent: Callable[[int], None]) -> None:
+    async def post(self, answers: Sequence[Answer], sent: Callable[[int], None], *, others: bool = True) -> None:
         """Send these, or return at once where another task is about to: then they go with its next write.
 
+        Whether there are ``others`` who may post at this moment is for the caller to say: without them, nobody is
+        waited for.
         ``sent`` is called with how many have left, whoever has sent them. It has to be the same one each time.
         """
         self._posted += answers
@@ -73,7 +75,8 @@ class Outgoing:
             return
         self._is_posting = True
         try:
-            await anyio.lowlevel.checkpoint()  # for others that are about to post
+            if others:
+                await anyio.lowlevel.checkpoint()
             while self._posted:
                 posted, self._posted = self._posted, []
                 await self.send(posted)
