@@ -30,6 +30,7 @@ def _remove(folder: Path) -> None:
     for _ in range(TRIES):
         with suppress(OSError):
             shutil.rmtree(folder)
+        if not folder.exists():
             return
         Event().wait(PAUSE_S)
     shutil.rmtree(folder)

@@ -109,7 +109,7 @@ class Line:
                 me = threading.get_ident()
                 self._talker, has_turn = me, True
             while self._listen_to_callers() and not ask.future.done():
-                self._exchange(call, None if is_awaited else 0.0)
+                self._exchange(call, ask, is_awaited=is_awaited)
                 if not is_awaited:
                     break
         except BaseException as problem:
@@ -120,7 +120,11 @@ class Line:
         finally:
             if has_turn:  # without a call before it: no interrupt comes in between
                 self._talker = None
-                self._leave()
+                try:
+                    self._leave()
+                except BaseException:  # an interrupt: those who still wait have nobody yet
+                    self._leave()
+                    raise
         return True
 
     def hang_up(self) -> None:
@@ -222,12 +226,16 @@ class Line:
             else:
                 self._exchange(call)
 
-    def _exchange(self, call: Call, timeout_s: float | None = None) -> None:
-        """Send what is to be sent, wait until something is to be done, and see to what was answered."""
+    def _exchange(self, call: Call, own: AnyAsk | None = None, *, is_awaited: bool = True) -> None:
+        """Send what is to be sent, wait until something is to be done, and see to what was answered.
+
+        A caller waits for nothing whose ``own`` ask is settled by now, since it cannot be sent, or is not awaited.
+        """
         now = time.monotonic()
         for request in self._conversation.take_requests(now, call.message_bytes):
             call.say(request)
-        self._hear(call, self._conversation.seconds_to_next(now) if timeout_s is None else timeout_s)
+        is_done = own is not None and own.future.done()
+        self._hear(call, self._conversation.seconds_to_next(now) if is_awaited and not is_done else 0.0)
 
     def _hear(self, call: Call, timeout_s: float | None) -> None:
         for answer in call.listen(self._wake_reader, timeout_s):
@@ -320,9 +328,13 @@ class Line:
         """Under the lock: have something done by who has the turn, or by the thread where nobody has it."""
         if self._is_aside and self._talker is None:
             self._is_needed.set()
-        elif not self._is_woken:
-            self._is_woken = True
-            self._wake()
+        elif not self._is_woken or self._trouble is not None:  # a caller may have been interrupted amid reading it
+            try:
+                self._is_woken = True
+                self._wake()
+            except BaseException:  # an interrupt: perhaps it was not sent, and a second one does no harm
+                self._wake()
+                raise
 
     def _wake(self) -> None:
         with contextlib.suppress(OSError):  # full of wake-ups: it will wake; closed: it has ended

@@ -57,10 +57,10 @@ class Outgoing:
         except GONE as error:
             self._lost(error)
         except anyio.get_cancelled_exc_class():
-            if self._is_mid_frame:
-                self._scope.cancel()
-            if anyio.current_time() >= self._scope.deadline:
+            if self._is_mid_frame and anyio.current_time() >= self._scope.deadline:
                 self._lost(f"it did not read what it was sent within {self._timeout_s:g} s")
+            elif self._is_mid_frame:
+                self._scope.cancel()
             raise
 
     async def post(self, answers: Sequence[Answer], sent: Callable[[int], None], *, others: bool = True) -> None:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import anyio
-import anyio.lowlevel
-from anyio.abc import TaskGroup, TaskStatus
+from anyio.abc import TaskGroup
 
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
@@ -57,7 +56,7 @@ async def open_job(
     handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
 ) -> AsyncIterator[WriteJob]:
     """A job for the block, after what dead writers left has been put in order."""
-    flushing = anyio.CancelScope()
+    flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes under way
     meter = JobMeter(request.mode)
     with PROCESS.running(meter, handle.backend):
         async with background_tasks() as background:
@@ -90,7 +89,7 @@ async def _begin(
         await handle.preload(properties)
         await backend.open_staging(staging_folder(reservation.instant))
         reservation = await help_those_found(handle, properties, reservation)
-        engine = await background.start(_run_engine, backend, options.markers, flushing)
+        engine = await _start_engine(backend, options.markers, background, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
         view = _Counted(ServedView(handle.log, partial(handle.view, properties)), meter)
         address = await _serve(engine, view if handle.view_settings.serve else None, reservation, options, background)
@@ -136,16 +135,26 @@ async def _begin(
     )
 
 
-async def _run_engine(
-    backend: Backend, settings: MarkerSettings, scope: anyio.CancelScope, *, task_status: TaskStatus[MarkerEngine]
-) -> None:
-    """Until the scope is cancelled: whatever cancels the job's block, its end waits for flushes under way."""
-    with scope:
-        async with open_marker_engine(backend, settings) as engine:
-            task_status.started(engine)
-            await anyio.lowlevel.checkpoint_if_cancelled()  # of who waits for the start
-            scope.shield = True  # later, a task of the engine might be amid a checkpoint, which trio does not stand
-            await anyio.sleep_forever()
+async def _start_engine(
+    backend: Backend, settings: MarkerSettings, background: TaskGroup, scope: anyio.CancelScope
+) -> MarkerEngine:
+    """One that runs until the scope is cancelled, which shields it from all else.
+
+    Not by ``background.start``: cancelled, that may wait for the end of what it has started.
+    """
+    started: list[MarkerEngine] = []
+    has_started = anyio.Event()
+
+    async def run() -> None:
+        with scope:
+            async with open_marker_engine(backend, settings) as engine:
+                started.append(engine)
+                has_started.set()
+                await anyio.sleep_forever()
+
+    background.start_soon(run)
+    await has_started.wait()
+    return started[0]
 
 
 class _Counted:

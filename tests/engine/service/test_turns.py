@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tallymark.engine.errors import Closed, Sealed, ServiceUnavailable
+from tallymark.engine.errors import Closed, InvalidRequest, Sealed, ServiceUnavailable
 from tallymark.engine.service.ask import AskPart
 from tallymark.engine.service.auth import Session
 from tallymark.engine.service.call import Call
@@ -200,6 +200,21 @@ async def test_who_talks_when_the_connection_is_lost_has_its_answer_by_the_next(
         await in_thread(client.create, ["after"])
         await in_thread(client.close)
     assert [path for _, path, _ in second.created] == ["hold", "after"]
+
+
+@on_both_loops
+async def test_who_asks_for_what_no_message_holds_is_told_at_once_though_a_follower_waits() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create, frame_bytes=2048) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+            await connected(client)
+            with anyio.fail_after(PATIENCE_S / 2):
+                assert isinstance(await Caller(client.create, ["x" * 4096]).error(), InvalidRequest)
+                await until(lambda: is_at_rest(client))
+                follower = client.ask(["hold"])
+                assert isinstance(await Caller(client.create, ["x" * 4096]).error(), InvalidRequest)
+            ledger.released.set()
+            assert await error_of(follower) is None
 
 
 @on_both_loops

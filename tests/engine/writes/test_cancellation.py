@@ -1,5 +1,7 @@
 """A write is cancelled at each of its calls to storage in turn; its block still ends whole."""
 
+import asyncio
+
 import anyio
 import anyio.lowlevel
 import pytest
@@ -126,6 +128,25 @@ def test_in_whatever_pass_of_the_loop_a_write_is_cancelled_its_block_ends_whole(
         assert trio.run(cancelled_after, passes, store.backend, clock=trio.testing.MockClock(autojump_threshold=0))
         only_committed_files_exist(store.objects)
         projection_is_a_prefix_of_the_log(store.objects)
+
+
+def test_in_whatever_pass_of_asyncio_s_own_loop_a_task_is_cancelled_that_begins_a_job_it_ends():
+    """By ``Task.cancel``, which is no scope's."""
+
+    async def cancelled_after(passes: int) -> None:
+        async def write() -> None:
+            async with begin(Store(has_staging=False).backend, markers=MarkerSettings()):
+                await anyio.sleep_forever()
+
+        task = asyncio.create_task(write())
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 30)
+
+    for passes in range(PASSES):
+        asyncio.run(cancelled_after(passes))
 
 
 @pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
