@@ -9,11 +9,14 @@ import pytest
 
 from tests.support.process import await_that
 
+HEEDING = ["env", "--default-signal=INT"]
+"""These tests may be a shell's background job, which ignores SIGINT, and so would what it starts."""
+
 
 @pytest.mark.parametrize(
     ("number", "shell"),
     [
-        (signal.SIGINT, []),
+        (signal.SIGINT, HEEDING),
         (signal.SIGTERM, []),
         (signal.SIGTERM, ["sh", "-c", 'trap "" INT; exec "$@"', "in the background"]),
     ],

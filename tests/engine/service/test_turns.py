@@ -329,6 +329,7 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.client import JobClient
 from tests.engine.service.serving import INSTANT
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so does its child
 client = JobClient(ServiceAddress("127.0.0.1", int(sys.argv[1]), bytes.fromhex(sys.argv[2])), INSTANT, wait_s=5)
 client.create(["first"])
 while client._line._talker is not None:
