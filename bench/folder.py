@@ -7,7 +7,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
 
-from tallymark.bench.places.place import FOLDER, removing
+from tallymark.backends import BackendError, Unavailable
+
+FOLDER = "tallymark-bench-"
+"""Begins the name of what is made on a user's store."""
 
 TRIES, PAUSE_S = 20, 0.1
 
@@ -26,11 +29,28 @@ def new_folder(parent: Path) -> Iterator[Path]:
             _remove(folder)
 
 
+@contextmanager
+def removing(url: str) -> Iterator[None]:
+    """The block removes what was made below the URL. Raises Unavailable, with what is left to do, where it fails."""
+    try:
+        yield
+    except (BackendError, OSError) as error:
+        raise Unavailable(f"what was made below {url} could not be removed, please do ({error})") from error
+
+
 def _remove(folder: Path) -> None:
+    """Under another name first: who writes by the folder's own finds it no more, so that the emptying comes to an end.
+
+    What was under way as it was renamed still lands in it, and makes another try needed.
+    """
+    try:
+        going = folder.rename(folder.with_name(f"{folder.name}-going"))
+    except FileNotFoundError:
+        return
     for _ in range(TRIES):
         with suppress(OSError):
-            shutil.rmtree(folder)
-        if not folder.exists():
+            shutil.rmtree(going)
+        if not going.exists():
             return
         Event().wait(PAUSE_S)
-    shutil.rmtree(folder)
+    shutil.rmtree(going)

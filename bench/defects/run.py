@@ -1,6 +1,5 @@
 """The whole of ``python -m tallymark.bench defects``: one trial after the other, in a folder that goes at the end."""
 
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,6 +20,7 @@ from tallymark.bench.defects import (
 )
 from tallymark.bench.defects.answer import DefectsAnswer, Finding
 from tallymark.bench.defects.trial import Ground, Trial
+from tallymark.bench.folder import new_folder
 from tallymark.bench.jars import fetch, jar_cache, java
 from tallymark.bench.machine import Machine
 from tallymark.bench.peers.writers.hudi import RELEASE, Hudi
@@ -44,8 +44,8 @@ def run(
     began, machine = datetime.now(UTC), Machine.here()
     trials = [TRIALS[name] for name in names]
     found: list[Finding] = []
-    with tempfile.TemporaryDirectory(prefix="tallymark-bench-", dir=parent) as name:
-        ground = Ground(folder=Path(name), kills=kills, pythons=pythons or {}, has_hudi=hudi)
+    with new_folder(parent) as folder:
+        ground = Ground(folder=folder, kills=kills, pythons=pythons or {}, has_hudi=hudi)
         absence = _absence() if hudi else None
         for trial in trials:
             tell(f"defects: {trial.name}")

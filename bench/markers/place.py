@@ -1,7 +1,6 @@
 """Where markers are kept: a store by its URL, told to processes as JSON."""
 
 import secrets
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -13,9 +12,9 @@ import anyio
 
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.backends.mounts import mount_of
+from tallymark.bench.folder import FOLDER, new_folder, removing
 from tallymark.bench.loopback import credentials, server
 from tallymark.bench.loopback.objects import BUCKET
-from tallymark.bench.places.place import FOLDER, removing
 
 AT_ONCE = 256
 """Requests of a process in flight at most: a caller's put waits for no other's."""
@@ -47,8 +46,8 @@ def near(parent: Path) -> Iterator[MarkerPlace]:
     """A new folder below one that is there."""
     mount = mount_of(parent)
     kind = mount.kind if mount is not None else "unknown file system"
-    with tempfile.TemporaryDirectory(prefix=FOLDER, dir=parent) as name:
-        yield MarkerPlace(f"{name}/ours", f"{kind}, {parent}", folder=Path(name))
+    with new_folder(parent) as folder:
+        yield MarkerPlace(str(folder / "ours"), f"{kind}, {parent}", folder=folder)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ import anyio.to_thread
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
 from tallymark.backends.hdfs import parse_hdfs
 from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.ours import Ours
-from tallymark.bench.places.place import FOLDER, Place, removing
+from tallymark.bench.places.place import Place
 
 if TYPE_CHECKING:
     from hdfs_native import Client

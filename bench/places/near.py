@@ -8,10 +8,11 @@ from pathlib import Path
 
 from tallymark.backends import InvalidPath, open_backend
 from tallymark.backends.mounts import mount_of
+from tallymark.bench.folder import new_folder
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers.dictionary import Dictionary
 from tallymark.bench.peers.disk import Disk
-from tallymark.bench.places.place import FOLDER, Place, removing
+from tallymark.bench.places.place import Place
 
 FREE_BYTES_MIN = 512 * 1024 * 1024
 """Without which a directory is left out of the default run: four times the largest sample."""
@@ -29,14 +30,10 @@ async def disk(parent: Path) -> AsyncIterator[Place]:
     """A new directory below one that exists."""
     if not parent.is_dir():
         raise InvalidPath(f"{parent} is no directory of this machine; make it first")
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
-    try:
+    with new_folder(parent) as folder:
         mount = mount_of(parent)
         kind = mount.kind if mount is not None else "unknown file system"
         yield Place("local", f"{kind}, {parent}", Ours(open_backend(folder)), Disk(folder))
-    finally:
-        with removing(str(folder)):
-            shutil.rmtree(folder)
 
 
 def folders() -> list[Path]:

@@ -10,11 +10,12 @@ from tallymark.backends import StorageOptions, open_backend
 from tallymark.backends.gcs import GcsStores
 from tallymark.backends.s3 import S3Stores, parse_bucket
 from tallymark.bench.case import SAMPLE_BYTES_MAX
+from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.loopback import credentials, server
 from tallymark.bench.loopback.objects import BUCKET
 from tallymark.bench.ours import Ours
 from tallymark.bench.peers.objects import Obstore
-from tallymark.bench.places.place import FOLDER, REMOVAL_S_MAX, Place, removing
+from tallymark.bench.places.place import REMOVAL_S_MAX, Place
 
 
 @asynccontextmanager

@@ -11,10 +11,10 @@ from urllib.request import urlopen
 import anyio
 
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
+from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.hadoop_aws import CONNECTORS
 from tallymark.bench.loopback import server
 from tallymark.bench.loopback.objects import BUCKET
-from tallymark.bench.places.place import FOLDER, removing
 from tallymark.bench.writes.order import Figures
 from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
 

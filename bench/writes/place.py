@@ -1,7 +1,6 @@
 """Where is written: a new folder on a store, with what Spark needs to reach it. It goes at the end."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Literal
 
 from tallymark.backends import InvalidPath
 from tallymark.backends.mounts import mount_of
-from tallymark.bench.places.place import FOLDER
+from tallymark.bench.folder import new_folder
 from tallymark.bench.writes.order import Figures
 
 Kind = Literal["local", "s3", "hdfs"]
@@ -54,9 +53,8 @@ def local(parent: Path) -> Iterator[WritePlace]:
     """A new directory below one that exists."""
     if not parent.is_dir():
         raise InvalidPath(f"{parent} is no directory of this machine; make it first")
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent.resolve()))
     mount = mount_of(parent)
-    try:
+    with new_folder(parent.resolve()) as folder:
         yield WritePlace(
             kind="local",
             title="local disk",
@@ -65,5 +63,3 @@ def local(parent: Path) -> Iterator[WritePlace]:
             jars=BARE,
             conf=BARE_CONF,
         )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,6 @@
 """The memory that one task takes to fill a large file: the task in a process of its own, and its peak out of /proc."""
 
 import multiprocessing
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ import anyio.to_thread
 import pyarrow as pa
 import pyarrow.compute
 
-from tallymark.bench.places.place import FOLDER
+from tallymark.bench.folder import new_folder
 from tallymark.bench.writes.process_tree import peak_bytes
 from tallymark.engine.files import TaskReport, WriteTicket, write_task
 from tallymark.engine.settings import MarkerSettings, SizingSettings
@@ -98,15 +96,12 @@ def measure_fills(
     parent: Path, *, kinds: Sequence[Rows] = KINDS, share: float = 1.0, tell: Callable[[str], None] = lambda text: None
 ) -> tuple[FillMemory, ...]:
     """In a new folder below this one. ``share``: of the file that is to be filled."""
-    folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
-    try:
+    with new_folder(parent) as folder:
         found = []
         for number, rows in enumerate(kinds):
             tell(f"sizing: memory of a fill, {rows.kind}")
             found.append(anyio.run(_filled, folder / str(number), rows, share, backend="trio"))
         return tuple(found)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _filled(folder: Path, rows: Rows, share: float) -> FillMemory:
