@@ -1,6 +1,7 @@
 """The work behind a service: what it calls for the requests of its peers, and what they are told of a fault in it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import anyio
 
@@ -33,6 +34,16 @@ BlocksAtHand = Callable[[int, str, Sequence[str]], Sequence[bytes] | None]
 """at_hand(position, hash, partitions) returns those blocks where nothing has to be waited for, else None: then
 ``look_up`` is asked, which may have to read some, or refuse.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All of it. Without ``look_up`` none is answered; ``at_hand`` answers faster what it would."""
+
+    create_each: CreateEach
+    look_up: LookUpAt | None = None
+    at_hand: BlocksAtHand | None = None
+
 
 _events = EventLog(__name__)
 
