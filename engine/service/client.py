@@ -153,8 +153,9 @@ class JobClient:
     def _standing_line(self) -> Line:
         with self._lock:
             if self._line is None or self._line.has_ended:
-                self._line = Line(self._address, self._instant, jitter=secrets.SystemRandom().random)
-                self._line.start()
+                line = Line(self._address, self._instant, jitter=secrets.SystemRandom().random)
+                line.start()  # first: nobody is to ask a line that an interrupt has kept from running
+                self._line = line
             return self._line
 
 

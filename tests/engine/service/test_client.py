@@ -1,12 +1,10 @@
 import contextlib
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -25,7 +23,18 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import JobClient, client_for
 from tallymark.engine.service.work import BlockOf
-from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Table, door, in_thread, serving, until
+from tests.engine.service.serving import (
+    INSTANT,
+    PATIENCE_S,
+    SECRET,
+    Ledger,
+    Table,
+    created_by,
+    door,
+    in_thread,
+    serving,
+    until,
+)
 from tests.support.loops import on_both_loops
 
 LATER_INSTANT = "20260102030405007"
@@ -460,21 +469,6 @@ parents.create(["parent again"])
 
 @on_both_loops
 async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes_on() -> None:
-    """From Python 3.12 on a fork beside threads warns; Spark's daemon forks before there are any."""
-    ledger = Ledger()
-
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        if paths[0] == "release":
-            ledger.released.set()
-        await ledger.create(instant, paths, io)
-
-    async with serving(create) as server:
-        address = server.address(INSTANT)
-        command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", FORK]
-        run = await anyio.run_process(
-            [*command, str(address.port), address.job_key.hex()], cwd=Path(__file__).parents[3], check=False
-        )
-        assert (run.returncode, run.stderr.decode()) == (0, "")
-    created = [path for _, path, _ in ledger.created]
+    created = await created_by(FORK)
     assert sorted(created) == ["child", "hold", "parent", "parent again", "release"]
     assert created.index("child") < created.index("hold") < created.index("parent again")

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import anyio
@@ -21,7 +20,7 @@ from tallymark.engine.service.client import JobClient, client_for
 from tallymark.engine.service.conversation import Conversation
 from tallymark.engine.service.line import Line
 from tallymark.engine.service.work import BlockOf
-from tests.engine.service.serving import INSTANT, PATIENCE_S, Ledger, Table, in_thread, serving, until
+from tests.engine.service.serving import INSTANT, PATIENCE_S, Ledger, Table, created_by, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
 
@@ -396,21 +395,7 @@ parents.create(["parent again"])
 )
 @on_both_loops
 async def test_a_process_goes_on_after_a_signal_or_a_fork_while_one_talks(program: str, made: set[str]) -> None:
-    ledger = Ledger()
-
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        if paths[0] == "release":
-            ledger.released.set()
-        await ledger.create(instant, paths, io)
-
-    async with serving(create) as server:
-        address = server.address(INSTANT)
-        command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
-        run = await anyio.run_process(
-            [*command, str(address.port), address.job_key.hex()], cwd=Path(__file__).parents[3], check=False
-        )
-        assert (run.returncode, run.stderr.decode()) == (0, "")
-    assert {path for _, path, _ in ledger.created} == made
+    assert set(await created_by(program)) == made
 
 
 @on_both_loops
