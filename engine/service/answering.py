@@ -6,9 +6,11 @@ Owns: which requests are carried out together, and what is answered of a fault. 
 durable, or what partitions hold (``work``), nor how answers travel (``connections``).
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from anyio import CancelScope
 from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import TallymarkError
@@ -16,7 +18,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.service.auth import MAC_BYTES
 from tallymark.engine.service.blocks import BlockCutter
-from tallymark.engine.service.peer import READ_BYTES, Peer
+from tallymark.engine.service.peer import Peer
 from tallymark.engine.service.wire import (
     ANSWER_OVERHEAD_BYTES,
     PIECE_OVERHEAD_BYTES,
@@ -37,8 +39,11 @@ Post = Callable[[Collection[Peer]], Awaitable[None]]
 """post(peers) sees to it that what these were told leaves."""
 
 _AT_HAND_COUNT_MAX = 64
-"""Partitions of a look-up that is answered between two readings; one for more gets a task of its own, as does one whose
-answer does not fit a frame, and the peer's other requests do not wait for it."""
+"""Partitions of a look-up that is answered between two readings; one for more gets a task of its own, and the other
+requests of the moment do not wait for it."""
+
+_AT_HAND_BYTES_MAX = 65536
+"""The same of what such an answer holds."""
 
 _events = EventLog(__name__)
 
@@ -65,9 +70,8 @@ class Answering:
         self._tasks = tasks
         self._post = post
         self._message_bytes = frame_bytes - MAC_BYTES
-        self._at_hand_bytes_max = (
-            self._message_bytes - ANSWER_OVERHEAD_BYTES - _AT_HAND_COUNT_MAX * PIECE_OVERHEAD_BYTES
-        )
+        overhead_bytes = ANSWER_OVERHEAD_BYTES + _AT_HAND_COUNT_MAX * PIECE_OVERHEAD_BYTES
+        self._at_hand_bytes_max = min(_AT_HAND_BYTES_MAX, self._message_bytes - overhead_bytes)
 
     def begin(self, asked: Sequence[Asked]) -> None:
         """What is at hand is told when this returns; the rest is posted."""
@@ -94,8 +98,9 @@ class Answering:
 
         self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
-            await self._work.create_each(instant, [request for _, request in asked], settle)
-            assert not asker, f"{len(asker)} requests were not answered"
+            with _while_somebody_waits(asker.values()) as waiting:
+                await self._work.create_each(instant, [request for _, request in asked], settle)
+            assert waiting.cancel_called or not asker, f"{len(asker)} requests were not answered"
         except Exception as error:
             refusal = as_refusal(error, instant)
             await settle([(request, refusal) for _, request in asked if id(request) in asker])
@@ -108,33 +113,31 @@ class Answering:
 
     def _begin_look_up(self, peer: Peer, request: LookUp) -> None:
         self._counts.look_ups += 1
-        answer = None if peer.unsent_bytes > READ_BYTES else self._answer_at_hand(request)
-        if answer is None:
-            self._tasks.start_soon(self._answer_look_up, peer, request)
-        else:
-            peer.tell([answer], ending=1)
-
-    def _answer_at_hand(self, request: LookUp) -> Blocks | None:
-        """The whole answer, where that fits a frame and has to wait for nothing."""
-        if self._work.at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
-            return None
         try:
-            blocks = self._work.at_hand(request.position, request.hash, request.partitions)
+            is_told = peer.unsent_bytes <= _AT_HAND_BYTES_MAX and self._tell_at_hand(peer, request)
         except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
-            return None
+            is_told = False
+        if not is_told:
+            self._tasks.start_soon(self._answer_look_up, peer, request)
+
+    def _tell_at_hand(self, peer: Peer, request: LookUp) -> bool:
+        """The whole answer, where that is small and has to wait for nothing."""
+        if self._work.at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
+            return False
+        blocks = self._work.at_hand(request.position, request.hash, request.partitions)
         if blocks is None or sum(map(len, blocks)) > self._at_hand_bytes_max:
-            return None
-        return Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))
+            return False
+        peer.tell([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
+        return True
 
     async def _answer_look_up(self, peer: Peer, request: LookUp) -> None:
         """One block at a time, so that no request takes more memory than one, and a frame."""
-        answer: Answer
-        try:
-            answer = await self._blocks(peer, request)
-        except Exception as error:
-            self._counts.refusals += 1
-            answer = Refusal(request.id, as_refusal(error, peer.instant))
-        await self._send(peer, answer, ending=1)
+        with _while_somebody_waits([peer]):
+            try:
+                await self._send(peer, await self._blocks(peer, request), ending=1)
+            except Exception as error:
+                self._counts.refusals += 1
+                await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
 
     async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
         """The last answer to the request; those before it are sent."""
@@ -143,15 +146,32 @@ class Answering:
         block_of = await self._work.look_up(request.position, request.hash)
         cutter = BlockCutter(request.id, self._message_bytes)
         for partition in request.partitions:
-            if not peer.is_open:
-                break
             for full in cutter.add(await block_of(partition)):
                 await self._send(peer, full)
         return cutter.rest()
 
     async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
-        """Once the peer has taken what it was told before; nothing if it is gone by then."""
-        await peer.room()
-        if peer.is_open:
+        """Once the peer has taken what it was told before, and what others have waited longer to tell it."""
+        async with peer.turn:
+            await peer.room()
             peer.tell([answer], ending=ending)
             await self._post([peer])
+
+
+@contextmanager
+def _while_somebody_waits(askers: Collection[Peer]) -> Iterator[CancelScope]:
+    """The block is cancelled when the last of these has gone: their requests are in no count any more."""
+    with CancelScope() as scope:
+
+        def look() -> None:
+            if not any(peer.is_open for peer in askers):
+                scope.cancel()
+
+        peers = {*askers}
+        for peer in peers:
+            peer.on_end.add(look)
+        try:
+            yield scope
+        finally:
+            for peer in peers:
+                peer.on_end.discard(look)

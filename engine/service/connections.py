@@ -11,7 +11,9 @@ Does not own: what is said (``peer``), nor what is answered (``answering``).
 import math
 import selectors
 import socket
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import takewhile
+from typing import NoReturn
 
 import anyio
 import anyio.lowlevel
@@ -28,7 +30,7 @@ from tallymark.engine.settings import ServiceSettings
 _ACCEPT_PAUSE_S = 0.1
 
 _AT_ONCE = 256
-"""Sockets that are read, or requests that are begun, between two passes of the loop: some ms of work, not more."""
+"""Sockets that are read, or requests that are begun, between two passes of the loop; each takes some 20 to 100 us."""
 
 _events = EventLog(__name__)
 
@@ -66,16 +68,19 @@ class Connections:
                 for listener in listeners:
                     listener.setblocking(False)
                     self._selector.register(listener, selectors.EVENT_READ)
-                while True:
-                    await self._wait()
-                    await self._turn()
-        except anyio.get_cancelled_exc_class():
-            self._say_farewell()
-            raise
+                try:
+                    await self._serve()
+                finally:  # before the tasks have ended: some may be amid what cannot be cancelled
+                    self._say_farewell()
+                    for peer in [*self._peers]:
+                        self._end(peer)
         finally:
-            for peer in [*self._peers]:
-                self._end(peer)
             self._selector.close()
+
+    async def _serve(self) -> NoReturn:
+        while True:
+            await self._wait()
+            await self._turn()
 
     async def _wait(self) -> None:
         """Until a socket is ready, somebody may go on, or the time of somebody is over."""
@@ -99,7 +104,7 @@ class Connections:
                 if key.data is None:
                     assert isinstance(key.fileobj, socket.socket)
                     self._accept(key.fileobj)
-                elif events & selectors.EVENT_READ:
+                elif events & selectors.EVENT_READ and key.data.is_open:
                     self._read(key.data)
             await self._go_on([key.data for key, _ in some if key.data is not None])
         self._send_away_the_late()
@@ -123,8 +128,14 @@ class Connections:
             raw.close()
 
     async def _listen_again(self, listener: socket.socket) -> None:
-        await anyio.sleep(_ACCEPT_PAUSE_S)
-        self._selector.register(listener, selectors.EVENT_READ)
+        while True:
+            await anyio.sleep(_ACCEPT_PAUSE_S)
+            try:
+                self._selector.register(listener, selectors.EVENT_READ)
+            except OSError as error:
+                _events.warning("connection.refused", reason=error)
+            else:
+                return
 
     def _welcome(self, raw: socket.socket) -> None:
         peer = Peer(raw, self._secret, self._settings)
@@ -134,10 +145,9 @@ class Connections:
         try:
             raw.setblocking(False)
             tune(raw)
+            self._watch(peer)
         except OSError as error:
             self._lose(peer, error)
-        else:
-            self._watch(peer)
 
     def _read(self, peer: Peer) -> None:
         try:
@@ -189,34 +199,37 @@ class Connections:
         self._is_posting = True
         try:
             await anyio.lowlevel.checkpoint()
-        finally:
+        finally:  # cancelled, too: others rely on it
             self._is_posting = False
-        told, self._told = self._told, {}
-        for peer in told:
-            self._write(peer)
-            if peer.may_go_on:
-                self._resumed[peer] = None
-                self._waiting.cancel()
+            told, self._told = self._told, {}
+            for peer in told:
+                self._write(peer)
+                if peer.may_go_on:
+                    self._resumed[peer] = None
+                    self._waiting.cancel()
 
     def _write(self, peer: Peer) -> None:
         if not peer.is_open:
             return
         try:
             self._counts.inflight -= peer.write()
+            self._watch(peer)
         except OSError as error:
             _events.info("connection.lost", instant=peer.instant, reason=error)
             self._end(peer)
             return
         if not peer.unsent_bytes:
             self._slow.pop(peer, None)
+            if peer.is_leaving:
+                self._end(peer)
         elif peer not in self._slow:  # what it is told meanwhile is bounded by what it may have in flight
             self._slow[peer] = anyio.current_time() + self._settings.send_timeout_s
             self._waiting.deadline = min(self._waiting.deadline, self._slow[peer])
-        self._watch(peer)
 
     def _watch(self, peer: Peer) -> None:
-        """For what it says while more of its requests may be in flight, else its sends come to a halt."""
-        wanted = (selectors.EVENT_READ if peer.free else 0) | (selectors.EVENT_WRITE if peer.unsent_bytes else 0)
+        """For what it says only while more may be in flight: else its sends come to a halt. Raises OSError."""
+        reads, writes = peer.free and not peer.is_leaving, peer.unsent_bytes
+        wanted = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if writes else 0)
         if wanted == peer.watched:
             return
         if not peer.watched:
@@ -231,9 +244,10 @@ class Connections:
         if not self._handshakes and not self._slow:
             return
         now = anyio.current_time()
-        for peer in [peer for peer, until in self._handshakes.items() if until <= now]:
+        for peer in _late(self._handshakes, now):
+            self._counts.refused_connections += 1
             self._end(peer)
-        for peer in [peer for peer, until in self._slow.items() if until <= now]:
+        for peer in _late(self._slow, now):
             reason = f"it did not read what it was sent within {self._settings.send_timeout_s:g} s"
             _events.info("connection.lost", instant=peer.instant, reason=reason)
             self._end(peer)
@@ -243,12 +257,14 @@ class Connections:
             _events.warning("connection.closed", instant=peer.instant, reason=error)
         else:
             _events.warning("connection.refused", reason=error)
+            self._counts.refused_connections += 1
+            self._handshakes.pop(peer, None)
         peer.refuse(error)
         self._write(peer)
-        self._end(peer)
 
     def _lose(self, peer: Peer, error: OSError) -> None:
         _events.debug("connection.lost", instant=peer.instant or None, reason=error)
+        self._counts.refused_connections += not peer.is_known and not peer.is_leaving
         self._end(peer)
 
     def _fail(self, peer: Peer) -> None:
@@ -263,7 +279,7 @@ class Connections:
         """
         if self._farewell is None:
             return
-        for peer in [peer for peer in self._peers if peer.is_known]:
+        for peer in [peer for peer in self._peers if peer.is_known and not peer.is_leaving]:
             peer.tell([Refusal(WHOLE_CONNECTION, self._farewell)])
             self._write(peer)
 
@@ -278,5 +294,8 @@ class Connections:
         self._slow.pop(peer, None)
         self._counts.connections -= 1
         self._counts.inflight -= peer.inflight
-        if not peer.is_known:
-            self._counts.refused_connections += 1
+
+
+def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:
+    """The first ones, which are the earliest."""
+    return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]

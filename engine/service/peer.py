@@ -7,7 +7,8 @@ or written (``connections``), nor what its requests mean (``answering``). Never 
 import secrets
 import socket
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import anyio
 
@@ -38,6 +39,12 @@ class Peer:
         self.free = settings.inflight_count
         """How many more of its requests may be in flight."""
         self.is_open = True
+        self.is_leaving = False
+        """It was refused: nothing more is heard from it, and the connection ends when it has taken what it was told."""
+        self.on_end: set[Callable[[], None]] = set()
+        """Called when the connection has ended."""
+        self.turn = anyio.Lock()
+        """Of those who wait until there is ``room``, each in its order."""
         self._settings = settings
         self._handshake = ServerHandshake(
             secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
@@ -118,12 +125,14 @@ class Peer:
         self._ending += ending
 
     def refuse(self, error: InvalidRequest) -> None:
-        """Tell it why the connection ends."""
+        """Tell it why the connection ends, and leave undone what it has asked and was not begun."""
+        self._frames.clear()
         refusal = Refusal(WHOLE_CONNECTION, error)
         if self.is_known:
             self.tell([refusal])
         else:
             self._unsent += encode_frame(encode_answer(refusal))
+        self.is_leaving = True
 
     def write(self) -> int:
         """Send what the socket takes. Returns how many requests have ended with that. Raises OSError."""
@@ -149,16 +158,19 @@ class Peer:
             await self._emptied.wait()
 
     def close(self) -> None:
-        """Let go of what was not read, and of the socket.
+        """End the connection, whatever it has not taken yet.
 
-        Bytes that are left unread would make it a reset, which takes from the peer what it was told last.
+        Bytes left unread would make it a reset, which takes from the peer what it was told last: some are let go.
         """
         self.is_open = False
+        self._frames.clear()
+        self._unsent.clear()
         if self._emptied is not None:
             self._emptied.set()
-        try:
+        with suppress(OSError):
             self.raw.recv(READ_BYTES)
-        except OSError:
-            pass
-        finally:
-            self.raw.close()
+        with suppress(OSError):  # a forked child may hold a copy of the descriptor
+            self.raw.shutdown(socket.SHUT_RDWR)
+        self.raw.close()
+        for call in [*self.on_end]:
+            call()

@@ -30,7 +30,7 @@ class ServiceStatistics:
     """Beyond the limit, too slow, or without the key of a job."""
     requests: int
     inflight: int
-    """Requests not answered yet."""
+    """Requests over those connections that are not answered yet."""
     names: int
     look_ups: int
     refusals: int

@@ -18,6 +18,9 @@ Settle = Callable[[Sequence[tuple[CreateMarkers, Outcome]]], Awaitable[None]]
 CreateEach = Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]
 """create_each(instant, requests, settle) awaits ``settle`` with what came of each of these requests, which arrived
 together: as soon as it is known, and of as many at once as it can.
+
+They may be of several peers, so that two of them have the same id: each object is to be settled once. Peers hear of it
+soon after ``settle`` has returned. The call is cancelled when the last of those has gone who still wait.
 """
 
 Create = Callable[[str, Sequence[str], str], Awaitable[None]]

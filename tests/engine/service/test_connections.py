@@ -6,21 +6,23 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
+from typing import cast
 
 import anyio
 import pytest
 import trio
 import trio.testing
 
-from tallymark.engine.errors import Closed
+from tallymark.engine.errors import Closed, NotAuthenticated, ServiceUnavailable
 from tallymark.engine.service import connections
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.answering import ServiceCounts
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.connections import Connections
+from tallymark.engine.service.frame import encode_frame
 from tallymark.engine.service.peer import Peer as NearPeer
-from tallymark.engine.service.wire import Ack, Answer, CreateMarkers, LookUp
-from tallymark.engine.service.work import Settle, Work, one_by_one
+from tallymark.engine.service.wire import Ack, Answer, CreateMarkers, LookUp, Refusal
+from tallymark.engine.service.work import BlockOf, Settle, Work, one_by_one
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.service.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Peer, Table, in_thread, running, serving
 from tests.engine.service.serving import until as eventually
@@ -222,6 +224,179 @@ async def test_everybody_is_told_of_the_end_of_the_job_behind_what_they_were_tol
         for peer in peers:
             with pytest.raises(Closed, match="the job is over"):
                 await in_thread(peer.hear, 1)
+
+
+class Faulty:
+    """What has never been a block, although it has a length."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, part: object) -> object:
+        return self
+
+
+@on_both_loops
+@pytest.mark.parametrize("found", [None, Faulty()], ids=["nothing", "no bytes"])
+async def test_what_is_no_block_is_refused_to_who_asked_for_it_and_to_nobody_else(
+    found: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def block_of(partition: str) -> bytes:
+        return cast("bytes", found)
+
+    async def look_up(position: int, log_hash: str) -> BlockOf:
+        return block_of
+
+    def at_hand(position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes]:
+        return [cast("bytes", found)]
+
+    with caplog.at_level(logging.CRITICAL + 1):
+        async with serving(Ledger().create, look_up=look_up, at_hand=at_hand) as server:
+            with (
+                await in_thread(Peer, server.address(INSTANT)) as peer,
+                await in_thread(Peer, server.address(INSTANT)) as other,
+            ):
+                [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
+                assert isinstance(answer, Refusal)
+                assert isinstance(answer.error, ServiceUnavailable)
+                for each in (peer, other):
+                    assert await in_thread(each.say(ask(2, "a")).hear, 1) == [Ack(2)]
+                assert server.statistics().inflight == 0
+
+
+class UnderWay:
+    """Work that never ends by itself, and how much of it there is."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def wait(self) -> None:
+        self.count += 1
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.count -= 1
+
+    async def create_each(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        for request in requests:
+            if request.paths == ("quick",):
+                await settle([(request, ())])
+        await self.wait()
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        await self.wait()
+        raise AssertionError
+
+
+@on_both_loops
+async def test_what_is_under_way_for_nobody_any_more_ends() -> None:
+    under_way = UnderWay()
+    async with running(under_way.create_each, look_up=under_way.look_up) as server:
+        address = server.address(INSTANT)
+        for request in (LookUp(1, 7, "hash", ("a",)), ask(1, "a")):
+            with await in_thread(Peer, address) as peer:
+                say_now(peer, request)
+                await eventually(lambda: under_way.count == 1)
+            await eventually(lambda: not under_way.count)
+        with await in_thread(Peer, address) as stays, await in_thread(Peer, address) as answered:
+            goes = await in_thread(Peer, address)
+            for peer, path in ((stays, "a"), (goes, "b"), (answered, "quick")):
+                say_now(peer, ask(1, path))
+            assert await in_thread(answered.hear, 1) == [Ack(1)]
+            goes.reset()
+            await eventually(lambda: server.statistics().connections == 2)
+            await anyio.wait_all_tasks_blocked()
+            assert under_way.count == 1, "one still waits"
+            stays.reset()
+            await eventually(lambda: not under_way.count)
+            assert server.statistics().connections == 1
+
+
+@on_both_loops
+async def test_who_is_cancelled_while_it_answers_leaves_the_others_their_answers() -> None:
+    released = anyio.Event()
+
+    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await released.wait()
+        if instant == INSTANT:
+            await settle([(request, ()) for request in requests])
+            return
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await settle([(request, ()) for request in requests])
+
+    async with running(create_each) as server:
+        with (
+            await in_thread(Peer, server.address(OTHER), OTHER) as one,
+            await in_thread(Peer, server.address(INSTANT)) as other,
+        ):
+            for number in range(1, 13):  # trio runs the two in any order
+                for peer in (one, other):
+                    say_now(peer, ask(number, "a"))
+                await eventually(lambda: server.statistics().inflight == 2)
+                await anyio.wait_all_tasks_blocked()
+                released.set()
+                released = anyio.Event()
+                for peer in (one, other):
+                    assert await in_thread(peer.hear, 1) == [Ack(number)]
+
+
+@on_both_loops
+async def test_the_farewell_does_not_wait_for_what_cannot_be_cancelled() -> None:
+    told = anyio.Event()
+
+    async def look_up(position: int, log_hash: str) -> BlockOf:
+        with anyio.CancelScope(shield=True):
+            await told.wait()
+        raise AssertionError
+
+    async def hear_the_end(peer: Peer) -> None:
+        try:
+            with pytest.raises(Closed, match="the job is over"):
+                await in_thread(peer.hear, 1)
+        finally:
+            told.set()
+
+    work = Work(one_by_one(Ledger().create), look_up)
+    with socket.create_server(("127.0.0.1", 0)) as listener, anyio.fail_after(PATIENCE_S):
+        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
+        counts = ServiceCounts()
+        served = Connections(SECRET, ServiceSettings(), work, counts, Closed("the job is over"))
+        async with anyio.create_task_group() as peers, anyio.create_task_group() as tasks:
+            tasks.start_soon(served.run, [listener])
+            with await in_thread(Peer, address) as busy, socket.create_connection((address.host, address.port)):
+                say_now(busy, LookUp(1, 7, "hash", ("a",)))
+                await eventually(lambda: (counts.look_ups, counts.connections) == (1, 2))
+                peers.start_soon(hear_the_end, busy)
+                tasks.cancel_scope.cancel()
+                with anyio.CancelScope(shield=True):
+                    await told.wait()
+    assert (counts.connections, counts.refused_connections) == (0, 0)
+
+
+@on_both_loops
+async def test_a_refusal_waits_for_what_the_peer_has_not_taken_yet() -> None:
+    table = Table(large=bytes(16 << 20))
+    async with serving(Ledger().create, look_up=table.look_up) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            say_now(peer, LookUp(1, 7, "hash", ("large",)))
+            await anyio.wait_all_tasks_blocked()
+            peer.say_bytes(encode_frame(bytes(40))).call._send()
+            await anyio.wait_all_tasks_blocked()
+            with pytest.raises(NotAuthenticated):
+                await in_thread(peer.hear, 100)
+            await eventually(lambda: server.statistics().connections == 0)
+
+
+@on_both_loops
+async def test_look_ups_wait_for_a_part_of_a_large_one_and_not_for_all_of_it() -> None:
+    table = Table(large=bytes(48 << 20), small=b"of small")
+    async with serving(Ledger().create, look_up=table.look_up) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            small = [LookUp(number, 7, "hash", ("small",)) for number in range(2, 7)]
+            say_now(peer, LookUp(1, 7, "hash", ("large",)), *small)
+            answers = await in_thread(peer.hear, 48)
+    assert {2, 3, 4, 5, 6} <= {answer.id for answer in answers[:10]}
 
 
 @asynccontextmanager
