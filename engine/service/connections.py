@@ -198,7 +198,9 @@ class Connections:
             return
         self._is_posting = True
         try:
-            await anyio.lowlevel.checkpoint()
+            ending = sum([peer.ending for peer in self._told])
+            if self._counts.inflight > ending:  # else there is nobody who could have another answer
+                await anyio.lowlevel.checkpoint()
         finally:  # cancelled, too: others rely on it
             self._is_posting = False
             told, self._told = self._told, {}

@@ -54,7 +54,8 @@ class Peer:
         self._read_bytes = settings.handshake_bytes
         self._frames: deque[bytes] = deque()
         self._unsent = bytearray()
-        self._ending = 0
+        self.ending = 0
+        """Requests that end with what it is told and has not taken yet."""
         self._emptied: anyio.Event | None = None
 
     @property
@@ -122,7 +123,7 @@ class Peer:
         assert self._session is not None
         for answer in answers:
             self._unsent += encode_frame(self._session.protect(encode_answer(answer)))
-        self._ending += ending
+        self.ending += ending
 
     def refuse(self, error: InvalidRequest) -> None:
         """Tell it why the connection ends, and leave undone what it has asked and was not begun."""
@@ -146,7 +147,7 @@ class Peer:
                 return 0
         if self._emptied is not None:
             self._emptied.set()
-        ended, self._ending = self._ending, 0
+        ended, self.ending = self.ending, 0
         self.free += ended
         return ended
 

@@ -106,6 +106,26 @@ async def test_acks_of_one_moment_leave_with_one_write_a_peer(writes: Counter[Ne
 
 
 @on_both_loops
+async def test_an_ack_waits_for_nobody_where_no_other_request_is_in_flight(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, passes = Group(), list[None]()
+    checkpoint = anyio.lowlevel.checkpoint
+
+    async def counted() -> None:
+        passes.append(None)
+        await checkpoint()
+
+    async with running(group.create_each) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer:
+            say_now(peer, ask(1, "a"))
+            await eventually(lambda: server.statistics().inflight == 1)
+            monkeypatch.setattr(anyio.lowlevel, "checkpoint", counted)
+            group.released.set()
+            assert await in_thread(peer.hear, 1) == [Ack(1)]
+            monkeypatch.undo()
+    assert not passes
+
+
+@on_both_loops
 async def test_more_peers_than_are_looked_after_at_once_are_all_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "_AT_ONCE", 2)
     ledger = Ledger()
