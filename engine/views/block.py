@@ -199,7 +199,7 @@ def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | Non
         name = bytes(block[begin + _HEAD.size : at])
         if name in wanted:
             if _REMOVED_AT.unpack_from(block, begin + _REMOVED_AT_OFFSET)[0]:
-                break
+                return name.decode("utf-8")
             _REMOVED_AT.pack_into(block, begin + _REMOVED_AT_OFFSET, wanted.pop(name))
     return next((name.decode("utf-8") for name in wanted), None)
 

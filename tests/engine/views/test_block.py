@@ -53,6 +53,12 @@ def test_many_removals_change_the_rows_of_their_names_or_one_that_is_absent_is_t
         assert list(unpack_rows(block, "month=1")) == expected
 
 
+def test_of_many_removals_the_one_that_was_removed_before_is_told_and_none_behind_it():
+    names = [f"{number:02}" for number in range(2 * SOUGHT_MAX)]
+    rows = [FileRow(DataFile("month=1", name, 0, 0, 0, 0), 1, int(name == "03")) for name in names]
+    assert mark_all_removed(bytearray(pack_rows(rows)), dict.fromkeys(reversed(names), 7)) == "03"
+
+
 def _is_of(row: FileRow, name: str) -> bool:
     return row.file.name == name and not row.removed_at
 
