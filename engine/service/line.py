@@ -47,6 +47,9 @@ class Line:
 
     A line ends once, by ``hang_up`` or by a fault of its own, and takes no asks after that.
 
+    Who is interrupted amid telling another caller's future of its result leaves that caller to the end of its time: it
+    may have been told, and cannot be told twice.
+
     The connection and the conversation are of whoever has the turn, which changes hands under the lock. The thread has
     it but while a connection stands and nobody waits for an answer.
     """

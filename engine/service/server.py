@@ -1,26 +1,23 @@
 """The driver's server, which tasks ask for markers, and for what partitions hold.
 
-Owns: listening, the limit of connections, the keys of jobs. Does not own: how markers are made, nor what a view is; it
-is given a callable for each.
+Owns: where is listened, and the keys of jobs. Does not own: who may connect (``connections``), nor what is answered
+(``answering``), nor how markers are made or what a view is; it is given a callable for each.
 """
 
 import ipaddress
+import socket
 from dataclasses import dataclass
 
 import anyio
-from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskGroup, TaskStatus
+from anyio.abc import SocketAttribute, SocketListener, TaskStatus
 
-from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
 from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.service.answering import ServiceCounts
 from tallymark.engine.service.auth import job_key
-from tallymark.engine.service.connection import Connection, ServiceCounts
-from tallymark.engine.service.work import BlocksAtHand, CreateEach, LookUpAt
+from tallymark.engine.service.connections import Connections
+from tallymark.engine.service.work import BlocksAtHand, CreateEach, LookUpAt, Work
 from tallymark.engine.settings import ServiceSettings
-
-_ACCEPT_PAUSE_S = 0.1
-
-_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +30,7 @@ class ServiceStatistics:
     """Beyond the limit, too slow, or without the key of a job."""
     requests: int
     inflight: int
-    """Requests not answered yet."""
+    """Requests over those connections that are not answered yet."""
     names: int
     look_ups: int
     refusals: int
@@ -70,9 +67,7 @@ class JobServer:
             )
         self._secret = secret
         self._settings = settings
-        self._create_each = create_each
-        self._look_up = look_up
-        self._at_hand = at_hand
+        self._work = Work(create_each, look_up, at_hand)
         self._farewell = farewell
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
@@ -87,11 +82,10 @@ class JobServer:
         """
         listeners = await self._listen()
         try:
-            async with anyio.create_task_group() as tasks:
-                for listener in listeners:
-                    tasks.start_soon(self._accept, listener, tasks)
-                self._bound = _bound_address(listeners[0])
-                task_status.started(self._bound)
+            self._bound = _bound_address(listeners[0])
+            task_status.started(self._bound)
+            connections = Connections(self._secret, self._settings, self._work, self._counts, self._farewell)
+            await connections.run([_raw(listener) for listener in listeners])
         finally:
             self._bound = None
             for listener in listeners:
@@ -128,39 +122,6 @@ class JobServer:
             ) from error
         return [each for each in listener.listeners if isinstance(each, SocketListener)]
 
-    async def _accept(self, listener: SocketListener, tasks: TaskGroup) -> None:
-        while True:
-            try:
-                stream = await listener.accept()
-            except (OSError, anyio.BrokenResourceError) as error:  # reset while it waited, or no descriptor is left
-                _events.warning("connection.refused", reason=error)
-                await anyio.sleep(_ACCEPT_PAUSE_S)
-                continue
-            if self._counts.connections >= self._settings.connection_count:
-                self._counts.refused_connections += 1
-                _events.warning("connection.refused", reason=f"limit of {self._settings.connection_count} connections")
-                await anyio.aclose_forcefully(stream)
-                continue
-            self._counts.connections += 1
-            tasks.start_soon(self._serve, stream)
-
-    async def _serve(self, stream: SocketStream) -> None:
-        try:
-            await Connection(
-                stream,
-                secret=self._secret,
-                settings=self._settings,
-                create_each=self._create_each,
-                look_up=self._look_up,
-                at_hand=self._at_hand,
-                counts=self._counts,
-                farewell=self._farewell,
-            ).serve()
-        except Exception:  # a fault of ours in one connection is not to end the others
-            _events.fault("connection.failed")
-        finally:
-            self._counts.connections -= 1
-
 
 def _is_every_interface(host: str) -> bool:
     try:
@@ -170,6 +131,11 @@ def _is_every_interface(host: str) -> bool:
 
 
 def _bound_address(listener: SocketListener) -> tuple[str, int]:
-    address = listener.extra(SocketAttribute.local_address)  # noqa: S610  # no Django here
-    assert isinstance(address, tuple)
-    return str(address[0]), int(address[1])
+    host, port, *_ = _raw(listener).getsockname()
+    return host, port
+
+
+def _raw(listener: SocketListener) -> socket.socket:
+    raw = listener.extra(SocketAttribute.raw_socket)  # noqa: S610  # no Django here
+    assert isinstance(raw, socket.socket)
+    return raw

@@ -1,6 +1,7 @@
 """The work behind a service: what it calls for the requests of its peers, and what they are told of a fault in it."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 import anyio
 
@@ -17,6 +18,9 @@ Settle = Callable[[Sequence[tuple[CreateMarkers, Outcome]]], Awaitable[None]]
 CreateEach = Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]
 """create_each(instant, requests, settle) awaits ``settle`` with what came of each of these requests, which arrived
 together: as soon as it is known, and of as many at once as it can.
+
+They may be of several peers, so that two of them have the same id: each object is to be settled once. Peers hear of it
+soon after ``settle`` has returned. The call is cancelled when the last of those has gone who still wait.
 """
 
 Create = Callable[[str, Sequence[str], str], Awaitable[None]]
@@ -33,6 +37,16 @@ BlocksAtHand = Callable[[int, str, Sequence[str]], Sequence[bytes] | None]
 """at_hand(position, hash, partitions) returns those blocks where nothing has to be waited for, else None: then
 ``look_up`` is asked, which may have to read some, or refuse.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All of it. Without ``look_up`` none is answered; ``at_hand`` answers faster what it would."""
+
+    create_each: CreateEach
+    look_up: LookUpAt | None = None
+    at_hand: BlocksAtHand | None = None
+
 
 _events = EventLog(__name__)
 
