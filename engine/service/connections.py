@@ -9,7 +9,6 @@ Does not own: what is said (``peer``), nor what is answered (``answering``).
 """
 
 import math
-import selectors
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
@@ -22,6 +21,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, Stopped
 from tallymark.engine.service.answering import Answering, ServiceCounts
 from tallymark.engine.service.peer import Peer
+from tallymark.engine.service.poll import READ, WRITE, Poll
 from tallymark.engine.service.tcp import tune
 from tallymark.engine.service.wire import WHOLE_CONNECTION, Refusal, Request
 from tallymark.engine.service.work import Work
@@ -47,7 +47,7 @@ class Connections:
         self._work = work
         self._counts = counts
         self._farewell = farewell
-        self._selector = selectors.DefaultSelector()
+        self._poll = Poll()
         self._peers: set[Peer] = set()
         self._handshakes: dict[Peer, float] = {}
         """Until when each has to be known, the earliest first."""
@@ -67,7 +67,7 @@ class Connections:
                 self._answering = Answering(self._work, self._settings.frame_bytes, self._counts, tasks, self._post)
                 for listener in listeners:
                     listener.setblocking(False)
-                    self._selector.register(listener, selectors.EVENT_READ)
+                    self._poll.watch(listener, 0, READ, listener)
                 try:
                     await self._serve()
                 finally:  # before the tasks have ended: some may be amid what cannot be cancelled
@@ -75,7 +75,7 @@ class Connections:
                     for peer in [*self._peers]:
                         self._end(peer)
         finally:
-            self._selector.close()
+            self._poll.close()
 
     async def _serve(self) -> NoReturn:
         while True:
@@ -89,24 +89,23 @@ class Connections:
             return
         until = min(next(iter(self._handshakes.values()), math.inf), next(iter(self._slow.values()), math.inf))
         with anyio.CancelScope(deadline=until) as self._waiting:
-            await anyio.wait_readable(self._selector.fileno())
+            await self._poll.wait()
 
     async def _turn(self) -> None:
         """Look after whoever may go on, and every socket that is ready."""
         resumed, self._resumed = self._resumed, {}
         await self._go_on([*resumed])
-        ready = self._selector.select(0)
+        ready = self._poll.ready()
         for start in range(0, len(ready), _AT_ONCE):
             if start:
                 await anyio.lowlevel.checkpoint()
             some = ready[start : start + _AT_ONCE]
-            for key, events in some:
-                if key.data is None:
-                    assert isinstance(key.fileobj, socket.socket)
-                    self._accept(key.fileobj)
-                elif events & selectors.EVENT_READ and key.data.is_open:
-                    self._read(key.data)
-            await self._go_on([key.data for key, _ in some if key.data is not None])
+            for each, events in some:
+                if not isinstance(each, Peer):
+                    self._accept(each)
+                elif events & READ and each.is_open:
+                    self._read(each)
+            await self._go_on([each for each, _ in some if isinstance(each, Peer)])
         self._send_away_the_late()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -117,7 +116,7 @@ class Connections:
                 return
             except OSError as error:  # reset while it waited, or no descriptor is left
                 _events.warning("connection.refused", reason=error)
-                self._selector.unregister(listener)
+                self._poll.watch(listener, READ, 0, listener)
                 self._tasks.start_soon(self._listen_again, listener)
                 return
             if self._counts.connections < self._settings.connection_count:
@@ -131,7 +130,7 @@ class Connections:
         while True:
             await anyio.sleep(_ACCEPT_PAUSE_S)
             try:
-                self._selector.register(listener, selectors.EVENT_READ)
+                self._poll.watch(listener, 0, READ, listener)
             except OSError as error:
                 _events.warning("connection.refused", reason=error)
             else:
@@ -231,16 +230,10 @@ class Connections:
     def _watch(self, peer: Peer) -> None:
         """For what it says only while more may be in flight: else its sends come to a halt. Raises OSError."""
         reads, writes = peer.free and not peer.is_leaving, peer.unsent_bytes
-        wanted = (selectors.EVENT_READ if reads else 0) | (selectors.EVENT_WRITE if writes else 0)
-        if wanted == peer.watched:
-            return
-        if not peer.watched:
-            self._selector.register(peer.raw, wanted, peer)
-        elif wanted:
-            self._selector.modify(peer.raw, wanted, peer)
-        else:
-            self._selector.unregister(peer.raw)
-        peer.watched = wanted
+        wanted = (READ if reads else 0) | (WRITE if writes else 0)
+        if wanted != peer.watched:
+            self._poll.watch(peer.raw, peer.watched, wanted, peer)
+            peer.watched = wanted
 
     def _send_away_the_late(self) -> None:
         if not self._handshakes and not self._slow:
@@ -289,7 +282,7 @@ class Connections:
         if not peer.is_open:
             return
         if peer.watched:
-            self._selector.unregister(peer.raw)
+            self._poll.watch(peer.raw, peer.watched, 0, peer)
         peer.close()
         self._peers.discard(peer)
         self._handshakes.pop(peer, None)

@@ -105,10 +105,10 @@ class Line:
         message: bytes | None = handshake.hello()
         while handshake.session is None:
             if message is not None:
-                await stream.send(encode_frame(message))
+                await stream.say(encode_frame(message))
             frames: list[bytes] = []
             while not frames:
-                frames = reader.feed(await stream.receive())
+                frames = reader.feed(await stream.hear())
             [frame] = frames
             message = handshake.receive(frame)
         return stream, handshake.session, reader, handshake.frame_bytes
@@ -119,7 +119,7 @@ class Line:
             self._expire()
             now = trio.current_time()
             for request in self._conversation.take_requests(now, message_bytes):
-                await stream.send(encode_frame(session.protect(encode_request(request))))
+                await stream.say(encode_frame(session.protect(encode_request(request))))
             for frame in reader.feed(stream.receive_nowait()):
                 answer = _answer(session, frame)
                 if isinstance(answer, Refusal) and isinstance(answer.error, Overloaded):

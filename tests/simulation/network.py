@@ -1,15 +1,18 @@
 """Connections between simulated processes: bytes in order, each after its time, until the connection breaks.
 
-``Listener`` and ``Stream`` have what the service's server asks of anyio's; ``Network.dial`` is the client's side.
+``Listener``, ``Stream`` and ``Sockets`` have what the service asks of sockets and of its poll; ``Network.dial`` is the
+client's side.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import anyio
 import trio
 
+from tallymark.engine.service.poll import READ, WRITE
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
 from tests.simulation.weather import Weather
@@ -75,17 +78,24 @@ class Listener:
         self.process = process
         self._network = network
         self._waiting: list[Stream] = []
-        self._arrival = trio.Event()
+        self.on_change: Callable[[], None] | None = None
+
+    @property
+    def is_readable(self) -> bool:
+        return bool(self._waiting)
 
     def arrived(self, stream: "Stream") -> None:
         self._waiting.append(stream)
-        self._arrival.set()
+        if self.on_change is not None:
+            self.on_change()
 
-    async def accept(self) -> "Stream":
-        while not self._waiting:
-            self._arrival = trio.Event()
-            await self._arrival.wait()
-        return self._waiting.pop(0)
+    def accept(self) -> tuple["Stream", object]:
+        if not self._waiting:
+            raise BlockingIOError
+        return self._waiting.pop(0), None
+
+    def setblocking(self, _: bool) -> None:
+        pass
 
     def vanish(self) -> None:
         self._network.forget(self.address)
@@ -113,11 +123,48 @@ class Stream:
         """Of what we have sent. As bytes come in order or not at all, all that follows a lost frame is lost, too."""
         self.changed = trio.Event()
         """Set when there is something to receive, or the connection has ended."""
+        self.on_change: Callable[[], None] | None = None
+        """Called then, too."""
         process.on_death.append(self._die)
 
-    async def send(self, data: bytes) -> None:
+    @property
+    def is_readable(self) -> bool:
+        return bool(self._received) or self._has_ended or self._is_broken
+
+    def recv(self, max_bytes: int) -> bytes:
+        """As of a socket that does not block."""
+        if not self._received:
+            if self._is_closed or self._is_broken:
+                raise ConnectionResetError("the connection is gone")
+            if not self._has_ended:
+                raise BlockingIOError
+        data = bytes(self._received[:max_bytes])
+        del self._received[:max_bytes]
+        return data
+
+    def send(self, data: bytes | bytearray) -> int:
+        """As of a socket with room for everything."""
+        if self._is_closed or self._is_broken:
+            raise ConnectionResetError("the connection is gone")
+        self._send(bytes(data))
+        return len(data)
+
+    async def say(self, data: bytes) -> None:
+        """The client's way to send."""
         await trio.lowlevel.checkpoint()
         self._refuse_if_gone()
+        self._send(data)
+
+    async def hear(self) -> bytes:
+        """The client's way to receive: waits for something."""
+        while True:
+            await trio.lowlevel.checkpoint()
+            if data := self.receive_nowait():
+                return data
+            await self.changed.wait()
+            self.changed = trio.Event()
+
+    def _send(self, data: bytes) -> None:
         network, peer = self._network, self.peer
         network.frame_count += 1
         if self.lost_frame_count:
@@ -139,19 +186,6 @@ class Stream:
         peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.weather.frame_s)
         network.kernel.at(peer._last_arrival, lambda: peer._arrived(data))
 
-    async def receive(self, max_bytes: int = 65536) -> bytes:
-        while True:
-            await trio.lowlevel.checkpoint()
-            if self._received:
-                data = bytes(self._received[:max_bytes])
-                del self._received[:max_bytes]
-                return data
-            self._refuse_if_gone()
-            if self._has_ended:
-                raise anyio.EndOfStream
-            await self.changed.wait()
-            self.changed = trio.Event()
-
     def receive_nowait(self) -> bytes:
         """What is there; nothing if nothing is. Raises as ``receive``."""
         if not self._received:
@@ -172,9 +206,22 @@ class Stream:
             self.changed.set()
             self._network.kernel.after(self._network.weather.frame_s, self.peer._ended)
 
-    def extra(self, _: object) -> Any:
-        """The raw socket, to be tuned."""
-        return _Untuned()
+    def close(self) -> None:
+        self.shut()
+
+    def shutdown(self, _: int) -> None:
+        self.shut()
+
+    def setblocking(self, _: bool) -> None:
+        pass
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        pass
+
+    def _change(self) -> None:
+        self.changed.set()
+        if self.on_change is not None:
+            self.on_change()
 
     async def __aenter__(self) -> Self:
         return self
@@ -186,15 +233,15 @@ class Stream:
 
     def _arrived(self, data: bytes) -> None:
         self._received += data
-        self.changed.set()
+        self._change()
 
     def _ended(self) -> None:
         self._has_ended = True
-        self.changed.set()
+        self._change()
 
     def _reset(self) -> None:
         self._is_broken = True
-        self.changed.set()
+        self._change()
 
     def _die(self) -> None:
         """The process is gone; its system says so to the peer, unless nothing gets through."""
@@ -209,6 +256,36 @@ class Stream:
             raise anyio.BrokenResourceError
 
 
-class _Untuned:
-    def setsockopt(self, level: int, option: int, value: int, /) -> None:
-        pass
+class Sockets:
+    """The service's poll, for ends of connections and for listeners."""
+
+    def __init__(self) -> None:
+        self._watched: dict[Stream | Listener, tuple[int, object]] = {}
+        self._changed = trio.Event()
+
+    def watch(self, raw: Stream | Listener, _: int, wanted: int, data: object) -> None:
+        raw.on_change = self._change if wanted else None
+        if wanted:
+            self._watched[raw] = wanted, data
+        else:
+            del self._watched[raw]
+        self._change()
+
+    async def wait(self) -> None:
+        while not self.ready():
+            self._changed = trio.Event()
+            await self._changed.wait()
+        await trio.lowlevel.checkpoint()
+
+    def ready(self) -> list[tuple[object, int]]:
+        found = ((data, self._events(raw, wanted)) for raw, (wanted, data) in self._watched.items())
+        return [(data, events) for data, events in found if events]
+
+    def close(self) -> None:
+        self._watched.clear()
+
+    def _events(self, raw: Stream | Listener, wanted: int) -> int:
+        return wanted & (WRITE | (READ if raw.is_readable else 0))
+
+    def _change(self) -> None:
+        self._changed.set()

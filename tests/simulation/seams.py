@@ -10,7 +10,7 @@ from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.files import markers_ahead, old_rows
 from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.service import server
+from tallymark.engine.service import connections, server
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tallymark.engine.writes import recut, sizing
@@ -18,7 +18,7 @@ from tallymark.engine.writes.claims import claimed_by_others
 from tallymark.engine.writes.handle import TableHandle
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import run_blocking, wait
-from tests.simulation.network import Listener
+from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 
@@ -44,6 +44,8 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
         for target, name, value in [
             (server.JobServer, "_listen", listen),
             (server, "_bound_address", lambda listener: listener.address),
+            (server, "_raw", lambda listener: listener),
+            (connections, "Poll", Sockets),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),

@@ -16,7 +16,7 @@ async def received(stream: Stream) -> bytes:
     data = b""
     try:
         while True:
-            data += await stream.receive()
+            data += await stream.hear()
     except (anyio.EndOfStream, anyio.BrokenResourceError):
         return data
 
@@ -35,7 +35,7 @@ async def ten_frames(kernel: Kernel, weather: Weather) -> bytes:
         nursery.start_soon(listen)
         for number in range(10):
             try:
-                await one.send(b"%d" % number)
+                await one.say(b"%d" % number)
             except anyio.BrokenResourceError:
                 break
             await trio.sleep(0.0004)
