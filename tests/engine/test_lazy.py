@@ -1,6 +1,7 @@
 """A lazy value is loaded once, however many ask."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from tallymark.engine.lazy import Lazy
@@ -54,6 +55,25 @@ async def test_all_who_ask_meanwhile_wait_for_the_same_load():
         assert answers == []
         loads.go.set()
     assert answers == ["load 1"] * 10
+
+
+@on_both_loops
+async def test_all_who_waited_for_a_load_go_on_together_not_one_after_the_other():
+    loads = Loads()
+    lazy = Lazy(loads)
+    answers = []
+
+    async def ask() -> None:
+        answers.append(await lazy.get())
+
+    async with anyio.create_task_group() as group:
+        for _ in range(1000):
+            group.start_soon(ask)
+        await anyio.wait_all_tasks_blocked()
+        loads.go.set()
+        for _ in range(3):  # passes of the event loop: the loader's, that of those who wait, one more
+            await anyio.lowlevel.checkpoint()
+        assert len(answers) == 1000
 
 
 @on_both_loops

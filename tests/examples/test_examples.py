@@ -31,7 +31,7 @@ def run(name: str, *arguments: object, **environment: str) -> str:
 def test_marker_engine_holds_a_thousand_markers_in_a_few_objects(tmp_path):
     printed = run("marker_engine.py", tmp_path)
     assert printed.startswith("1000 markers are durable, in ")
-    assert int(printed.split()[5]) < 500  # some twenty where nothing else runs; a busy machine asks in more pieces
+    assert int(printed.split()[5]) < 20
     assert f"another engine finds 1000 markers in {tmp_path}" in printed
     assert list(tmp_path.rglob("MARKERS*")) == []
 
