@@ -11,8 +11,17 @@ class MarkerBatch:
     def __init__(self) -> None:
         self.lines: list[str] = []
         """As they will stand in a segment."""
+        self._asked_total_s = 0.0
         self._settled = anyio.Event()
         self._error: TallymarkError | None = None
+
+    def add(self, line: str, now: float) -> None:
+        self.lines.append(line)
+        self._asked_total_s += now
+
+    def mean_age_s(self, now: float) -> float:
+        """How long ago its markers were asked for, in the mean."""
+        return now - self._asked_total_s / len(self.lines)
 
     def settle(self, error: TallymarkError | None = None) -> None:
         """Let everybody know how it ended; without an error the batch is durable."""

@@ -70,5 +70,7 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
         raise
     else:
         directory.heed_throttling()
-        directory.pace.measured(anyio.current_time() - started, started=started)
+        now = anyio.current_time()
+        directory.pace.measured(now - started, started=started)
+        directory.pace.acked(batch.mean_age_s(now), len(batch.lines), started=started)
         directory.complete(batch)  # then visible, then answered

@@ -7,6 +7,8 @@ Timers of event loops wake up to a millisecond late, which is more than an inter
 for one that wakes later than a start would be early, and a start that was late, or early, for that counts from when it
 was due: so many flushes start as the interval says.
 
+Where flushes hold each other up, they start further apart than a quarter of a put (``spacing``).
+
 Where the store asks for fewer requests the interval is lengthened by half, and shrinks again with each good put;
 batches grow and shrink with it. Repeats of puts that were throttled keep the same intervals, so that all that a
 directory asks of the store, however much waits, is one put an interval. Where a backend repeats such puts by itself,
@@ -14,6 +16,8 @@ its own pauses come on top, and less of what the store allows is used.
 """
 
 from typing import Literal
+
+from tallymark.engine.markers.spacing import Spacing
 
 PUTS_PER_PUT_TIME = 4
 """``auto`` starts this many flushes in the time of one put: mean wait beyond the put is 1/8 of it at most."""
@@ -46,6 +50,7 @@ class Pace:
         self._fixed_s = None if interval_s == "auto" else interval_s
         self._throttled_max_s = throttled_max_s
         self._put_s: float | None = None
+        self._spacing = Spacing()
         self._expected_s = 0.0
         self._held_s = 0.0
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
@@ -99,6 +104,13 @@ class Pace:
         if self._held_s < max(HELD_LEAST_S, self._unheld_s):
             self._held_s = 0.0
 
+    def acked(self, ack_s: float, markers: int, *, started: float) -> None:
+        """The flush that began at ``started`` has made so many markers durable, ``ack_s`` after they were asked for in
+        the mean.
+        """
+        if self._fixed_s is None and self._put_s is not None and started >= self._throttled_at:
+            self._spacing.measured(ack_s, markers, self._put_s)
+
     def throttled(self, now: float, *, began: float | None = None) -> bool:
         """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
         that were under way. ``began`` is when the one was that was throttled, where that is known.
@@ -115,5 +127,7 @@ class Pace:
 
     @property
     def _unheld_s(self) -> float:
+        if self._fixed_s is not None:
+            return self._fixed_s
         put_s = self._expected_s if self._put_s is None else self._put_s
-        return put_s / PUTS_PER_PUT_TIME if self._fixed_s is None else self._fixed_s
+        return max(put_s / PUTS_PER_PUT_TIME, self._spacing.apart_s)

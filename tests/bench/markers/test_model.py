@@ -20,6 +20,13 @@ def test_the_mean_ack_is_within_three_percent_of_the_model(shape, put_s, rate):
     assert abs(found.ack_off) <= 0.03
 
 
+@pytest.mark.parametrize("put_s", [0.002, 0.03])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_it_stays_so_where_other_distances_between_flushes_are_tried(shape, put_s):
+    found = simulate(Load(shape=shape, put_s=put_s, rate=1000.0, flushes=1000))
+    assert abs(found.ack_off) <= 0.03
+
+
 def _flushes(shape: str, put_s: float, rate: float) -> int:
     """Fewer where each holds thousands of markers."""
     return 40 if rate * put_s > 1000 else 100 if shape == "constant" else 150
