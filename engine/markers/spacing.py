@@ -23,8 +23,8 @@ HOPELESS_FLUSHES = 3
 
 GAP_FLUSHES_MIN = 256
 DOUBLINGS_MAX = 6
-"""Between two trials; doubled with each that was in vain, so often at most. At a distant store, where all are, that makes the mean ack of
-the first thousand flushes one or two parts in a hundred later, and less with time."""
+"""Between two trials; doubled with each that was in vain, so often at most. At a distant store, where all are, the mean
+ack of the first thousand flushes is one or two parts in a hundred later for it, and less so with time."""
 
 GAP_FLUSHES_AFTER_GAIN = 16
 """After a trial that was not in vain, the next step is tried soon."""
