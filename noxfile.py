@@ -104,12 +104,14 @@ def tests(session: nox.Session) -> None:
     if session.posargs:
         session.run("pytest", *session.posargs, env=java(session))
         return
-    session.run("pytest", "--cov", "--cov-report=", "-n", "2", "-m", "not spark and not connect", env=java(session))
+    slowest = "--durations=20"
+    without = ("-n", "2", "-m", "not spark and not connect")
+    session.run("pytest", "--cov", "--cov-report=", slowest, *without, env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "-m", "hive", env=java(session))
     # Two Sparks at once, the tests dealt out between them: most of their time they wait for processes to start.
     halves = ("-n", "2", "--dist", "worksteal")
-    session.run("pytest", "--cov", "--cov-append", bar, *halves, "-m", "spark and not hive", env=java(session))
+    session.run("pytest", "--cov", "--cov-append", bar, slowest, *halves, "-m", "spark and not hive", env=java(session))
 
 
 def tests_spark(session: nox.Session, version: str) -> None:
