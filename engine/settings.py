@@ -18,8 +18,8 @@ class MarkerSettings:
     interval_s: float | Literal["auto"] = "auto"
     """The least time between the starts of two flushes of one marker directory, on average: a start counts from when it
     was due, up to 2 ms later or earlier for the sake of timers. ``auto`` is a quarter of the measured put time: a mean
-    ack of at most 1.125 puts for at most 4 flushes begun in one put's time. Where flushes hold each other up, as on a
-    local disk, it is more, if acks are sooner for it.
+    ack of at most 1.125 puts for at most 4 flushes begun in one put's time. Now and then more is tried, and kept while
+    acks are sooner for it, as on a local disk whose flushes hold each other up.
     [hoodie.markers.timeline_server_based.batch.interval_ms]"""
     throttled_interval_s_max: float = 5.0
     """Where the store asks for fewer requests the interval is lengthened by half, up to this, and batches grow: a

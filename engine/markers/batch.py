@@ -11,17 +11,22 @@ class MarkerBatch:
     def __init__(self) -> None:
         self.lines: list[str] = []
         """As they will stand in a segment."""
-        self._asked_total_s = 0.0
+        self._begun_s = 0.0
+        """When its first marker was asked for."""
+        self._later_total_s = 0.0
+        """By how much the others came later, summed."""
         self._settled = anyio.Event()
         self._error: TallymarkError | None = None
 
     def add(self, line: str, now: float) -> None:
+        if not self.lines:
+            self._begun_s = now
         self.lines.append(line)
-        self._asked_total_s += now
+        self._later_total_s += now - self._begun_s
 
     def mean_age_s(self, now: float) -> float:
         """How long ago its markers were asked for, in the mean."""
-        return now - self._asked_total_s / len(self.lines)
+        return max(0.0, now - self._begun_s - self._later_total_s / len(self.lines))
 
     def settle(self, error: TallymarkError | None = None) -> None:
         """Let everybody know how it ended; without an error the batch is durable."""

@@ -71,6 +71,7 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
     else:
         directory.heed_throttling()
         now = anyio.current_time()
-        directory.pace.measured(now - started, started=started)
-        directory.pace.acked(batch.mean_age_s(now), len(batch.lines), started=started)
+        took_s = now - started
+        directory.pace.measured(took_s, started=started)
         directory.complete(batch)  # then visible, then answered
+        directory.pace.acked(took_s, started=started, ack_s=batch.mean_age_s(now), markers=len(batch.lines))

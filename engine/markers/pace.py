@@ -50,7 +50,7 @@ class Pace:
         self._fixed_s = None if interval_s == "auto" else interval_s
         self._throttled_max_s = throttled_max_s
         self._put_s: float | None = None
-        self._spacing = Spacing()
+        self._spacing = Spacing(1 / PUTS_PER_PUT_TIME)
         self._expected_s = 0.0
         self._held_s = 0.0
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
@@ -104,12 +104,12 @@ class Pace:
         if self._held_s < max(HELD_LEAST_S, self._unheld_s):
             self._held_s = 0.0
 
-    def acked(self, ack_s: float, markers: int, *, started: float) -> None:
-        """The flush that began at ``started`` has made so many markers durable, ``ack_s`` after they were asked for in
-        the mean.
+    def acked(self, put_s: float, *, started: float, ack_s: float, markers: int) -> None:
+        """The flush that began at ``started`` has made so many markers durable, after ``put_s``. That was ``ack_s``
+        after they were asked for, in the mean.
         """
-        if self._fixed_s is None and self._put_s is not None and started >= self._throttled_at:
-            self._spacing.measured(ack_s, markers, self._put_s)
+        if self._fixed_s is None and not self.is_held and started >= self._throttled_at:
+            self._spacing.measured(ack_s, markers, put_s)
 
     def throttled(self, now: float, *, began: float | None = None) -> bool:
         """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
