@@ -51,9 +51,9 @@ DURING_FENCING = Fault(verb="delete", path="part=*", when="after")
 
 @pytest.fixture(params=["s3", "gcs", "hdfs"])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
+    found = place_on(request.param, request)  # first: its server's keys stay when those of this test go
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    found = place_on(request.param, request)
     append(found, *BASE)
     return found
 
