@@ -44,12 +44,10 @@ CUT_AND_COMMITTED = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when=
 
 
 @pytest.fixture(params=["local", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """With two small files in each of three parts."""
     if request.param == "s3":
-        found = place_on("s3", request)  # first: its server's keys stay when those of this test go
-        for name, value in ENVIRONMENT.items():
-            monkeypatch.setenv(name, value)
+        found = place_on("s3", request)
     else:
         table = tmp_path / "table"
         found = Place(url=str(table), objects=lambda: without_scratch(storage.objects(table)))
