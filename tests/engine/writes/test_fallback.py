@@ -50,11 +50,12 @@ from tests.table_invariants import (
 families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 BATCHED = MarkerSettings()
 HASTY = TaskSettings(service_wait_s=0.1)
+"""Of those whom nobody would answer, however long they waited; the others have the time that tasks have."""
 
 
 def cut_off(job: WriteJob) -> WriteTicket:
     """The job's ticket, for tasks to whom nobody listens at the service's address."""
-    return replace(job.ticket, service=ServiceAddress("127.0.0.1", 1, os.urandom(32)))
+    return replace(job.ticket, service=ServiceAddress("127.0.0.1", 1, os.urandom(32)), settings=HASTY)
 
 
 async def write_cut_off(job: WriteJob, backend: Backend, months: dict[int, int], **named) -> TaskReport:
@@ -70,7 +71,7 @@ async def write_cut_off(job: WriteJob, backend: Backend, months: dict[int, int],
 @on_both_loops
 async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks_report(has_staging, caplog):
     store = Store(has_staging=has_staging)
-    async with begin(store.backend, markers=BATCHED, tasks=HASTY) as job:
+    async with begin(store.backend, markers=BATCHED) as job:
         reports = [await write_cut_off(job, store.backend, {1: 5, 2: 3}, task=0)]
         await write_cut_off(job, store.backend, {2: 4, 3: 1}, task=1)  # an attempt that nobody reports
         reports.append(await write_cut_off(job, store.backend, {2: 4}, task=1, attempt=1))
@@ -87,7 +88,7 @@ async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks
 @on_both_loops
 async def test_some_tasks_may_reach_it_and_others_not(has_staging, caplog):
     store = Store(has_staging=has_staging)
-    async with begin(store.backend, markers=BATCHED, tasks=HASTY) as job:
+    async with begin(store.backend, markers=BATCHED) as job:
         reports = [
             await write_in_thread(job, store.backend, flights({1: 5, 2: 3}), task=0),
             await write_cut_off(job, store.backend, {1: 4}, task=1),
@@ -162,7 +163,7 @@ async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(has_stag
 async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_the_seal_after_it(has_staging):
     store = Store(has_staging=has_staging)
     storage = FaultyBackend(store.backend)
-    async with begin(store.backend, markers=BATCHED, tasks=HASTY) as job:
+    async with begin(store.backend, markers=BATCHED) as job:
         report = await write_cut_off(job, storage, {1: 1}, task=0)
         await job.commit([report])
     marker = f"{marker_folder(job.instant)}/{report.files[0].path}.marker.CREATE"
@@ -242,7 +243,7 @@ async def test_a_loser_that_fell_back_can_publish_nothing_any_more(has_staging, 
 @on_both_loops
 async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothing(has_staging, commits):
     store = Store(has_staging=has_staging)
-    async with begin(store.backend, markers=BATCHED, tasks=HASTY) as job:
+    async with begin(store.backend, markers=BATCHED) as job:
         report = await write_rows(job, store.backend)
         if commits:
             await job.commit([report])
@@ -301,7 +302,7 @@ async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refus
 async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_marked(has_staging):
     store = Store(has_staging=has_staging)
     storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=BATCHED, tasks=HASTY) as job:
+    async with begin(storage, markers=BATCHED) as job:
         await write_rows(job, storage, task=0)
         die(storage)
     await write_cut_off(job, store.backend, {3: 2}, task=1)  # its task lives on, and has been told nothing
