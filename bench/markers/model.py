@@ -34,7 +34,7 @@ REQUESTS_PER_INTERVAL = 20.0
 """Beyond, a request carries more markers than one: of that many arrivals the model says what it says of more."""
 
 SETTINGS = MarkerSettings(merge_bytes_ratio_max=1, hedge_quantile=None)
-"""So that each put is one flush's: merges add one to 16 of them, and second copies what ``hedge_ratio_max`` allows."""
+"""So that each put is one flush's: merges add one to 12 of them, and second copies what ``hedge_ratio_max`` allows."""
 
 
 def ack_s(rate: float, interval_s: float, put_s: float) -> float:

@@ -1,7 +1,7 @@
 """Which segments of a marker directory to merge now, so that few objects lie there and few bytes are written.
 
 Owns: the account of the segments in storage, and of the bytes that rewriting them may still cost. Sync and pure. The
-arithmetic and the measurements behind it are in ``docs/decisions/0008-merge-policy.md``.
+arithmetic is in ``docs/decisions/0008-merge-policy.md``, the measurements are there and in ``0027-twenty-objects.md``.
 
 Each segment carries a credit: the bytes that its markers may still be written again. At four bytes written for each
 byte of markers a flush brings three times its own size. Whoever is merged pays for the merge, and the new segment
@@ -13,9 +13,12 @@ leave room for the next merge.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
-ROOM = 2.5
+ROOM_OF_FEW, ROOM_OF_MANY = 1.5, 2.5
 """Merged segments that may lie beside the unmerged, as a multiple of the cube root of the number of merges. Below 2.5
-credits run out before their time; above, more objects lie there than need be (measured: decision 0008)."""
+the credits of a long job run out before their time; above, more objects lie there than need be (decision 0008)."""
+
+FEW_FLUSHES = 4_000
+"""Up to here credits may be spent sooner, which leaves the fewest objects; beyond they have to last (decision 0027)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +94,7 @@ class MergePlan:
 
         ``wasted``: bytes sent so far that became no segment, by repeated puts and failed ones; nobody's credit.
         """
-        count = len(self.segments)
-        room = int(ROOM * (self.flush_count / self._freed_min) ** (1 / max(1.0, self._ratio_max - 1)))
+        count, room = len(self.segments), self._room
         if count <= max(self._count_max, self._freed_min + room):
             return ()
         lengths = self._affordable_lengths(self._spare - wasted)
@@ -104,6 +106,12 @@ class MergePlan:
             return ()
         length = next(length for length in lengths if count - length + 1 + self._freed_min <= limit)
         return tuple(self.segments[count - length :])
+
+    @property
+    def _room(self) -> int:
+        """Merged segments that may lie beside the unmerged."""
+        room = ROOM_OF_FEW if self.flush_count <= FEW_FLUSHES else ROOM_OF_MANY
+        return int(room * (self.flush_count / self._freed_min) ** (1 / max(1.0, self._ratio_max - 1)))
 
     def _affordable_lengths(self, spare: int) -> list[int]:
         """Of runs of whole ranks from the youngest segment on, the shortest first, that free enough and can be paid."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.markers.merge_plan import MergePlan
+from tallymark.engine.markers.merge_plan import ROOM_OF_MANY, MergePlan
 
 
 class Storage:
@@ -50,7 +50,7 @@ class Storage:
         return len(run) - 1
 
 
-def new_storage(count_max: int = 20, freed_min: int = 16, ratio_max: float = 4.0) -> Storage:
+def new_storage(count_max: int = 20, freed_min: int = 8, ratio_max: float = 4.0) -> Storage:
     return Storage(MergePlan(count_max=count_max, freed_min=freed_min, ratio_max=ratio_max))
 
 
@@ -102,21 +102,22 @@ def test_as_long_as_there_is_credit_few_objects_lie_there_whatever_the_sizes(siz
     for size in sizes:
         storage.flush(size)
         storage.merge()
-    room = 2.5 * (len(sizes) / freed_min) ** (1 / 3)
+    room = ROOM_OF_MANY * (len(sizes) / freed_min) ** (1 / 3)
     assert storage.objects_max <= max(20, freed_min + room) + 1
 
 
 @pytest.mark.parametrize(
-    ("flushes", "objects", "extra_puts"), [(1000, 26, 0.053), (4000, 32, 0.051), (8855, 37, 0.050), (46_000, 52, 0.045)]
+    ("flushes", "objects", "extra_puts"), [(1000, 21, 0.074), (4000, 21, 0.081), (8855, 34, 0.079), (46_000, 53, 0.065)]
 )
-def test_the_table_of_decision_0008_holds(flushes, objects, extra_puts):
+def test_the_table_of_decision_0027_holds(flushes, objects, extra_puts):
+    """The one of more than twenty is the segment that has just come, before the merge that it brings about."""
     storage = new_storage()
     for _ in range(flushes):
         storage.flush(60)
         storage.merge()
     assert storage.objects_max <= objects
     assert storage.merges <= extra_puts * flushes
-    assert 3 < storage.sent_bytes / storage.flushed_bytes <= 4
+    assert 2.8 < storage.sent_bytes / storage.flushed_bytes <= 4
 
 
 class Watched(list):
