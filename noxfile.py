@@ -84,7 +84,7 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all tests with branch coverage of the engine, those without Spark first; or what is named after ``--``."""
+    """Run all tests, those without Spark first, the engine's with branch coverage; or what is named after ``--``."""
     install(
         session,
         "-e",
@@ -106,12 +106,12 @@ def tests(session: nox.Session) -> None:
         return
     slowest = "--durations=20"
     without = ("-n", "2", "-m", "not spark and not connect")
-    session.run("pytest", "--cov", "--cov-report=", slowest, *without, env=java(session))
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
+    session.run("pytest", "--cov", bar, slowest, *without, env=java(session))
     session.run("pytest", "-m", "hive", env=java(session))
     # Two Sparks at once, the tests dealt out between them: most of their time they wait for processes to start.
     halves = ("-n", "2", "--dist", "worksteal")
-    session.run("pytest", "--cov", "--cov-append", bar, slowest, *halves, "-m", "spark and not hive", env=java(session))
+    session.run("pytest", slowest, *halves, "-m", "spark and not hive", env=java(session))
 
 
 def tests_spark(session: nox.Session, version: str) -> None:

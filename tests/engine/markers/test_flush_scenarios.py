@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+import pytest
 import trio
 import trio.lowlevel
 import trio.testing
@@ -28,6 +29,8 @@ from tests.engine.markers.recorded import (
 from tests.history import Acked, Asked, Ended, History
 from tests.invariants import every_marker_invariant, every_request_is_answered
 from tests.support.faulty import Fault, Verb, hanging, lost_answer, lost_request, refused, slow
+
+pytestmark = pytest.mark.no_cover
 
 PATHS = ("year=2013/a.parquet", "year=2013/b.parquet", *(f"{name}.parquet" for name in "cdefghij"))
 QUIET_S = 200.0

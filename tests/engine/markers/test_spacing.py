@@ -203,6 +203,7 @@ class StallingStore(MemoryBackend):
         await super().put_new(path, data)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("number", [240, 255, 275])
 @on_virtual_time
 async def test_a_stall_of_the_store_leaves_nothing_behind_whenever_it_comes(number):

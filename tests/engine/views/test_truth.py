@@ -17,6 +17,8 @@ from tests.engine.views.stores import settings_of
 from tests.engine.views.table_histories import Player, Step, histories, without_threads
 from tests.engine.views.truth import Truth
 
+pytestmark = pytest.mark.no_cover
+
 readers = st.sampled_from(["table", "table", "directory"])
 
 

@@ -27,6 +27,8 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
+pytestmark = pytest.mark.no_cover
+
 
 async def append(backend: Backend, markers: MarkerSettings) -> None:
     await _write(backend, markers, "append")

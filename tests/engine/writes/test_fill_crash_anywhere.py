@@ -17,6 +17,8 @@ from tests.engine.writes.scene import FAMILIES, Store, begin
 from tests.support.dying import DyingBackend
 from tests.table_invariants import commits, committed_files, decisions, table_is_at_rest
 
+pytestmark = pytest.mark.no_cover
+
 BEFORE: Months = {1: [10, 11], 2: [20]}
 MINE: Months = {1: [12], 2: [21], 3: [30]}
 RIVAL: Months = {1: [13], 2: [22]}

@@ -22,6 +22,8 @@ from tests.engine.writes.fill_histories import FULL, Disk, Model, Place, Rounds,
 from tests.engine.writes.scene import FAMILIES, Store
 from tests.table_invariants import committed_files, overwrites_replace_what_their_base_held, table_is_at_rest
 
+pytestmark = pytest.mark.no_cover
+
 Row = tuple[int, int]
 """A flight, and its month."""
 

@@ -18,6 +18,8 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
+pytestmark = pytest.mark.no_cover
+
 HOUR_S = 3600.0
 
 A_DAY_LATER = TickingClock()

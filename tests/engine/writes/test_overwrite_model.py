@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 import trio
 import trio.testing
 from hypothesis import HealthCheck, event, given, settings
@@ -16,6 +17,8 @@ from tallymark.engine.writes import WriteJob
 from tests.engine.writes.scene import Store, mark, name_of, publish
 from tests.engine.writes.yearly import BY, begin, flights, held
 from tests.table_invariants import overwrites_replace_what_their_base_held, table_is_at_rest
+
+pytestmark = pytest.mark.no_cover
 
 LEAVES = ((2013, 1), (2013, 2), (2014, 1), (20130, 1))
 Leaf = tuple[int, int]

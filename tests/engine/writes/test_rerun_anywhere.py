@@ -25,6 +25,8 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
+pytestmark = pytest.mark.no_cover
+
 TXN = "night:7"
 families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 
