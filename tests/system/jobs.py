@@ -12,8 +12,9 @@ import tallymark
 from tallymark import TaskSettings, WriteResult
 from tests.system import faults
 
-EAGER = TaskSettings(row_group_bytes=1, buffer_bytes=1 << 20)
-"""Files are begun with the first rows, so that a fault finds some of them half written."""
+EAGER = TaskSettings(row_group_bytes=1 << 15, buffer_bytes=1 << 20)
+"""Files are begun with the first batch of ``wide_rows``, so that a fault finds some of them half written. Smaller row
+groups would have readers at them for most of a test: each tells its least and its greatest value."""
 
 
 def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3) -> DataFrame:

@@ -8,12 +8,14 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark import WriteResult
-from tests.system.jobs import EAGER
+from tallymark import TaskSettings, WriteResult
 
 ROWS_A_DAY = 400
 PARTITION_BY = ["month", "day"]
 SCHEMA = "id bigint, month int, day int"
+
+EAGER = TaskSettings(row_group_bytes=128, buffer_bytes=1 << 20)
+"""Files are begun with the first batch: 16 rows are a row group."""
 
 Day = tuple[int, int]
 """Month and day: a partition."""
