@@ -105,7 +105,7 @@ def tests(session: nox.Session) -> None:
         session.run("pytest", *session.posargs, env=java(session))
         return
     slowest = "--durations=20"
-    without = ("-n", "2", "-m", "not spark and not connect")
+    without = ("-n", "3", "-m", "not spark and not connect")  # a third of their time they wait for others
     bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
     session.run("pytest", "--cov", bar, slowest, *without, env=java(session))
     session.run("pytest", "-m", "hive", env=java(session))
