@@ -49,7 +49,7 @@ class MarkerSettings:
     """Segments that may lie in a directory before any are merged: as many objects as Hudi's server writes to."""
     merge_freed_min: int = 8
     """Objects that a merge frees at least, so that merges add at most one put to so many flushes. With 8 no more than
-    20 objects lie there up to 4,000 flushes; 16 saves a third of the merges, and up to 30 lie there."""
+    20 objects lie there up to 4,000 flushes; 16 saves a third of the merges, and up to 36 lie there."""
     merge_bytes_ratio_max: float = 4.0
     """Bytes written at most for each byte of markers, merges included; 1 turns merges off. With 4 some 50 objects hold
     46,000 flushes: each further 1 is another rewriting of each marker, and fewer objects in a long job."""

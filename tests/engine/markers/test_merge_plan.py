@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.markers.merge_plan import ROOM_OF_MANY, MergePlan
+from tallymark.engine.markers.merge_plan import MergePlan
 
 
 class Storage:
@@ -102,14 +102,15 @@ def test_as_long_as_there_is_credit_few_objects_lie_there_whatever_the_sizes(siz
     for size in sizes:
         storage.flush(size)
         storage.merge()
-    room = ROOM_OF_MANY * (len(sizes) / freed_min) ** (1 / 3)
+    room = 2.5 * (len(sizes) / freed_min) ** (1 / 3)
     assert storage.objects_max <= max(20, freed_min + room) + 1
 
 
 @pytest.mark.parametrize(
-    ("flushes", "objects", "extra_puts"), [(1000, 21, 0.074), (4000, 21, 0.081), (8855, 34, 0.079), (46_000, 53, 0.065)]
+    ("flushes", "objects", "ratio", "extra_puts"),
+    [(1000, 21, 2.9, 0.074), (4000, 21, 3.8, 0.081), (8855, 34, 3.9, 0.075), (46_000, 53, 3.7, 0.06)],
 )
-def test_the_table_of_decision_0027_holds(flushes, objects, extra_puts):
+def test_the_table_of_decision_0027_holds(flushes, objects, ratio, extra_puts):
     """The one of more than twenty is the segment that has just come, before the merge that it brings about."""
     storage = new_storage()
     for _ in range(flushes):
@@ -117,7 +118,7 @@ def test_the_table_of_decision_0027_holds(flushes, objects, extra_puts):
         storage.merge()
     assert storage.objects_max <= objects
     assert storage.merges <= extra_puts * flushes
-    assert 2.8 < storage.sent_bytes / storage.flushed_bytes <= 4
+    assert round(storage.sent_bytes / storage.flushed_bytes, 1) == ratio
 
 
 class Watched(list):
