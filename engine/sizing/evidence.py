@@ -4,11 +4,13 @@ A file tells the more the newer it is, since rows drift, and the less the smalle
 dictionaries are spread over few rows.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby, islice
+from math import exp2
+from operator import itemgetter
 
-from tallymark.engine.sizing.trend import Aged, trend
+from tallymark.engine.sizing.trend import trend
 from tallymark.engine.timeline.entry import DataFile
 
 FOOTER_BYTES = 4096
@@ -30,7 +32,7 @@ _INSTANT = slice(-len("20130101000000000.parquet"), None)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One file, one partition, or one sample."""
+    """One partition, or one sample."""
 
     instant: str
     """Only compared."""
@@ -58,48 +60,49 @@ class Evidence:
 
 def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int]) -> Evidence | None:
     """Of the newest of these files; None where none tells anything. ``measure`` is what came in, 0 for not known."""
-    telling = [file for file in files if file.bytes and measure(file)]
-    return evidence(_observed(file, measure(file)) for file in islice(_newest(telling), NEWEST_FILES))
-
-
-def evidence(observations: Iterable[Observation]) -> Evidence | None:
-    """``observations`` come newest first; None where there are none."""
-    instant = newest = None
-    age = -1
-    aged: list[Aged] = []
-    for seen in observations:
-        if seen.instant != instant:
-            instant, age = seen.instant, age + 1
-        newest = newest or seen.instant
-        aged.append(Aged(age, seen.weight * 0.5 ** (age / HALVED_BY), seen.rate))
-    if newest is None:
+    telling = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
+    if not telling:
         return None
-    found = trend(aged)
-    return Evidence(len(aged), found.weight, found.mean + found.drift, found.variance, newest)
+    telling.sort(reverse=True)
+    by_instant = enumerate(groupby(telling, key=itemgetter(0)))
+    found = ((age, file) for age, (_, of_one) in by_instant for _, _, file in islice(of_one, OF_AN_INSTANT))
+    newest = list(islice(found, NEWEST_FILES))
+    ages = [age for age, _ in newest]
+    weights = [min(1.0, file.bytes / TELLING_BYTES) * _believed(age) for age, file in newest]
+    rates = [_encoded_bytes(file) / measure(file) for _, file in newest]
+    return _evidence(ages, weights, rates, newest=telling[0][0])
+
+
+def evidence(observations: Sequence[Observation]) -> Evidence | None:
+    """``observations`` come newest first; None where there are none."""
+    if not observations:
+        return None
+    ages = [age for age, (_, of_one) in enumerate(groupby(observations, key=_instant_of)) for _ in of_one]
+    weights = [seen.weight * _believed(age) for age, seen in zip(ages, observations, strict=True)]
+    return _evidence(ages, weights, [seen.rate for seen in observations], newest=observations[0].instant)
+
+
+def _evidence(ages: Sequence[int], weights: Sequence[float], rates: Sequence[float], *, newest: str) -> Evidence:
+    found = trend(ages, weights, rates)
+    return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest)
+
+
+def _encoded_bytes(file: DataFile) -> float:
+    """Without the footer. A file of a footer's size tells next to nothing; it must not tell that rows take no bytes."""
+    return max(file.bytes - FOOTER_BYTES, file.bytes / 4)
+
+
+def _believed(age: int) -> float:
+    return exp2(-age / HALVED_BY)
 
 
 def newest_instant(files: Iterable[DataFile]) -> str:
     return max(map(_instant, files))
 
 
-def _newest(files: Sequence[DataFile]) -> Iterator[DataFile]:
-    """Some of each instant, the newest first."""
-    if len(files) <= 1:
-        yield from files
-        return
-    for _, its_files in groupby(sorted(files, key=_age, reverse=True), _instant):
-        yield from islice(its_files, OF_AN_INSTANT)
-
-
-def _observed(file: DataFile, measured: int) -> Observation:
-    # A file of a footer's size tells next to nothing; it must not tell that rows take no bytes.
-    encoded = max(file.bytes - FOOTER_BYTES, file.bytes / 4)
-    return Observation(_instant(file), min(1.0, file.bytes / TELLING_BYTES), encoded / measured)
-
-
 def _instant(file: DataFile) -> str:
     return file.name[_INSTANT]
 
 
-def _age(file: DataFile) -> tuple[str, str]:
-    return file.name[_INSTANT], file.name
+def _instant_of(seen: Observation) -> str:
+    return seen.instant

@@ -1,5 +1,6 @@
 """The files that a table holds, as a plan looks at them."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -9,10 +10,10 @@ from tallymark.engine.timeline.entry import DataFile
 
 def by_partition(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
     """In the order given."""
-    held: dict[str, list[DataFile]] = {}
+    held: defaultdict[str, list[DataFile]] = defaultdict(list)
     for file in files:
-        held.setdefault(file.partition, []).append(file)
-    return held
+        held[file.partition].append(file)
+    return dict(held)
 
 
 def small_files(files: Sequence[DataFile], settings: SizingSettings, taken: AbstractSet[str]) -> list[DataFile]:
