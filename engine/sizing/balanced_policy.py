@@ -1,7 +1,8 @@
 """The default policy: the fewest files that the budget allows, then the fewest bytes rewritten, then no runts.
 
 A file of s bytes has room for max - s: the smallest is at once the cheapest to fill and the roomiest, its gap over its
-size the greatest. So of any number of fills those of the smallest files rewrite the least and take the most.
+size the greatest. So of any number of fills those of the smallest files rewrite the least and take the most. The room
+that updates leave in their files costs nothing: these are rewritten anyway.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,20 +18,33 @@ from tallymark.engine.timeline.entry import DataFile
 
 
 def balanced_files(
-    incoming: IncomingRows, bytes_: int, small: Iterable[DataFile], settings: SizingSettings
+    incoming: IncomingRows,
+    bytes_: int,
+    small: Iterable[DataFile],
+    settings: SizingSettings,
+    updated: Sequence[Fill] = (),
 ) -> Iterator[PlannedFile]:
     """The files of one partition, whose incoming rows are expected to take so many bytes, footers apart."""
+    if not incoming.rows:
+        yield from (PlannedFile(incoming.partition, 0, fill.vessel.has, fill.file, fill.updates) for fill in updated)
+        return
     new = _new_vessel(incoming.rows, bytes_, settings)
-    fills = fills_within_budget(small, bytes_, settings)
-    new_count = max(0, _ceiling(bytes_ - sum(fill.vessel.room for fill in fills), new.room))
-    fills = _enough(fills, bytes_ - new_count * new.room)
+    unhoused = bytes_ - _room(updated)
+    fills = fills_within_budget(small, unhoused, settings)
+    new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
+    fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
     vessels = [*(fill.vessel for fill in fills), *[new] * new_count]
     sizes = divided(vessels, bytes_, small=settings.small_file_bytes)
     counts = _shared(incoming.rows, [size - vessel.has for size, vessel in zip(sizes, vessels, strict=True)])
-    filled: list[DataFile | None] = [*(fill.file for fill in fills), *[None] * new_count]
-    for file, rows, size in zip(filled, counts, sizes, strict=True):
-        if rows:
-            yield PlannedFile(incoming.partition, rows, size, fill=file)
+    for fill, rows, size in zip([*fills, *[None] * new_count], counts, sizes, strict=True):
+        if fill is None and rows:
+            yield PlannedFile(incoming.partition, rows, size)
+        elif fill is not None and (rows or fill.updates):
+            yield PlannedFile(incoming.partition, rows, size, fill.file, fill.updates)
+
+
+def _room(fills: Iterable[Fill]) -> int:
+    return sum(fill.vessel.room for fill in fills)
 
 
 def _new_vessel(rows: int, bytes_: int, settings: SizingSettings) -> Vessel:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Self
 
-from tallymark.engine.sizing.evidence import TELLING_BYTES, Observation
-from tallymark.engine.sizing.profile import IncomingRows, Sample
+from tallymark.engine.sizing.evidence import FOOTER_BYTES, TELLING_BYTES, Observation
+from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, Sample
 from tallymark.engine.sizing.rates import Rates
 from tallymark.engine.timeline.entry import DataFile
 
@@ -31,11 +31,16 @@ class Estimates:
 
     @classmethod
     def of(
-        cls, incoming: Sequence[IncomingRows], held: Mapping[str, Sequence[DataFile]], sample: Sample | None
+        cls,
+        incoming: Sequence[IncomingRows],
+        held: Mapping[str, Sequence[DataFile]],
+        sample: Sample | None,
+        updates: Sequence[FileUpdates] = (),
     ) -> Self:
         """``held`` are the table's files by partition."""
         by_plain = by_rows = None
         measured = [rows.partition for rows in incoming if rows.plain_bytes]
+        measured += [updated.file.partition for updated in updates if updated.plain_bytes]
         if measured:
             by_plain = Rates.of(measured, held, attrgetter("plain_bytes"), _observed(sample, "plain_bytes"))
         counted = [rows.partition for rows in incoming if not (by_plain and rows.plain_bytes)]
@@ -44,7 +49,9 @@ class Estimates:
         return cls(by_plain, by_rows)
 
     def bytes_of(self, rows: IncomingRows) -> int:
-        """Without a footer; at least 1."""
+        """Without a footer; at least 1 where there are any."""
+        if not rows.rows:
+            return 0
         if rows.plain_bytes and self.by_plain is not None:
             return max(1, round(rows.plain_bytes * self.by_plain.rate(rows.partition)))
         if self.by_rows is not None:
@@ -52,6 +59,18 @@ class Estimates:
         if rows.plain_bytes:
             return max(1, round(rows.plain_bytes * GUESSED_RATIO))
         return max(1, rows.rows * GUESSED_ROW_BYTES)
+
+    def bytes_with(self, updates: FileUpdates) -> int:
+        """Of their file, footer included: as it is, but for what the rows that come anew are longer or shorter.
+
+        Those that they replace are taken to be as long as the file's are on the average.
+        """
+        file = updates.file
+        if not (updates.plain_bytes and file.plain_bytes and file.rows and self.by_plain):
+            return file.bytes
+        replaced = file.plain_bytes * min(updates.rows, file.rows) / file.rows
+        grown = round((updates.plain_bytes - replaced) * self.by_plain.rate(file.partition))
+        return max(file.bytes + grown, min(file.bytes, FOOTER_BYTES))
 
 
 def _observed(sample: Sample | None, measure: str) -> Observation | None:

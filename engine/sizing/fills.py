@@ -1,11 +1,13 @@
-"""Which small files may take incoming rows at all, and what their rewriting has to bring."""
+"""Which files may take incoming rows at all, and what their rewriting has to bring."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from heapq import heapify, heappop
 from math import ceil
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.division import Vessel
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 LEEWAY = 1.05
@@ -19,15 +21,23 @@ _NO_FILE_HAS = 2.0**60
 class Fill:
     file: DataFile
     vessel: Vessel
+    updates: int = 0
+    """Rows of the file that come anew."""
+
+
+def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill:
+    """Of a file that updates are expected to bring to so many bytes: it is rewritten anyway, so its room is free."""
+    return Fill(updates.file, Vessel(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
 
 
 def fills_within_budget(small: Iterable[DataFile], bytes_: int, settings: SizingSettings) -> list[Fill]:
     """The smallest first, until they have room for these bytes, and as many as these can pay for."""
     fills: list[Fill] = []
     unpaid, unhoused = bytes_, bytes_
-    for file in sorted(small, key=_smallest_first):
-        if unhoused <= 0:
-            break
+    queue = [(file.bytes, file.rewritten_bytes, file.name, file) for file in small]
+    heapify(queue)  # few of many are looked at
+    while queue and unhoused > 0:
+        file = heappop(queue)[-1]
         room = settings.max_file_bytes - file.bytes
         least = least_bytes(file, settings.rewrite_budget)
         if least is not None and least <= min(unpaid, room):
@@ -55,7 +65,3 @@ def least_bytes(file: DataFile, budget: float) -> int | None:
 
 def _ceil(number: float) -> int:
     return ceil(min(number, _NO_FILE_HAS))  # a budget next to nothing asks for more than a number can tell
-
-
-def _smallest_first(file: DataFile) -> tuple[int, int, str]:
-    return file.bytes, file.rewritten_bytes, file.name

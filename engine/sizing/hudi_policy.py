@@ -1,25 +1,39 @@
 """The partitioner of Apache Hudi's copy-on-write inserts, to the number (UpsertPartitioner, release 1.0).
 
-In counts of rows, with one guess of a row's size for all partitions: small files are filled first come, first served,
-whatever that rewrites, and what is left goes to new files of equal counts, the last of which takes the remainder.
+In counts of rows, with one guess of a row's size for all partitions: updates go to their files, small files are filled
+first come, first served, whatever that rewrites and whatever updates add to them, and what is left goes to new files of
+equal counts, the last of which takes the remainder.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 
 def hudi_files(
-    partition: str, rows: int, small: Iterable[DataFile], *, record_bytes: int, settings: SizingSettings
+    partition: str,
+    rows: int,
+    small: Iterable[DataFile],
+    updates: Sequence[FileUpdates] = (),
+    *,
+    record_bytes: int,
+    settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
     """The files of one partition. ``small`` are those that may be filled, in the order in which they are."""
+    updated = {each.file: each.rows for each in updates}
+    taken = dict.fromkeys(updated, 0)
     for file in small:
-        taken = min((settings.max_file_bytes - file.bytes) // record_bytes, rows)
-        if taken > 0:
-            yield PlannedFile(partition, taken, file.bytes + taken * record_bytes, fill=file)
-            rows -= taken
+        if not rows:
+            break
+        count = min((settings.max_file_bytes - file.bytes) // record_bytes, rows)
+        if count > 0:
+            taken[file] = count
+            rows -= count
+    for file, count in taken.items():
+        yield PlannedFile(partition, count, file.bytes + count * record_bytes, file, updated.get(file, 0))
     for split in _splits(rows, _split_rows(record_bytes, settings)):
         yield PlannedFile(partition, split, split * record_bytes)
 

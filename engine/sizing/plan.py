@@ -11,11 +11,13 @@ class PlannedFile:
 
     partition: str
     rows: int
-    """Incoming ones."""
+    """Incoming ones; none where a file only takes updates."""
     bytes: int
     """That it is expected to have once it is written, those of the file it fills included."""
     fill: DataFile | None = None
-    """The small file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
+    """The file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
+    updates: int = 0
+    """Of the rows that it takes over, those that come anew."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +25,11 @@ class SizingPlan:
     """Advice: a task that meets other rows than those planned for writes them all the same."""
 
     files: tuple[PlannedFile, ...]
-    """Sorted by partition; within one, those that fill come first."""
+    """Sorted by partition; within one, those that take updates come first, then those that fill."""
 
     @property
     def rewritten_bytes(self) -> int:
-        """Of the files that are filled."""
+        """Of the files that are filled or updated."""
         return sum(file.bytes for file in self.fills)
 
     @property
@@ -42,7 +44,7 @@ class SizingPlan:
 
     @property
     def fills(self) -> tuple[DataFile, ...]:
-        """The small files that are filled."""
+        """The files that are filled or updated."""
         return tuple(file.fill for file in self.files if file.fill is not None)
 
     @property

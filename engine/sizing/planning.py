@@ -6,55 +6,82 @@ The way of a plan::
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.balanced_policy import balanced_files
 from tallymark.engine.sizing.estimate import Estimates
+from tallymark.engine.sizing.fills import Fill, updated
 from tallymark.engine.sizing.hudi_policy import hudi_files
 from tallymark.engine.sizing.live_files import by_partition, small_files
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
+from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, WorkloadProfile
 from tallymark.engine.sizing.record_size import average_record_bytes
 from tallymark.engine.timeline.entry import DataFile
 
 
 def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSettings) -> SizingPlan:
-    """The files that the incoming rows are to go to, each row counted once; none where sizing is off.
+    """The files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled.
 
     ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"`` looks
-    at none. Pure: the same profile, files and settings make the same plan, in any process.
+    at none. A file that rows come anew of is planned whatever its size is, and whatever rewriting it takes. Pure: the
+    same profile, files and settings make the same plan, in any process.
     """
-    if not settings.is_on:
-        return SizingPlan(files=())
-    incoming = [rows for rows in sorted(profile.incoming, key=_partition_of) if rows.rows > 0]
     held = by_partition(files)
     planned = _hudi if settings.policy == "hudi" else _balanced
-    return SizingPlan(files=tuple(planned(profile, incoming, held, settings)))
+    return SizingPlan(files=tuple(planned(profile, _arrivals(profile), held, settings)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrival:
+    """What comes to one partition."""
+
+    incoming: IncomingRows
+    updates: Sequence[FileUpdates]
+
+
+def _arrivals(profile: WorkloadProfile) -> Sequence[_Arrival]:
+    incoming = {rows.partition: rows for rows in profile.incoming if rows.rows > 0}
+    updates: dict[str, list[FileUpdates]] = {}
+    for found in sorted(profile.updates, key=attrgetter("file.path")):
+        if found.rows > 0:
+            updates.setdefault(found.file.partition, []).append(found)
+    return [
+        _Arrival(incoming.get(path, IncomingRows(path, 0)), updates.get(path, ()))
+        for path in sorted({*incoming, *updates})
+    ]
 
 
 def _hudi(
     profile: WorkloadProfile,
-    incoming: Sequence[IncomingRows],
+    arrivals: Sequence[_Arrival],
     held: Mapping[str, Sequence[DataFile]],
     settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
     record_bytes = average_record_bytes(profile.commits, small_file_bytes=settings.small_file_bytes)
-    for rows in incoming:
-        small = small_files(held.get(rows.partition, ()), settings, profile.taken)
-        yield from hudi_files(rows.partition, rows.rows, small, record_bytes=record_bytes, settings=settings)
+    for arrival in arrivals:
+        partition, rows = arrival.incoming.partition, arrival.incoming.rows
+        small = small_files(held.get(partition, ()), settings, profile.taken)
+        yield from hudi_files(partition, rows, small, arrival.updates, record_bytes=record_bytes, settings=settings)
 
 
 def _balanced(
     profile: WorkloadProfile,
-    incoming: Sequence[IncomingRows],
+    arrivals: Sequence[_Arrival],
     held: Mapping[str, Sequence[DataFile]],
     settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
-    estimates = Estimates.of(incoming, held, profile.sample)
-    for rows in incoming:
-        small = small_files(held.get(rows.partition, ()), settings, profile.taken)
-        yield from balanced_files(rows, estimates.bytes_of(rows), small, settings)
+    incoming = [arrival.incoming for arrival in arrivals if arrival.incoming.rows]
+    estimates = Estimates.of(incoming, held, profile.sample, profile.updates)
+    for arrival in arrivals:
+        rows, updates = arrival.incoming, arrival.updates
+        taken = profile.taken.union(each.file.path for each in updates) if updates else profile.taken
+        small = small_files(held.get(rows.partition, ()), settings, taken)
+        rewritten = [updated(each, estimates.bytes_with(each), settings) for each in updates]
+        rewritten.sort(key=_roomiest_first)
+        yield from balanced_files(rows, estimates.bytes_of(rows), small, settings, rewritten)
 
 
-def _partition_of(rows: IncomingRows) -> str:
-    return rows.partition
+def _roomiest_first(fill: Fill) -> tuple[int, str]:
+    return fill.vessel.has, fill.file.name

@@ -1,7 +1,11 @@
 """What is known of the rows that a write brings, before any of them is written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Protocol, Self, TypeVar
+
+from tallymark.engine.timeline.entry import DataFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,18 +21,27 @@ class IncomingRows:
     def __add__(self, other: "IncomingRows") -> "IncomingRows":
         """Both, of one partition."""
         assert self.partition == other.partition, "rows of different partitions"
-        known = None not in (self.plain_bytes, other.plain_bytes)
-        size = (self.plain_bytes or 0) + (other.plain_bytes or 0)
-        return IncomingRows(self.partition, self.rows + other.rows, size if known else None)
+        return IncomingRows(self.partition, self.rows + other.rows, _known_sum(self.plain_bytes, other.plain_bytes))
 
 
 def added_up(rows: Iterable[IncomingRows]) -> tuple[IncomingRows, ...]:
     """Those of one partition together, sorted by partition."""
-    sums: dict[str, IncomingRows] = {}
-    for found in rows:
-        before = sums.get(found.partition)
-        sums[found.partition] = found if before is None else before + found
-    return tuple(sums[partition] for partition in sorted(sums))
+    return _summed(rows, attrgetter("partition"))
+
+
+@dataclass(frozen=True, slots=True)
+class FileUpdates:
+    """Rows of one file that come anew. Where they are is known, so they go there, whatever its size."""
+
+    file: DataFile
+    rows: int
+    plain_bytes: int | None = None
+    """Of the rows as they are to be, by ``plain_bytes``; None where nobody has measured."""
+
+    def __add__(self, other: "FileUpdates") -> "FileUpdates":
+        """Both, of one file."""
+        assert self.file.path == other.file.path, "updates of different files"
+        return FileUpdates(self.file, self.rows + other.rows, _known_sum(self.plain_bytes, other.plain_bytes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,8 @@ class WorkloadProfile:
 
     incoming: tuple[IncomingRows, ...]
     """A partition each."""
+    updates: tuple[FileUpdates, ...] = ()
+    """A file each; what they bring is in no ``incoming``."""
     sample: Sample | None = None
     """Of these rows; worth its cost where the table has no files to learn from."""
     commits: tuple[CommitSize, ...] = ()
@@ -70,7 +85,28 @@ class WorkloadProfile:
         parts = tuple(parts)
         return cls(
             incoming=added_up(found for part in parts for found in part.incoming),
+            updates=_summed((found for part in parts for found in part.updates), attrgetter("file.path")),
             sample=next((part.sample for part in parts if part.sample is not None), None),
             commits=max((part.commits for part in parts), key=len, default=()),
             taken=frozenset().union(*(part.taken for part in parts)),
         )
+
+
+class _Summable(Protocol):
+    def __add__(self, other: Self, /) -> Self: ...
+
+
+_Counted = TypeVar("_Counted", bound=_Summable)
+
+
+def _summed(counted: Iterable[_Counted], key: Callable[[_Counted], str]) -> tuple[_Counted, ...]:
+    """Those of one key together, sorted by key."""
+    sums: dict[str, _Counted] = {}
+    for found in counted:
+        before = sums.get(key(found))
+        sums[key(found)] = found if before is None else before + found
+    return tuple(sums[name] for name in sorted(sums))
+
+
+def _known_sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

@@ -14,7 +14,7 @@ from tallymark.engine.timeline.entry import DataFile
 
 def encode_task_plan(files: Iterable[PlannedFile]) -> bytes:
     packed: bytes = msgpack.packb(
-        [[file.partition, file.rows, file.bytes, file.fill and file.fill.fields()] for file in files]
+        [[file.partition, file.rows, file.bytes, file.fill and file.fill.fields(), file.updates] for file in files]
     )
     return packed
 
@@ -22,10 +22,6 @@ def encode_task_plan(files: Iterable[PlannedFile]) -> bytes:
 def decode_task_plan(data: bytes) -> tuple[PlannedFile, ...]:
     fields: list[list[Any]] = msgpack.unpackb(data)
     return tuple(
-        PlannedFile(partition, rows, size, None if fill is None else DataFile.of_fields(fill))
-        for partition, rows, size, fill in fields
+        PlannedFile(partition, rows, size, None if fill is None else DataFile.of_fields(fill), updates)
+        for partition, rows, size, fill, updates in fields
     )
-
-
-def _fields(file: DataFile | None) -> list[object] | None:
-    return None if file is None else file.fields()

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
@@ -46,6 +47,11 @@ class JobSizing:
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
         """Plan, and tell others what is filled. Called again, the last plan counts."""
+        if profile.updates:
+            raise InvalidRequest(
+                f"the profile has updates of {len(profile.updates)} files, the first of "
+                f"{profile.updates[0].file.path}: this write adds rows and replaces none; leave them out"
+            )
         if not self._settings.is_on:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()

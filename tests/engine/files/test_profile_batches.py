@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.profile_batches import profile_batches
 from tallymark.engine.sizing import IncomingRows, WorkloadProfile
+from tallymark.engine.sizing.profile import FileUpdates
+from tallymark.engine.timeline.entry import DataFile
 from tests.engine.files.scene import FLIGHTS, flights, memory, ticket, write
 
 rows = st.lists(st.tuples(st.integers(1, 4), st.none() | st.text(max_size=9)), max_size=40)
@@ -41,6 +43,15 @@ def test_parts_of_which_one_was_not_measured_are_not_measured():
     measured, other = IncomingRows("month=1", 2, 20), IncomingRows("month=1", 3)
     whole = WorkloadProfile.of([WorkloadProfile(incoming=(measured,)), WorkloadProfile(incoming=(other,))])
     assert whole.incoming == (IncomingRows("month=1", 5, None),)
+
+
+def test_updates_of_one_file_in_several_parts_are_added_up():
+    one, other = (DataFile("month=1", name, 10, 100) for name in "ba")
+    parts = [
+        WorkloadProfile(incoming=(), updates=(FileUpdates(one, 2, 20), FileUpdates(other, 1))),
+        WorkloadProfile(incoming=(), updates=(FileUpdates(one, 3, 30), FileUpdates(other, 1, 10))),
+    ]
+    assert WorkloadProfile.of(parts).updates == (FileUpdates(other, 2), FileUpdates(one, 5, 50))
 
 
 def test_the_sample_is_of_the_first_rows_and_bounded():

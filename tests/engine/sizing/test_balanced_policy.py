@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark import SizingSettings
-from tallymark.engine.sizing import IncomingRows, PlannedFile
+from tallymark.engine.sizing import IncomingRows, PlannedFile, fills
 from tallymark.engine.sizing.balanced_policy import balanced_files
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
+from tallymark.engine.sizing.fills import Fill
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.sizing.exact import fewest_files
 
@@ -22,10 +24,19 @@ def held(name: str, bytes_: int, rewritten: int = 0) -> DataFile:
 
 
 def planned(
-    bytes_: int, small: Sequence[DataFile] = (), settings: SizingSettings = SETTINGS, rows: int | None = None
+    bytes_: int,
+    small: Sequence[DataFile] = (),
+    settings: SizingSettings = SETTINGS,
+    rows: int | None = None,
+    also: Sequence[Fill] = (),
 ) -> list[PlannedFile]:
-    """For rows of 1,000 bytes, or so many."""
-    return list(balanced_files(IncomingRows("p", rows or bytes_ // 1000), bytes_, small, settings))
+    """For rows of 1,000 bytes, or so many, beside files that are updated."""
+    return list(balanced_files(IncomingRows("p", rows or bytes_ // 1000), bytes_, small, settings, also))
+
+
+def updated(file: DataFile, bytes_: int) -> Fill:
+    """Of which ten rows come anew, and bring it to so many bytes."""
+    return fills.updated(FileUpdates(file, 10), bytes_, SETTINGS)
 
 
 def sizes_mb(files: Sequence[PlannedFile]) -> list[int]:
@@ -104,6 +115,37 @@ def test_a_row_beyond_the_maximum_has_a_file_of_its_own() -> None:
     assert sizes_mb(files) == [200] * 5
 
 
+def test_the_room_of_files_that_updates_rewrite_anyway_is_filled_first() -> None:
+    """However large they are, and whatever was rewritten for them before."""
+    worn = updated(held("worn", 105 * MB, 10_000 * MB), 105 * MB)
+    files = planned(15 * MB, [held("f", 20 * MB)], also=[worn])
+    assert filled(files) == ["worn"]
+    assert sizes_mb(files) == [120]
+
+
+def test_what_updates_add_leaves_less_room() -> None:
+    """Of the 40 MB that a file of 80 has, they take 25: without them it would have taken all."""
+    grown = updated(held("f", 80 * MB), 105 * MB)
+    files = planned(40 * MB, also=[grown])
+    assert [(file.rows, file.updates) for file in files] == [(15_000, 10), (25_000, 0)]
+    assert sizes_mb(files) == [120, 25]
+
+
+def test_a_file_that_updates_bring_beyond_the_maximum_takes_no_insert() -> None:
+    files = planned(30 * MB, also=[updated(held("f", 110 * MB), 130 * MB)])
+    assert [(file.rows, file.updates) for file in files] == [(0, 10), (30_000, 0)]
+    assert sizes_mb(files) == [130, 30]
+
+
+def test_where_updates_leave_no_room_small_files_are_filled_as_ever() -> None:
+    files = planned(50 * MB, [held("g", 20 * MB)], also=[updated(held("f", 95 * MB), 100 * MB)])
+    assert filled(files) == ["f", "g"]
+    assert sizes_mb(files) == [120, 50]
+    files = planned(100 * MB, [held("g", 20 * MB)], also=[updated(held("f", 95 * MB), 100 * MB)])
+    assert filled(files) == ["f", "g"]
+    assert sizes_mb(files) == [110, 110]
+
+
 one_write = st.fixed_dictionaries(
     {
         "bytes_": st.integers(1, 150 * MB),
@@ -127,6 +169,22 @@ def test_of_files_never_rewritten_the_best_are_filled(write: dict) -> None:
     rewritten = sum(file.fill.bytes for file in files if file.fill is not None)
     best = fewest_files(write["small"], write["bytes_"], 60 * MB - FOOTER_BYTES, write["settings"])
     assert (new, rewritten) == best
+
+
+@given(one_write, st.lists(st.integers(1, 70 * MB), max_size=3))
+def test_beside_updates_the_best_are_filled_for_what_these_leave_over(write: dict, grown: list[int]) -> None:
+    also = [
+        fills.updated(FileUpdates(held(f"u{number}", size), 1), size, write["settings"])
+        for number, size in enumerate(grown)
+    ]
+    files = planned(**write, rows=write["bytes_"], also=also)
+    left = write["bytes_"] - sum(max(0, 60 * MB - size) for size in grown)
+    chosen = [file for file in files if not file.updates]
+    new = sum(file.fill is None for file in chosen)
+    rewritten = sum(file.fill.bytes for file in chosen if file.fill is not None)
+    best = fewest_files(write["small"], left, 60 * MB - FOOTER_BYTES, write["settings"]) if left > 0 else (0, 0)
+    assert (new, rewritten) == best
+    assert sum(file.updates for file in files) == len(grown)
 
 
 @given(one_write, st.lists(st.floats(0, 9), min_size=6, max_size=6))

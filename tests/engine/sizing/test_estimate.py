@@ -13,6 +13,7 @@ from tallymark.engine.sizing.estimate import GUESSED_RATIO, GUESSED_ROW_BYTES, E
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
 from tallymark.engine.sizing.live_files import by_partition
 from tallymark.engine.sizing.plain_bytes import plain_bytes
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 MB = 1_000_000
@@ -99,6 +100,40 @@ def test_files_that_only_vary_are_not_taken_for_a_drift() -> None:
         ]
         errors.append(abs(expected(IncomingRows("a", 1000, 4 * MB), files) / MB - 1))
     assert sum(errors) / len(errors) < 0.06
+
+
+@pytest.mark.parametrize("how", [1 / 1.09, 1.09])
+def test_a_drift_is_followed_from_the_third_commit_on(how: float) -> None:
+    """Of the first two it cannot be told from chance: half of it is believed."""
+    files = [file("a", commit, rows=1000, bytes_=round(MB * how**commit), plain=4 * MB) for commit in range(2)]
+    assert expected(IncomingRows("a", 1000, 4 * MB), files) / MB == pytest.approx(how**2, rel=0.08)
+
+
+def grown(updates: FileUpdates, files: Iterable[DataFile] = ()) -> int:
+    held = by_partition([updates.file, *files])
+    return Estimates.of([], held, None, [updates]).bytes_with(updates) - updates.file.bytes
+
+
+def test_rows_that_come_anew_and_longer_make_their_file_grow() -> None:
+    """Of 1,000 rows of 4,000 plain bytes, 250 come anew; with 6,000 each it is half a million more, a quarter of that
+    encoded."""
+    old = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
+    assert grown(FileUpdates(old, 250, 250 * 6000)) == pytest.approx(125_000, rel=0.01)
+    assert grown(FileUpdates(old, 250, 250 * 4000)) == 0
+    assert grown(FileUpdates(old, 250, 250 * 2000)) == pytest.approx(-125_000, rel=0.01)
+    assert grown(FileUpdates(old, 1000, 1)) == pytest.approx(-MB, abs=10)
+
+
+def test_a_file_whose_rows_were_not_measured_is_expected_to_stay_as_it_is() -> None:
+    measured = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
+    assert grown(FileUpdates(file("a", 1, rows=1000, bytes_=MB), 250, 10 * MB), [measured]) == 0
+    assert grown(FileUpdates(measured, 250)) == 0
+    assert grown(FileUpdates(DataFile("a", "f", 0, 0, 5), 250, 10 * MB), [measured]) == 0
+
+
+def test_more_rows_than_a_file_has_replace_all_that_it_has() -> None:
+    old = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
+    assert grown(FileUpdates(old, 2000, 8 * MB)) == pytest.approx(MB, rel=0.01)
 
 
 def test_in_which_order_the_files_come_does_not_matter() -> None:

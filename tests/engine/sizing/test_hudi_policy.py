@@ -5,6 +5,7 @@ import pytest
 from tallymark import SizingSettings
 from tallymark.engine.sizing import CommitSize, IncomingRows, WorkloadProfile
 from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 KIB = 1024
@@ -22,17 +23,19 @@ def planned(
     commits: tuple[CommitSize, ...] = DEFAULT_AVERAGE,
     max_file_bytes: int = 1000 * KIB,
     taken: frozenset[str] = frozenset(),
+    updates: tuple[FileUpdates, ...] = (),
 ) -> list[tuple[str | None, int]]:
-    """The files that are filled, and None for each new one, with their rows."""
+    """The files that are filled or updated, and None for each new one, with their incoming rows."""
     settings = SizingSettings(
         policy="hudi",
         max_file_bytes=max_file_bytes,
         small_file_bytes=limit,
         insert_split_rows="auto" if split is None else split,
     )
-    profile = WorkloadProfile(incoming=(IncomingRows("p", rows),), commits=commits, taken=taken)
+    profile = WorkloadProfile(incoming=(IncomingRows("p", rows),), updates=updates, commits=commits, taken=taken)
     made = plan(profile, files, settings)
     assert all(file.partition == "p" for file in made.files)
+    assert [(file.fill, file.updates) for file in made.files if file.updates] == [(up.file, up.rows) for up in updates]
     return [(None if file.fill is None else file.fill.name, file.rows) for file in made.files]
 
 
@@ -40,18 +43,32 @@ def held(name: str, bytes_: int) -> DataFile:
     return DataFile("p", name, 1000, bytes_)
 
 
-def test_s1_inserts_are_split_by_count() -> None:
-    """Of S1 the inserts: its 100 updates of file1 go where their file is once there are upserts. Its limit of 0, which
-    here turns planning off, is a limit that no file is below."""
-    assert planned(200, (held("file1", 800 * KIB),), split=100, limit=1) == [(None, 100), (None, 100)]
+def test_s1_updates_go_to_their_files_first_and_inserts_are_split_by_count() -> None:
+    """With a limit of 0, so that no file is filled with inserts."""
+    file1 = held("file1", 800 * KIB)
+    made = planned(200, (file1,), split=100, limit=0, updates=(FileUpdates(file1, 100),))
+    assert made == [("file1", 0), (None, 100), (None, 100)]
 
 
 def test_s2_the_last_new_file_takes_the_remainder() -> None:
     assert planned(250, split=100) == [(None, 100), (None, 100), (None, 50)]
 
 
-def test_s3_a_small_file_is_filled_to_the_maximum_first() -> None:
-    assert planned(400, (held("file1", 800 * KIB),), split=100) == [("file1", 200), (None, 100), (None, 100)]
+@pytest.mark.parametrize("updated", [0, 100])
+def test_s3_a_small_file_is_filled_to_the_maximum_first(updated: int) -> None:
+    """Inserts join the updates of a small file, in the first bucket, and take all of its room whatever these add."""
+    file1 = held("file1", 800 * KIB)
+    updates = (FileUpdates(file1, updated, plain_bytes=10 * MB),) if updated else ()
+    made = planned(400, (file1,), split=100, updates=updates)
+    assert made == [("file1", 200), (None, 100), (None, 100)]
+    assert [rows / 400 for _, rows in made] == [0.5, 0.25, 0.25]
+
+
+def test_files_with_updates_come_before_those_that_are_only_filled() -> None:
+    """Of both kinds each file once; one that is not small takes its updates and no insert."""
+    small, other, large = held("a", 900 * KIB), held("b", 950 * KIB), held("c", 1100 * KIB)
+    made = planned(150, (small, other, large), updates=(FileUpdates(other, 7), FileUpdates(large, 9)))
+    assert made == [("b", 50), ("c", 0), ("a", 100)]
 
 
 def test_s4_auto_makes_new_files_of_the_maximum() -> None:

@@ -4,6 +4,8 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -13,6 +15,7 @@ from tallymark import SizingSettings
 from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, tasks_of
 from tallymark.engine.sizing.fills import LEEWAY
 from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 MB = 1_000_000
@@ -56,6 +59,8 @@ profiles = st.builds(
     commits=st.lists(st.builds(CommitSize, st.integers(0, 1000), sizes), max_size=7).map(tuple),
     taken=st.frozensets(st.sampled_from(["f0_0-0-0_00000000000000000.parquet", "day=1/f1_0-0-0_00000000000000001"])),
 )
+updated = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(1, 10_000), st.one_of(st.none(), sizes)), max_size=3)
+"""Rows that come anew, and their plain bytes, by the place of their file in the table."""
 settings_ = st.builds(
     SizingSettings,
     max_file_bytes=st.integers(MB, 3 * MB),
@@ -66,12 +71,23 @@ settings_ = st.builds(
 )
 
 
+def updating(profile: WorkloadProfile, files: Sequence[DataFile], updated: dict) -> WorkloadProfile:
+    updates = tuple(FileUpdates(file, *updated[place]) for place, file in enumerate(files) if place in updated)
+    return replace(profile, updates=updates)
+
+
 def every_row_is_planned_once(made: SizingPlan, profile: WorkloadProfile) -> bool:
     planned: Counter[str] = Counter()
     for file in made.files:
-        assert file.rows > 0
+        assert file.rows > 0 or file.updates > 0
         planned[file.partition] += file.rows
-    return planned == Counter({rows.partition: rows.rows for rows in profile.incoming if rows.rows})
+    return +planned == Counter({rows.partition: rows.rows for rows in profile.incoming if rows.rows})
+
+
+def every_update_is_planned_once_where_its_row_is(made: SizingPlan, profile: WorkloadProfile) -> bool:
+    planned = [(file.fill, file.updates) for file in made.files if file.updates]
+    assert len({file for file, _ in planned}) == len(planned)
+    return set(planned) == {(updates.file, updates.rows) for updates in profile.updates}
 
 
 def every_fill_is_of_a_small_file_that_nobody_else_fills(
@@ -79,12 +95,13 @@ def every_fill_is_of_a_small_file_that_nobody_else_fills(
 ) -> bool:
     fills = [(file.partition, file.fill) for file in made.files if file.fill is not None]
     assert all(fill in files and fill.partition == partition for partition, fill in fills)
-    assert all(fill.bytes < settings.small_file_bytes and fill.path not in profile.taken for _, fill in fills)
+    chosen = [file.fill for file in made.files if file.fill is not None and not file.updates]
+    assert all(fill.bytes < settings.small_file_bytes and fill.path not in profile.taken for fill in chosen)
     return len({fill.path for _, fill in fills}) == len(fills)
 
 
 def every_file_is_sized_within_the_maximum(made: SizingPlan, settings: SizingSettings) -> bool:
-    return all(file.bytes <= settings.max_file_bytes or file.rows == 1 for file in made.files)
+    return all(file.bytes <= settings.max_file_bytes or file.rows == (0 if file.updates else 1) for file in made.files)
 
 
 def every_fill_is_within_the_budget(made: SizingPlan, settings: SizingSettings) -> bool:
@@ -92,33 +109,34 @@ def every_fill_is_within_the_budget(made: SizingPlan, settings: SizingSettings) 
     return all(
         file.fill.rewritten_bytes + file.fill.bytes <= budget * (file.bytes + 1)
         for file in made.files
-        if file.fill is not None
+        if file.fill is not None and not file.updates
     )
 
 
-@given(profiles, tables, settings_)
-def test_every_plan_keeps_to_its_settings(profile: WorkloadProfile, files: tuple, settings: SizingSettings) -> None:
+@given(profiles, tables, updated, settings_)
+def test_every_plan_keeps_to_its_settings(
+    profile: WorkloadProfile, files: tuple, updated: dict, settings: SizingSettings
+) -> None:
+    profile = updating(profile, files, updated)
     made = plan(profile, files, settings)
-    if not settings.is_on:
-        assert made.files == ()
-        return
     assert every_row_is_planned_once(made, profile)
+    assert every_update_is_planned_once_where_its_row_is(made, profile)
     assert every_fill_is_of_a_small_file_that_nobody_else_fills(made, files, profile, settings)
-    order = [(file.partition, file.fill is None) for file in made.files]
+    order = [(file.partition, file.fill is None, not file.updates) for file in made.files]
     assert order == sorted(order)
     if settings.policy == "balanced":
         assert every_file_is_sized_within_the_maximum(made, settings)
         assert every_fill_is_within_the_budget(made, settings)
 
 
-@given(profiles, tables, settings_, st.randoms(use_true_random=False))
+@given(profiles, tables, updated, settings_, st.randoms(use_true_random=False))
 def test_in_which_order_files_and_partitions_come_does_not_matter(
-    profile: WorkloadProfile, files: tuple, settings: SizingSettings, shuffled: random.Random
+    profile: WorkloadProfile, files: tuple, updated: dict, settings: SizingSettings, shuffled: random.Random
 ) -> None:
+    profile = updating(profile, files, updated)
     incoming = shuffled.sample(profile.incoming, len(profile.incoming))
-    other = WorkloadProfile(
-        incoming=tuple(incoming), sample=profile.sample, commits=profile.commits, taken=profile.taken
-    )
+    updates = shuffled.sample(profile.updates, len(profile.updates))
+    other = replace(profile, incoming=tuple(incoming), updates=tuple(updates))
     if settings.policy == "balanced":
         files, reordered = tuple(shuffled.sample(files, len(files))), files
     else:
@@ -141,6 +159,23 @@ def test_one_write_makes_as_few_files_as_can_be(total_mb: int) -> None:
     fewest = -(-total_mb // 120)
     assert fewest <= len(made) <= 1.05 * fewest + 1
     assert sum(file.bytes < SETTINGS.small_file_bytes for file in made) <= 1
+
+
+def test_a_limit_of_zero_fills_no_file_but_sizes_new_ones() -> None:
+    settings = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=0)
+    files = [DataFile("p", "a", 10_000, 10 * MB)]
+    profile = WorkloadProfile(incoming=(IncomingRows("p", 200_000),))
+    assert [(file.fill, file.rows) for file in plan(profile, files, settings).files] == [(None, 100_000)] * 2
+
+
+@pytest.mark.parametrize("policy", ["balanced", "hudi"])
+def test_a_write_of_updates_alone_rewrites_their_files(policy: Literal["balanced", "hudi"]) -> None:
+    files = [DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "b", 20_000, 20 * MB), DataFile("q", "c", 1, 500 * MB)]
+    profile = WorkloadProfile(incoming=(), updates=(FileUpdates(files[2], 1), FileUpdates(files[1], 5)))
+    made = plan(profile, files, replace(SETTINGS, policy=policy))
+    assert [(file.fill, file.rows, file.updates) for file in made.files] == [(files[1], 0, 5), (files[2], 0, 1)]
+    assert made.rewritten_bytes == made.bytes == 520 * MB
+    assert made.rewritten_per_byte == 0
 
 
 def test_ten_thousand_partitions_are_planned_and_dealt_to_tasks() -> None:

@@ -16,6 +16,8 @@ from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.engine.errors import ConflictError, InvalidRequest, RolledBack
 from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing import WorkloadProfile
+from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import WriteJob
 from tallymark.engine.writes.claims import claim_path
@@ -79,6 +81,19 @@ async def test_an_overwrite_fills_nothing():
     result = await appended(store.backend, {1: [2]}, mode="overwrite")
     assert flights_in(store) == {1: [2]}
     assert result.rows == 1
+
+
+@on_both_loops
+async def test_a_profile_with_updates_is_refused_and_the_job_goes_on():
+    """An append brings rows and replaces none."""
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]})
+    async with filling_job(store.backend, {1: [2]}) as (job, report):
+        updates = FileUpdates(report.fills[0].old, 1)
+        with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/.*: this write adds rows"):
+            await job.size(WorkloadProfile(incoming=(), updates=(updates,)))
+        await job.commit([report])
+    assert flights_in(store) == {1: [1, 2]}
 
 
 @on_both_loops
