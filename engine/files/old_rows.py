@@ -16,6 +16,12 @@ from tallymark.engine.timeline.entry import DataFile
 READ_AHEAD_BYTES = 32 * 1024 * 1024
 """Of small files that are read at once: dozens where they are tiny and a round trip is what they cost, else one."""
 
+BATCH_BYTES = 16 * 1024 * 1024
+"""Of old rows that are decoded at once. Arrow's own measure is rows, 65,536, which of 200 columns are 160 MB."""
+
+BATCH_ROWS_MAX = 65_536
+"""Of narrow rows: more at once are decoded no faster."""
+
 _events = EventLog(__name__)
 
 
@@ -48,13 +54,20 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
                 f"{file.path} holds {parquet.metadata.num_rows} rows, and was committed with {file.rows}; restore it "
                 "from a copy, or write with sizing=None, which leaves it alone"
             )
-        for batch in parquet.iter_batches():
+        for batch in parquet.iter_batches(batch_rows(parquet.metadata, file)):
             yield conform(batch, schema)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptObject(
             f"{file.path} cannot be read ({error}); restore it from a copy, or write with sizing=None, which leaves "
             "it alone"
         ) from error
+
+
+def batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
+    """So many of this file's rows are about ``BATCH_BYTES`` in Arrow, by what it was told that they take."""
+    stored = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    row_bytes = max(file.plain_bytes, stored) / max(1, file.rows)
+    return min(BATCH_ROWS_MAX, max(1, round(BATCH_BYTES / max(1.0, row_bytes))))
 
 
 def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
