@@ -334,6 +334,15 @@ class CommitSettings:
         _check_not_negative("zombie_after_s", self.zombie_after_s)
 
 
+def check_settings(name: str, value: object, kind: type) -> None:
+    """Raises InvalidRequest where what was given by this name is of another kind."""
+    if not isinstance(value, kind):
+        raise InvalidRequest(
+            f"{name}={value!r} is no {kind.__name__}: give {name}={kind.__name__}(), with what differs from its "
+            "defaults, or leave it out"
+        )
+
+
 def _check(holds: bool, name: str, value: object, rule: str) -> None:
     if not holds:
         raise InvalidRequest(f"setting {name}={value!r}: {name} {rule}")

@@ -19,7 +19,7 @@ from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.server import JobServer
 from tallymark.engine.service.wire import CreateMarkers
 from tallymark.engine.service.work import BlockOf, Settle
-from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
@@ -49,6 +49,12 @@ class JobOptions:
     tasks: TaskSettings
     service: ServiceSettings
     sizing: SizingSettings
+
+    def __post_init__(self) -> None:
+        check_settings("markers", self.markers, MarkerSettings)
+        check_settings("tasks", self.tasks, TaskSettings)
+        check_settings("service", self.service, ServiceSettings)
+        check_settings("sizing", self.sizing, SizingSettings)
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.settings import NO_SIZING, SizingSettings
+from tallymark.engine.settings import NO_SIZING, SizingSettings, check_settings
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.timeline.conflict import check_conflicts
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -36,6 +36,9 @@ class Foresight:
     incoming: Incoming | None
     """None: of the input's rows nothing is known."""
     sizing: SizingSettings
+
+    def __post_init__(self) -> None:
+        check_settings("sizing", self.sizing, SizingSettings)
 
 
 _NOTHING = Coming(groups=(), bytes_a_row=None, sizing=NO_SIZING)

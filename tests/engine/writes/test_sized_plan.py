@@ -8,6 +8,7 @@ import pytest
 
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.meter import PriceList, RequestMeter
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.sizing import IncomingRows, Sample, WorkloadProfile
 from tallymark.engine.writes import CountedRows, WritePlan
@@ -245,3 +246,20 @@ async def test_the_cost_counts_what_is_sent_once_more():
     assert plan.rewritten_bytes > plan.bytes
     sent = 100.0 * (plan.bytes + plan.rewritten_bytes) / 1e9
     assert plan.cost(PriceList(currency="USD", sent_gb=100.0)) == pytest.approx(sent)
+
+
+@pytest.mark.parametrize("name", ["sizing", "markers", "tasks", "service"])
+@pytest.mark.parametrize("given", ["default", {"rewrite_budget": 2}, SizingSettings, 8])
+@on_both_loops
+async def test_settings_of_another_kind_are_refused_before_anything_is_put(name, given):
+    store = Store(has_staging=False)
+    with pytest.raises(InvalidRequest, match=rf"^{name}=.* is no \w+Settings: give {name}=\w+Settings\(\)"):
+        async with table(store.backend).write(schema=FLIGHTS, mode="append", **{name: given}):
+            pass
+    assert not store.objects
+
+
+@on_both_loops
+async def test_a_plan_refuses_sizing_of_another_kind():
+    with pytest.raises(InvalidRequest, match=r"sizing='default' is no SizingSettings"):
+        await table(Store(has_staging=False).backend).plan(mode="append", schema=FLIGHTS, sizing="default")
