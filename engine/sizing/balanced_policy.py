@@ -30,7 +30,7 @@ def balanced_files(
         return
     new = _new_vessel(incoming.rows, bytes_, settings)
     unhoused = bytes_ - _room(updated)
-    fills = fills_within_budget(small, unhoused, settings)
+    fills = fills_within_budget(small, bytes_, unhoused, settings)
     new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
     fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
     vessels = [*(fill.vessel for fill in fills), *[new] * new_count]
@@ -40,7 +40,7 @@ def balanced_files(
         if fill is None and rows:
             yield PlannedFile(incoming.partition, rows, size)
         elif fill is not None and (rows or fill.updates):
-            yield PlannedFile(incoming.partition, rows, size, fill.file, fill.updates)
+            yield PlannedFile(incoming.partition, rows, size if rows else fill.vessel.has, fill.file, fill.updates)
 
 
 def _room(fills: Iterable[Fill]) -> int:

@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from math import exp2
 from operator import itemgetter
 
-from tallymark.engine.sizing.trend import trend
+from tallymark.engine.sizing.trend import believed_of_two, trend
 from tallymark.engine.timeline.entry import DataFile
 
 FOOTER_BYTES = 4096
@@ -68,23 +68,34 @@ def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int])
     found = ((age, file) for age, (_, of_one) in by_instant for _, _, file in islice(of_one, OF_AN_INSTANT))
     newest = list(islice(found, NEWEST_FILES))
     ages = [age for age, _ in newest]
-    weights = [min(1.0, file.bytes / TELLING_BYTES) * _believed(age) for age, file in newest]
+    told = [min(1.0, file.bytes / TELLING_BYTES) for _, file in newest]
     rates = [_encoded_bytes(file) / measure(file) for _, file in newest]
-    return _evidence(ages, weights, rates, newest=telling[0][0])
+    return _evidence(ages, told, rates, newest=telling[0][0], of_two=_of_two(ages, told))
 
 
 def evidence(observations: Sequence[Observation]) -> Evidence | None:
-    """``observations`` come newest first; None where there are none."""
+    """``observations`` come newest first; None where there are none. Of two instants the later is not where more goes:
+    what was seen is of different partitions, or a sample of what is just coming.
+    """
     if not observations:
         return None
     ages = [age for age, (_, of_one) in enumerate(groupby(observations, key=_instant_of)) for _ in of_one]
-    weights = [seen.weight * _believed(age) for age, seen in zip(ages, observations, strict=True)]
-    return _evidence(ages, weights, [seen.rate for seen in observations], newest=observations[0].instant)
+    told = [seen.weight for seen in observations]
+    return _evidence(ages, told, [seen.rate for seen in observations], newest=observations[0].instant)
 
 
-def _evidence(ages: Sequence[int], weights: Sequence[float], rates: Sequence[float], *, newest: str) -> Evidence:
-    found = trend(ages, weights, rates)
+def _evidence(
+    ages: Sequence[int], told: Sequence[float], rates: Sequence[float], *, newest: str, of_two: float = 0.0
+) -> Evidence:
+    found = trend(ages, [weight * _believed(age) for age, weight in zip(ages, told, strict=True)], rates, of_two=of_two)
     return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest)
+
+
+def _of_two(ages: Sequence[int], told: Sequence[float]) -> float:
+    if ages[-1] != 1:
+        return 0.0
+    newer = ages.index(1)
+    return believed_of_two(sum(told[:newer]), sum(told[newer:]))
 
 
 def _encoded_bytes(file: DataFile) -> float:

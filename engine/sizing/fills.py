@@ -30,10 +30,10 @@ def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill
     return Fill(updates.file, Vessel(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
 
 
-def fills_within_budget(small: Iterable[DataFile], bytes_: int, settings: SizingSettings) -> list[Fill]:
-    """The smallest first, until they have room for these bytes, and as many as these can pay for."""
+def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, settings: SizingSettings) -> list[Fill]:
+    """The smallest first, as many as these bytes can pay for, until there is room for those that are unhoused."""
     fills: list[Fill] = []
-    unpaid, unhoused = bytes_, bytes_
+    unpaid = bytes_
     queue = [(file.bytes, file.rewritten_bytes, file.name, file) for file in small]
     heapify(queue)  # few of many are looked at
     while queue and unhoused > 0:

@@ -23,17 +23,17 @@ def hudi_files(
     settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
     """The files of one partition. ``small`` are those that may be filled, in the order in which they are."""
-    updated = {each.file: each.rows for each in updates}
-    taken = dict.fromkeys(updated, 0)
+    updated = {each.file.path: each.rows for each in updates}
+    buckets = {each.file.path: (each.file, 0) for each in updates}
     for file in small:
         if not rows:
             break
         count = min((settings.max_file_bytes - file.bytes) // record_bytes, rows)
         if count > 0:
-            taken[file] = count
+            buckets[file.path] = (file, count)
             rows -= count
-    for file, count in taken.items():
-        yield PlannedFile(partition, count, file.bytes + count * record_bytes, file, updated.get(file, 0))
+    for path, (file, count) in buckets.items():
+        yield PlannedFile(partition, count, file.bytes + count * record_bytes, file, updated.get(path, 0))
     for split in _splits(rows, _split_rows(record_bytes, settings)):
         yield PlannedFile(partition, split, split * record_bytes)
 

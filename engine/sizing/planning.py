@@ -7,7 +7,6 @@ The way of a plan::
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from operator import attrgetter
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.balanced_policy import balanced_files
@@ -16,13 +15,20 @@ from tallymark.engine.sizing.fills import Fill, updated
 from tallymark.engine.sizing.hudi_policy import hudi_files
 from tallymark.engine.sizing.live_files import by_partition, small_files
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
-from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, WorkloadProfile
+from tallymark.engine.sizing.profile import (
+    FileUpdates,
+    IncomingRows,
+    WorkloadProfile,
+    added_up,
+    updates_added_up,
+)
 from tallymark.engine.sizing.record_size import average_record_bytes
 from tallymark.engine.timeline.entry import DataFile
 
 
 def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSettings) -> SizingPlan:
-    """The files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled.
+    """The files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled but those
+    that updates rewrite anyway.
 
     ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"`` looks
     at none. A file that rows come anew of is planned whatever its size is, and whatever rewriting it takes. Pure: the
@@ -42,9 +48,9 @@ class _Arrival:
 
 
 def _arrivals(profile: WorkloadProfile) -> Sequence[_Arrival]:
-    incoming = {rows.partition: rows for rows in profile.incoming if rows.rows > 0}
+    incoming = {rows.partition: rows for rows in added_up(profile.incoming) if rows.rows > 0}
     updates: dict[str, list[FileUpdates]] = {}
-    for found in sorted(profile.updates, key=attrgetter("file.path")):
+    for found in updates_added_up(profile.updates):
         if found.rows > 0:
             updates.setdefault(found.file.partition, []).append(found)
     return [

@@ -85,11 +85,16 @@ class WorkloadProfile:
         parts = tuple(parts)
         return cls(
             incoming=added_up(found for part in parts for found in part.incoming),
-            updates=_summed((found for part in parts for found in part.updates), attrgetter("file.path")),
+            updates=updates_added_up(found for part in parts for found in part.updates),
             sample=next((part.sample for part in parts if part.sample is not None), None),
             commits=max((part.commits for part in parts), key=len, default=()),
             taken=frozenset().union(*(part.taken for part in parts)),
         )
+
+
+def updates_added_up(updates: Iterable[FileUpdates]) -> tuple[FileUpdates, ...]:
+    """Those of one file together, sorted by its path."""
+    return _summed(updates, attrgetter("file.path"))
 
 
 class _Summable(Protocol):

@@ -9,10 +9,15 @@ from tallymark.engine.sizing.fills import least_bytes
 from tallymark.engine.timeline.entry import DataFile
 
 
-def fewest_files(small: Sequence[DataFile], bytes_: int, new_room: int, settings: SizingSettings) -> tuple[int, int]:
-    """New files, and of what makes as few, the fewest bytes rewritten: all sets of fills are tried."""
+def fewest_files(
+    small: Sequence[DataFile], bytes_: int, new_room: int, settings: SizingSettings, *, free_room: int = 0
+) -> tuple[int, int]:
+    """New files, and of what makes as few, the fewest bytes rewritten: all sets of fills are tried.
+
+    ``free_room`` is that of files that are rewritten in any case.
+    """
     return min(
-        (max(0, -(-(bytes_ - room) // new_room)), sum(file.bytes for file in fills))
+        (max(0, -(-(bytes_ - free_room - room) // new_room)), sum(file.bytes for file in fills))
         for fills, least, room in _sets(small, settings)
         if least <= bytes_
     )

@@ -146,6 +146,19 @@ def test_where_updates_leave_no_room_small_files_are_filled_as_ever() -> None:
     assert sizes_mb(files) == [110, 110]
 
 
+def test_bytes_move_out_of_the_free_room_where_a_fill_then_saves_a_file() -> None:
+    """Of 21 MB one is left over: too little for a fill that asks for 5, but the free room can do without these."""
+    files = planned(21 * MB, [held("g", 90 * MB)], also=[updated(held("u", 95 * MB), 100 * MB)])
+    assert filled(files) == ["u", "g"]
+    assert {file.bytes for file in files} == {105_500_000}
+
+
+def test_a_file_of_updates_alone_is_planned_as_large_as_these_make_it() -> None:
+    """A row of 300 MB goes to a file of its own, and leaves nothing of its bytes elsewhere."""
+    files = planned(300 * MB, rows=1, also=[updated(held("u", 10 * MB), 10 * MB)])
+    assert [(file.rows, file.bytes // MB) for file in files if file.updates] == [(0, 10)]
+
+
 one_write = st.fixed_dictionaries(
     {
         "bytes_": st.integers(1, 150 * MB),
@@ -172,18 +185,20 @@ def test_of_files_never_rewritten_the_best_are_filled(write: dict) -> None:
 
 
 @given(one_write, st.lists(st.integers(1, 70 * MB), max_size=3))
-def test_beside_updates_the_best_are_filled_for_what_these_leave_over(write: dict, grown: list[int]) -> None:
+def test_beside_updates_the_best_are_filled(write: dict, grown: list[int]) -> None:
     also = [
         fills.updated(FileUpdates(held(f"u{number}", size), 1), size, write["settings"])
         for number, size in enumerate(grown)
     ]
     files = planned(**write, rows=write["bytes_"], also=also)
-    left = write["bytes_"] - sum(max(0, 60 * MB - size) for size in grown)
+    free_room = sum(max(0, 60 * MB - size) for size in grown)
     chosen = [file for file in files if not file.updates]
     new = sum(file.fill is None for file in chosen)
     rewritten = sum(file.fill.bytes for file in chosen if file.fill is not None)
-    best = fewest_files(write["small"], left, 60 * MB - FOOTER_BYTES, write["settings"]) if left > 0 else (0, 0)
-    assert (new, rewritten) == best
+    new_room = 60 * MB - FOOTER_BYTES
+    assert (new, rewritten) == fewest_files(
+        write["small"], write["bytes_"], new_room, write["settings"], free_room=free_room
+    )
     assert sum(file.updates for file in files) == len(grown)
 
 

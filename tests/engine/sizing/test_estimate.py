@@ -109,6 +109,30 @@ def test_a_drift_is_followed_from_the_third_commit_on(how: float) -> None:
     assert expected(IncomingRows("a", 1000, 4 * MB), files) / MB == pytest.approx(how**2, rel=0.08)
 
 
+@pytest.mark.parametrize("small_first", [True, False])
+def test_a_small_file_tells_nothing_of_a_drift(small_first: bool) -> None:
+    """Its rows take nearly twice as much for being few, not for being later or earlier."""
+    small = file("a", 1 if small_first else 2, rows=1000, bytes_=58_000, plain=32_000)
+    large = file("a", 2 if small_first else 1, rows=10**6, bytes_=60 * MB, plain=60 * MB)
+    assert expected(IncomingRows("a", 10**6, 60 * MB), [small, large]) == pytest.approx(60 * MB, rel=0.12)
+
+
+def test_of_a_drift_that_two_commits_show_half_is_believed() -> None:
+    files = [file("a", commit, rows=1000, bytes_=MB * (10 + commit), plain=40 * MB) for commit in range(2)]
+    assert 11.2 * MB < expected(IncomingRows("a", 1000, 40 * MB), files) < 11.6 * MB
+
+
+def test_partitions_of_one_commit_each_show_no_drift() -> None:
+    files = [file(f"day={day}", day, rows=1000, bytes_=MB * (2 + day), plain=10 * MB) for day in range(2)]
+    assert 2 * MB < expected(IncomingRows("day=2", 1000, 10 * MB), files) < 3 * MB
+
+
+def test_what_a_sample_takes_is_not_drawn_out() -> None:
+    files = [file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)]
+    sample = Sample(rows=10_000, plain_bytes=40 * MB, encoded_bytes=20 * MB)
+    assert MB < expected(IncomingRows("b", 1000, 4 * MB), files, sample) < 2 * MB
+
+
 def grown(updates: FileUpdates, files: Iterable[DataFile] = ()) -> int:
     held = by_partition([updates.file, *files])
     return Estimates.of([], held, None, [updates]).bytes_with(updates) - updates.file.bytes

@@ -178,6 +178,29 @@ def test_a_write_of_updates_alone_rewrites_their_files(policy: Literal["balanced
     assert made.rewritten_per_byte == 0
 
 
+@pytest.mark.parametrize("policy", ["balanced", "hudi"])
+def test_what_is_told_twice_of_a_partition_or_a_file_adds_up(policy: Literal["balanced", "hudi"]) -> None:
+    small, told_otherwise = DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "a", 10_000, 10 * MB, 5)
+    profile = WorkloadProfile(
+        incoming=(IncomingRows("p", 5), IncomingRows("p", 7)),
+        updates=(FileUpdates(told_otherwise, 2), FileUpdates(small, 3)),
+    )
+    made = plan(profile, [small], replace(SETTINGS, policy=policy)).files
+    assert [(file.fill and file.fill.name, file.rows, file.updates) for file in made] == [("a", 12, 5)]
+
+
+def test_a_plan_counts_what_updates_make_their_file_grow_by() -> None:
+    """80 MB, of whose rows half come anew and twice as long: 40 MB more, which leaves no room for the incoming ones."""
+    old = DataFile("p", "a", 80_000, 80 * MB, 80 * MB)
+    profile = WorkloadProfile(
+        incoming=(IncomingRows("p", 30_000, 30 * MB),), updates=(FileUpdates(old, 40_000, 80 * MB),)
+    )
+    filled, new = plan(profile, [old], SETTINGS).files
+    assert (filled.updates, round(filled.bytes / MB)) == (40_000, 120)
+    assert filled.rows < 10
+    assert round(new.bytes / MB) == 30
+
+
 def test_ten_thousand_partitions_are_planned_and_dealt_to_tasks() -> None:
     incoming = tuple(IncomingRows(f"p={number}", 10 + number % 7, 1000) for number in range(10_000))
     made = plan(WorkloadProfile(incoming=incoming), (), SETTINGS)
