@@ -18,6 +18,8 @@ SOON_FOUND = (
     "an entry is put before its body",
     "a clean drops all entries of the log but the newest",
     "a clean ignores readers' leases",
+    "a fill keeps the old file",
+    "a lost fill drops its rows",
     "an answer is of the view's head",
     "whoever begins at a checkpoint takes it for the end of the log",
 )
