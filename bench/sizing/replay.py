@@ -1,7 +1,7 @@
 """The table that a history of appends leads to: a plan for each commit, and files as large as their rows make them.
 
 The plan comes from the planner that jobs use. The writer is the task writer in arithmetic, and the same for all: a
-planned file takes rows up to 1.25 times the maximum, and what goes beyond rolls at the maximum.
+planned file takes rows up to an eighth beyond the maximum, and what goes beyond rolls at the maximum.
 """
 
 import random
@@ -11,13 +11,11 @@ from itertools import groupby
 from operator import attrgetter
 
 from tallymark.bench.sizing.shape import Arrival, Commit, Shape
+from tallymark.engine.files.file_growth import PLANNED_FULL
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.sizing.profile import CommitSize, IncomingRows, Sample, WorkloadProfile
 from tallymark.engine.timeline.entry import DataFile
-
-GROWTH = 1.25
-"""How far a planned file may go beyond the maximum."""
 
 COMMITS_MAX = 5
 """That a planner is told of, the newest ones: as many as Hudi's looks at."""
@@ -136,7 +134,7 @@ class _Table:
             )
 
     def _pieces(self, size: float, *, is_planned: bool) -> Iterator[float]:
-        roll = self._shape.max_file_bytes * (GROWTH if is_planned else 1)
+        roll = self._shape.max_file_bytes * (PLANNED_FULL if is_planned else 1)
         while size > 0:
             yield min(size, roll)
             size -= roll

@@ -14,7 +14,7 @@ from tallymark.bench.sizing.written import report as written
 
 METHOD = """\
 Nothing is written here: plans are those of the planner that jobs use, and each planned file becomes as large as its
-rows make it (the writer's rule: up to 1.25 times the maximum, and beyond that another file). The minimum is what the
+rows make it (the writer's rule: up to 1.125 times the maximum, and beyond that another file). The minimum is what the
 bytes of each partition need at least in files of the maximum. Error: |size - maximum| over the maximum, 95th percentile
 of the files that the third commit and later ones wrote, without each commit's last of a partition. Rewritten: bytes of
 small files that were written once more, for each byte inserted. Sizes leave out what a file takes beyond its rows.

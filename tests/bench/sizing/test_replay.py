@@ -37,9 +37,9 @@ def test_files_without_a_plan_are_one_a_task_and_partition_and_roll_at_the_maxim
     assert sizes(replay(shape(rows(230)), None, one_new_file)) == [1000, 1000, 300]
 
 
-def test_a_planned_file_grows_by_a_quarter_beyond_the_maximum_and_no_further():
-    assert sizes(replay(shape(rows(125)), SETTINGS, one_new_file)) == [1250]
-    assert sizes(replay(shape(rows(300)), SETTINGS, one_new_file)) == [1250, 1000, 750]
+def test_a_planned_file_grows_by_an_eighth_beyond_the_maximum_and_no_further():
+    assert sizes(replay(shape(rows(112)), SETTINGS, one_new_file)) == [1120]
+    assert sizes(replay(shape(rows(300)), SETTINGS, one_new_file)) == [1125, 1000, 875]
 
 
 def test_no_row_is_lost_on_the_way():
