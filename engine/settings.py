@@ -170,8 +170,8 @@ class SizingSettings:
     """How large files are to be, and what it may cost to make them so. Hudi's keys for the same stand in brackets."""
 
     max_file_bytes: int = 120 * 1024 * 1024
-    """A file is finished when it has grown to this; one that was planned may end up a quarter larger, where rows take
-    more than was expected. [hoodie.parquet.max.file.size, same default]"""
+    """A file is finished when it has grown to this; one that was planned, an eighth beyond, where rows take more than
+    was expected. None is larger than 1.25 times this. [hoodie.parquet.max.file.size, same default]"""
     small_file_bytes: int = 100 * 1024 * 1024
     """A file below this is small: an append may fill it. 0: none is ever filled, and nothing is planned.
     [hoodie.parquet.small.file.limit, same default and as strictly below]"""

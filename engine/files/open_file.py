@@ -15,6 +15,7 @@ from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.encoding import parquet_writer
+from tallymark.engine.files.file_growth import footer_bytes, schema_bytes
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.plain_bytes import plain_bytes
 from tallymark.engine.timeline.entry import DataFile
@@ -60,11 +61,12 @@ class OpenFile:
             raise
         self._rows = 0
         self._plain_bytes = 0
+        self._footer_bytes = schema_bytes(ticket.schema)
 
     @property
     def bytes(self) -> int:
-        """Bytes encoded so far."""
-        return self._new_file.sink.tell()
+        """Bytes encoded so far, with what the footer is about to take."""
+        return self._new_file.sink.tell() + self._footer_bytes
 
     def write(self, rows: pa.Table) -> None:
         """Encode the rows as one row group.
@@ -80,6 +82,7 @@ class OpenFile:
             raise InvalidRequest(
                 f"partition {self._file.partition!r}: Parquet cannot hold these rows ({error}); change or cast them"
             ) from error
+        self._footer_bytes += footer_bytes(rows)
         self._rows += rows.num_rows
         self._plain_bytes += plain_bytes(rows)
 
@@ -98,7 +101,9 @@ class OpenFile:
         """
         with self._kept():
             self._writer.close()
-        self._file = replace(self._file, rows=self._rows, bytes=self.bytes, plain_bytes=self._plain_bytes)
+        self._file = replace(
+            self._file, rows=self._rows, bytes=self._new_file.sink.tell(), plain_bytes=self._plain_bytes
+        )
         for names_tried in range(1, self._settings.publish_attempt_count):
             try:
                 return self._published()

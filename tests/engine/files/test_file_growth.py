@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.files.file_growth import FOR_ROWS, LARGEST, FileGrowth, most_bytes
+from tallymark.engine.files.file_growth import FOR_ROWS, LARGEST, FileGrowth, most_added_bytes, schema_bytes
 from tallymark.engine.sizing import PlannedFile
 from tests.engine.files.scene import Markers, memory, schema_of, ticket, write
 
@@ -29,11 +29,12 @@ def test_a_row_group_never_takes_more_than_there_is_room_for(sizes, row_group_by
     growth = FileGrowth(MAX, row_group_bytes)
     table = pa.table({"noise": pa.array([b"x" * size for size in sizes], pa.binary())})
     count = growth.next_rows(table, encoded_bytes)
+    room = FOR_ROWS * MAX - (encoded_bytes or schema_bytes(table.schema))
     assert 0 <= count <= len(sizes)
-    assert count <= 1 or most_bytes(table.slice(0, count)) <= FOR_ROWS * MAX - encoded_bytes
+    assert count <= 1 or most_added_bytes(table.slice(0, count)) <= room
     if not count:
         assert encoded_bytes
-        assert most_bytes(table.slice(0, 1)) > FOR_ROWS * MAX - encoded_bytes
+        assert most_added_bytes(table.slice(0, 1)) > room
 
 
 @given(st.integers(1, 2000), st.integers(1, 400_000))
@@ -81,3 +82,22 @@ def test_a_file_that_was_planned_takes_an_eighth_more_than_was_expected():
     rolled = write(job, [*rows, noise(5, 1000)], memory(has_staging=False))
     planned = write(job, [*rows, noise(5, 1000)], memory(has_staging=False), planned=[PlannedFile("", 205, MAX)])
     assert (len(rolled.files), len(planned.files)) == (2, 1)
+
+
+@pytest.mark.parametrize(("columns", "width", "max_file_bytes"), [(300, 200, 4_000_000), (60, 1000, 1_000_000)])
+@pytest.mark.parametrize("is_planned", [False, True])
+def test_of_wide_rows_the_footer_counts_too(columns, width, max_file_bytes, is_planned):
+    """Of each row group it tells the least and the greatest value of each column."""
+    schema = schema_of(**{f"c{number}": pa.string() for number in range(columns)})
+    batches = [
+        pa.RecordBatch.from_arrays(
+            [pa.array([os.urandom(width // 2).hex() for _ in range(40)]) for _ in range(columns)], schema=schema
+        )
+        for _ in range(4 * max_file_bytes // (40 * columns * width // 2))
+    ]
+    job = ticket(schema, max_file_bytes=max_file_bytes, row_group_bytes=1 << 20)
+    planned = [PlannedFile("", 1, max_file_bytes)] if is_planned else []
+    report = write(job, batches, memory(has_staging=False), Markers(), planned=planned)
+    assert len(report.files) > 2
+    assert max(file.bytes for file in report.files) <= LARGEST * max_file_bytes
+    assert all(file.bytes >= 0.8 * max_file_bytes for file in report.files[:-1])
