@@ -69,8 +69,8 @@ def workload(
 def is_told(plain_bytes: int, files: Iterable[DataFile]) -> bool:
     """Whether files of the table tell what so many bytes of rows come to.
 
-    Small files tell little, but enough where no more comes than they hold.
+    Files that are all small tell less, however many they are, but enough where no more comes than they hold.
     """
     telling = [file for file in files if file.plain_bytes]
-    enough = sum(file.bytes for file in telling) >= TELLING_BYTES
+    enough = any(file.bytes >= TELLING_BYTES for file in telling)
     return enough or sum(file.plain_bytes for file in telling) >= plain_bytes

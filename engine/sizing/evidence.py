@@ -52,6 +52,8 @@ class Evidence:
     """At the instant to come."""
     variance: float
     newest: str
+    largest: float
+    """The greatest weight of one observation by itself: below 1 where all were of small files."""
 
     def observed(self) -> Observation:
         """As one observation among others of its kind."""
@@ -88,7 +90,7 @@ def _evidence(
     ages: Sequence[int], told: Sequence[float], rates: Sequence[float], *, newest: str, of_two: float = 0.0
 ) -> Evidence:
     found = trend(ages, [weight * _believed(age) for age, weight in zip(ages, told, strict=True)], rates, of_two=of_two)
-    return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest)
+    return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest, max(told))
 
 
 def _of_two(ages: Sequence[int], told: Sequence[float]) -> float:

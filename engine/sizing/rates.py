@@ -3,10 +3,13 @@
 A partition is believed as far as its own files tell, and for the rest taken for one like the others (credibility, as
 actuaries have it): with evidence of weight w it counts w / (w + k), where k is how much files of one partition differ
 over how much partitions do.
+
+Where all files are small, and so dearer than what comes, they still tell how partitions differ. How much rows take in
+larger files, a sample tells, if there is one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from heapq import nlargest
 from typing import Self
 
@@ -29,6 +32,8 @@ class Rates:
     partitions: Mapping[str, Evidence]
     doubt: float
     """The k of the module's docstring."""
+    level: float = 1.0
+    """Of a sample over that of the files, as far as these are small."""
 
     @classmethod
     def of(
@@ -44,15 +49,23 @@ class Rates:
             looked_at |= _newest(held, PARTITIONS_COMPARED)
         found = {path: file_evidence(held[path], measure) for path in sorted(looked_at)}
         partitions = {path: seen for path, seen in found.items() if seen is not None}
-        table = _of_table(partitions.values(), sampled)
-        return None if table is None else cls(table, partitions, _doubt(partitions.values()))
+        files, table = _of_table(partitions.values(), None), _of_table(partitions.values(), sampled)
+        if table is None:
+            return None
+        rates = cls(table, partitions, _doubt(partitions.values()))
+        return rates if sampled is None or files is None else rates._levelled(files, sampled)
+
+    def _levelled(self, files: Evidence, sampled: Observation) -> Self:
+        share = sampled.weight * (1.0 - max(seen.largest for seen in self.partitions.values()) ** 2)
+        table = replace(self.table, rate=self.table.rate + share * (sampled.rate - self.table.rate))
+        return replace(self, table=table, level=1.0 + share * (sampled.rate / files.rate - 1.0))
 
     def rate(self, partition: str) -> float:
         own = self.partitions.get(partition)
         if own is None:
             return self.table.rate
         credibility = own.weight / (own.weight + self.doubt)
-        return credibility * own.rate + (1 - credibility) * self.table.rate
+        return credibility * own.rate * self.level + (1 - credibility) * self.table.rate
 
 
 def _newest(held: Mapping[str, Sequence[DataFile]], count: int) -> set[str]:

@@ -133,6 +133,36 @@ def test_what_a_sample_takes_is_not_drawn_out() -> None:
     assert MB < expected(IncomingRows("b", 1000, 4 * MB), files, sample) < 2 * MB
 
 
+def small_files_of_two_partitions() -> list[DataFile]:
+    """Twelve a partition, of some 100 KB; the rows of ``b`` take twice as many bytes."""
+    return [
+        file(path, commit, rows=1000, bytes_=times * 100_000, plain=200_000)
+        for commit in range(12)
+        for path, times in (("a", 1), ("b", 2))
+    ]
+
+
+def test_where_all_files_are_small_a_sample_tells_the_level_and_they_how_partitions_differ() -> None:
+    """In a large file rows come to half: of the dictionaries and footers of small ones nothing is left."""
+    sample = Sample(rows=10**6, plain_bytes=200 * MB, encoded_bytes=75 * MB)  # of both partitions
+    files = small_files_of_two_partitions()
+    sizes = [expected(IncomingRows(path, 10**6, 200 * MB), files, sample) / MB for path in "ab"]
+    assert sizes == pytest.approx([50, 100], rel=0.1)
+    assert expected(IncomingRows("c", 10**6, 200 * MB), files, sample) == pytest.approx(75 * MB, rel=0.1)
+
+
+def test_beside_one_large_file_a_sample_is_one_more_voice() -> None:
+    sample = Sample(rows=10**6, plain_bytes=200 * MB, encoded_bytes=75 * MB)
+    files = [*small_files_of_two_partitions(), file("a", 12, rows=10**5, bytes_=10 * MB, plain=20 * MB)]
+    assert expected(IncomingRows("a", 10**6, 200 * MB), files, sample) == pytest.approx(100 * MB, rel=0.1)
+
+
+def test_a_small_sample_tells_no_more_than_small_files() -> None:
+    sample = Sample(rows=100, plain_bytes=20_000, encoded_bytes=20_000)
+    estimate = expected(IncomingRows("a", 10**6, 200 * MB), small_files_of_two_partitions(), sample)
+    assert estimate == pytest.approx(100 * MB, rel=0.1)
+
+
 def grown(updates: FileUpdates, files: Iterable[DataFile] = ()) -> int:
     held = by_partition([updates.file, *files])
     return Estimates.of([], held, None, [updates]).bytes_with(updates) - updates.file.bytes
