@@ -80,6 +80,22 @@ def test_with_rows_and_sizing_the_page_shows_what_is_filled_and_rewritten(tmp_pa
     assert (off["sizing"], off["rows"], [each["planned"] for each in off["partitions"]]) == (None, 540, [None, None])
 
 
+def test_of_an_overwrite_the_page_shows_what_goes_and_the_sizes_that_come(tmp_path):
+    write(tmp_path / "flights", 1)
+    (tmp_path / "rows").write_text("month=1\t500\t90000000\n")
+    words = ("--mode=overwrite", "--partition-overwrite=dynamic", f"--partitions-file={tmp_path / 'rows'}")
+    page = run("plan", tmp_path / "flights", *words, "--sizing=default").stdout
+    heading, *_ = (line for line in page.splitlines() if "files that go" in line)
+    assert [name in heading for name in ("files that come", "sizes", "filled", "rewritten")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    (row,) = (line for line in page.splitlines() if line.strip().startswith("month=1"))
+    assert "MiB" in row
+
+
 @pytest.mark.parametrize("lines", ["month=1\tmany", "month=1\t1\t2\t3", "month=1\t-1"])
 def test_a_line_that_is_no_partition_with_its_rows_is_refused(tmp_path, lines):
     write(tmp_path / "flights", 1)

@@ -1,6 +1,7 @@
 """``tallymark plan`` for people."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from rich.console import Console
 
@@ -16,44 +17,58 @@ def show_plan(page: Console, plan: WritePlan, prices: PriceList | None) -> None:
         facts.append(("cost", f"{cost:,.6g} {prices.currency}"))
     print_table(page, ["", ""], facts, folding=(1,), has_header=False)
     if plan.partitions:
-        show_partitions = _show_changes if plan.sizing is None or plan.removed else _show_sizes
-        show_partitions(page, plan.partitions[:PARTITIONS_SHOWN])
+        _show_partitions(page, plan)
     if len(plan.partitions) > PARTITIONS_SHOWN:
         page.print(f"And {len(plan.partitions) - PARTITIONS_SHOWN:,} partitions more; --json names them all.")
     page.print("Nothing was changed.")
 
 
-def _show_changes(page: Console, partitions: Sequence[PlannedPartition]) -> None:
-    headings = ["partition", "change", "files that go", "rows", "bytes", "files that come", "rows"]
-    rows = [(*_gone(each), *_coming(each)) for each in partitions]
-    print_table(page, headings, rows, folding=(0,), numbers=(2, 3, 4, 5, 6))
+@dataclass(frozen=True, slots=True)
+class _Column:
+    heading: str
+    shown: Callable[[PlannedPartition], str]
+    is_number: bool = True
+    folds: bool = False
 
 
-def _show_sizes(page: Console, partitions: Sequence[PlannedPartition]) -> None:
-    headings = ["partition", "change", "files that come", "rows", "filled", "rewritten", "sizes"]
-    rows = [
-        (*_gone(each)[:2], *_coming(each), f"{_filled(each):,}", shown_bytes(each.rewritten_bytes), shown_sizes(each))
-        for each in partitions
+_PARTITION = (
+    _Column("partition", lambda found: found.partition or "-", is_number=False, folds=True),
+    _Column("change", lambda found: found.change, is_number=False),
+)
+_GONE = (
+    _Column("files that go", lambda found: f"{found.removed_files:,}"),
+    _Column("rows", lambda found: f"{found.removed_rows:,}"),
+    _Column("bytes", lambda found: shown_bytes(found.removed_bytes)),
+)
+_COMING = (
+    _Column("files that come", lambda found: _known(found.files)),
+    _Column("rows", lambda found: _known(found.rows)),
+)
+_FILLED = (
+    _Column("filled", lambda found: f"{sum(file.fill is not None for file in found.planned or ()):,}"),
+    _Column("rewritten", lambda found: shown_bytes(found.rewritten_bytes)),
+)
+_SIZES = (_Column("sizes", shown_sizes, is_number=False, folds=True),)
+
+
+def _show_partitions(page: Console, plan: WritePlan) -> None:
+    """Of what goes, is filled and is sized, what there is."""
+    is_sized = plan.sizing is not None
+    columns = [
+        *_PARTITION,
+        *(_GONE if plan.removed or not is_sized else ()),
+        *_COMING,
+        *(_FILLED if is_sized and plan.mode == "append" else ()),
+        *(_SIZES if is_sized else ()),
     ]
-    print_table(page, headings, rows, folding=(0, 6), numbers=(2, 3, 4, 5))
-
-
-def _filled(found: PlannedPartition) -> int:
-    return sum(file.fill is not None for file in found.planned or ())
-
-
-def _gone(found: PlannedPartition) -> tuple[str, ...]:
-    return (
-        found.partition or "-",
-        found.change,
-        f"{found.removed_files:,}",
-        f"{found.removed_rows:,}",
-        shown_bytes(found.removed_bytes),
+    print_table(
+        page,
+        [column.heading for column in columns],
+        [tuple(column.shown(found) for column in columns) for found in plan.partitions[:PARTITIONS_SHOWN]],
+        folding=tuple(place for place, column in enumerate(columns) if column.folds),
+        numbers=tuple(place for place, column in enumerate(columns) if column.is_number),
     )
 
 
-def _coming(found: PlannedPartition) -> tuple[str, ...]:
-    return (
-        "?" if found.files is None else f"{found.files:,}",
-        "?" if found.rows is None else f"{found.rows:,}",
-    )
+def _known(count: int | None) -> str:
+    return "?" if count is None else f"{count:,}"
