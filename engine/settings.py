@@ -195,7 +195,7 @@ class SizingSettings:
             self.small_file_bytes <= self.max_file_bytes,
             "small_file_bytes",
             self.small_file_bytes,
-            f"is at most max_file_bytes ({self.max_file_bytes})",
+            f"is at most max_file_bytes ({self.max_file_bytes}); who gives one gives both",
         )
         _check(
             self.insert_split_rows == "auto" or _is_count(self.insert_split_rows, least=1),

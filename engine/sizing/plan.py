@@ -39,7 +39,7 @@ class SizingPlan:
 
     @property
     def inserted_bytes(self) -> int:
-        """That the incoming rows are expected to take."""
+        """That the incoming rows are expected to take, and updates to add; these may take some off."""
         return self.bytes - self.rewritten_bytes
 
     @property

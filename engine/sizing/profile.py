@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Protocol, Self, TypeVar
 
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 
 
@@ -17,6 +18,9 @@ class IncomingRows:
     rows: int
     plain_bytes: int | None = None
     """Their size as ``plain_bytes`` measures it; None where nobody has measured."""
+
+    def __post_init__(self) -> None:
+        _check_counts(f"partition {self.partition!r}", self.rows, self.plain_bytes)
 
     def __add__(self, other: "IncomingRows") -> "IncomingRows":
         """Both, of one partition."""
@@ -37,6 +41,9 @@ class FileUpdates:
     rows: int
     plain_bytes: int | None = None
     """Of the rows as they are to be, by ``plain_bytes``; None where nobody has measured."""
+
+    def __post_init__(self) -> None:
+        _check_counts(self.file.path, self.rows, self.plain_bytes)
 
     def __add__(self, other: "FileUpdates") -> "FileUpdates":
         """Both, of one file."""
@@ -111,6 +118,12 @@ def _summed(counted: Iterable[_Counted], key: Callable[[_Counted], str]) -> tupl
         before = sums.get(key(found))
         sums[key(found)] = found if before is None else before + found
     return tuple(sums[name] for name in sorted(sums))
+
+
+def _check_counts(of: str, rows: object, plain_bytes: object) -> None:
+    for name, count in (("rows", rows), ("plain_bytes", 0 if plain_bytes is None else plain_bytes)):
+        if not isinstance(count, int) or count < 0:
+            raise InvalidRequest(f"{name}={count!r} of {of}: give a whole number, 0 or more")
 
 
 def _known_sum(one: int | None, other: int | None) -> int | None:

@@ -56,9 +56,20 @@ def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TablePr
     return [group for group in groups if group.rows != 0]
 
 
+def check_has_no_updates(profile: WorkloadProfile) -> None:
+    """Raises InvalidRequest: no write of today brings any."""
+    if profile.updates:
+        raise InvalidRequest(
+            f"the profile has updates of {len(profile.updates)} files, the first of {profile.updates[0].file.path}: "
+            "appends and overwrites bring new rows alone; leave them out"
+        )
+
+
 def _by_partition(
     incoming: WorkloadProfile | Sequence[str | IncomingRows], target: WriteTarget, properties: TableProperties
 ) -> list[IncomingGroup]:
+    if isinstance(incoming, WorkloadProfile):
+        check_has_no_updates(incoming)
     known = incoming.incoming if isinstance(incoming, WorkloadProfile) else incoming
     groups = [_group(each, properties.partition_by) for each in known]
     for group in groups:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterable, Sequence
 
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.files.report import Fill, TaskReport
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
@@ -16,6 +15,7 @@ from tallymark.engine.timeline.summary import SizingSummary
 from tallymark.engine.writes.claims import claim
 from tallymark.engine.writes.fills import checked_fills, lost_fills
 from tallymark.engine.writes.handle import TableHandle
+from tallymark.engine.writes.incoming import check_has_no_updates
 from tallymark.engine.writes.sizing import sized, telling_files
 
 _events = EventLog(__name__)
@@ -47,11 +47,7 @@ class JobSizing:
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
         """Plan, and tell others what is filled. Called again, the last plan counts."""
-        if profile.updates:
-            raise InvalidRequest(
-                f"the profile has updates of {len(profile.updates)} files, the first of "
-                f"{profile.updates[0].file.path}: this write adds rows and replaces none; leave them out"
-            )
+        check_has_no_updates(profile)
         if not self._settings.is_on:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()

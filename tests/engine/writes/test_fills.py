@@ -90,7 +90,7 @@ async def test_a_profile_with_updates_is_refused_and_the_job_goes_on():
     await appended(store.backend, {1: [1]})
     async with filling_job(store.backend, {1: [2]}) as (job, report):
         updates = FileUpdates(report.fills[0].old, 1)
-        with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/.*: this write adds rows"):
+        with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/.*: appends and overw"):
             await job.size(WorkloadProfile(incoming=(), updates=(updates,)))
         await job.commit([report])
     assert flights_in(store) == {1: [1, 2]}

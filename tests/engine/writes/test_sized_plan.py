@@ -11,6 +11,8 @@ from tallymark.backends.meter import PriceList, RequestMeter
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.sizing import IncomingRows, Sample, WorkloadProfile
+from tallymark.engine.sizing.profile import FileUpdates
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.writes import CountedRows, WritePlan
 from tests.engine.writes.filling import SIZING, Months, appended, filling_job, profile_of
 from tests.engine.writes.scene import FLIGHTS, Store, table
@@ -263,3 +265,20 @@ async def test_settings_of_another_kind_are_refused_before_anything_is_put(name,
 async def test_a_plan_refuses_sizing_of_another_kind():
     with pytest.raises(InvalidRequest, match=r"sizing='default' is no SizingSettings"):
         await table(Store(has_staging=False).backend).plan(mode="append", schema=FLIGHTS, sizing="default")  # type: ignore[arg-type]
+
+
+@on_both_loops
+async def test_a_plan_refuses_a_profile_with_updates_as_the_job_does():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]})
+    updates = (FileUpdates(DataFile("month=1", "f", 1, 1), 1),)
+    with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/f"):
+        await sized_plan(store, {1: [1]}, incoming=WorkloadProfile(incoming=(), updates=updates))
+
+
+@pytest.mark.parametrize("counts", [(-1,), (2.5,), (1, -1), (1, float("nan")), ("7",)])
+def test_counts_that_are_none_are_refused(counts):
+    with pytest.raises(InvalidRequest, match=r"of partition 'month=1': give a whole number, 0 or more"):
+        IncomingRows("month=1", *counts)
+    with pytest.raises(InvalidRequest, match=r"of month=1/f: give a whole number, 0 or more"):
+        FileUpdates(DataFile("month=1", "f", 1, 1), *counts)
