@@ -9,7 +9,7 @@ from typing import Literal
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark import TaskSettings, WriteResult
+from tallymark import SizingSettings, TaskSettings, WriteResult
 from tests.system import faults
 
 EAGER = TaskSettings(row_group_bytes=1 << 15, buffer_bytes=1 << 20)
@@ -17,9 +17,9 @@ EAGER = TaskSettings(row_group_bytes=1 << 15, buffer_bytes=1 << 20)
 groups would have readers at them for most of a test: each tells its least and its greatest value."""
 
 
-def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3) -> DataFrame:
-    """Two tasks of 1,500 rows, wide enough that batches do not linger in Spark's buffers."""
-    return spark.range(0, 3000, 1, 2).selectExpr(
+def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3, count: int = 3000) -> DataFrame:
+    """Two tasks of half of them, wide enough that batches do not linger in Spark's buffers."""
+    return spark.range(0, count, 1, 2).selectExpr(
         "id",
         f"{version} AS version",
         "repeat(md5(string(id)), 64) AS payload",
@@ -28,11 +28,23 @@ def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3) -> 
 
 
 def write(
-    df: DataFrame, table: Path, *, mode: Literal["append", "overwrite"] = "append", txn: str | None = None
+    df: DataFrame,
+    table: Path,
+    *,
+    mode: Literal["append", "overwrite"] = "append",
+    txn: str | None = None,
+    sizing: SizingSettings | None = None,
 ) -> WriteResult:
     """An append, or a dynamic overwrite."""
     return tallymark.write(
-        df, str(table), mode=mode, partition_by=["part"], partition_overwrite="dynamic", txn=txn, tasks=EAGER
+        df,
+        str(table),
+        mode=mode,
+        partition_by=["part"],
+        partition_overwrite="dynamic",
+        txn=txn,
+        tasks=EAGER,
+        sizing=sizing,
     )
 
 

@@ -1,12 +1,15 @@
 """Tasks fail, are killed and fail for good; what the table holds is what was committed, to the file and to the row."""
 
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tallymark import JobFailed
+from tallymark import JobFailed, SizingSettings
 from tests.support.readers import assert_readers_agree
 from tests.support.storage import data_files, exactly_the_committed_files, tree
 from tests.system import faults
@@ -38,6 +41,32 @@ def test_an_append_survives_the_sigkill_of_its_writing_tasks(spark: SparkSession
     assert result.markers > result.files
     assert len(exactly_the_committed_files(table)) == result.files
     assert assert_readers_agree(spark, table, rows) == 3000
+
+
+def test_an_append_that_fills_small_files_survives_the_sigkill_of_its_writing_tasks(
+    spark: SparkSession, table: Path
+) -> None:
+    """What a killed task had read of a small file, the next attempt reads anew: no row is there twice, none is gone."""
+    old, new = wide_rows(spark), wide_rows(spark, version=1, count=10_000)
+    write(old, table)
+    before = data_files(table)
+    with ThreadPoolExecutor(1) as killer:
+        killed = killer.submit(kill_first_writer, table)
+        result = write(new, table, sizing=SizingSettings())
+    assert killed.result()
+    assert result.sizing is not None
+    assert result.sizing.filled_files == len(before - data_files(table)) > 0
+    assert result.markers > result.files, "the first attempt had marked files"
+    exactly_the_committed_files(table)
+    assert assert_readers_agree(spark, table, new.unionAll(old)) == 13_000
+
+
+def kill_first_writer(table: Path) -> set[int]:
+    """From outside: with sizing, rows are shuffled before any of them is written."""
+    pids = faults.await_that(lambda: faults.writers(table))
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    return pids
 
 
 def test_a_dynamic_overwrite_survives_the_sigkill_of_its_writing_tasks(
