@@ -1,4 +1,4 @@
-"""A driver of its own, which is killed at a chosen point of a dynamic overwrite.
+"""A driver of its own, which is killed at a chosen point of an append, one that fills small files, or an overwrite.
 
 Run as ``python -m tests.system.driver_program <master> <table> <mode> <point> [<txn>]``.
 """
@@ -6,10 +6,12 @@ Run as ``python -m tests.system.driver_program <master> <table> <mode> <point> [
 import os
 import signal
 import sys
+import threading
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from tallymark import SizingSettings
 from tallymark.backends import Backend, open_backend
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.writes import table as table_module
@@ -17,6 +19,7 @@ from tests.support.spark import start_session
 from tests.system import faults
 from tests.system.jobs import wide_rows, write
 
+Mode = Literal["append", "fill", "overwrite"]
 Point = Literal["while tasks write", "before the entry", "after the entry"]
 
 
@@ -39,12 +42,18 @@ class DeadlyLog:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(master: str, table: Path, mode: Literal["append", "overwrite"], point: Point, txn: str | None) -> None:
+def run(master: str, table: Path, mode: Mode, point: Point, txn: str | None) -> None:
     rows = wide_rows(start_session(master), version=1, partitions=2)
-    if point == "while tasks write":
-        rows = faults.with_fault(rows, partial(faults.kill_driver, table, os.getpid()))
+    kill = partial(faults.kill_driver, table, os.getpid())
+    if point == "while tasks write" and mode == "fill":  # its rows are shuffled before a task writes any
+        threading.Thread(target=kill, daemon=True).start()
+    elif point == "while tasks write":
+        rows = faults.with_fault(rows, kill)
     table_module.open_backend = lambda url, **_: DeadlyLog(open_backend(url), point)  # type: ignore[attr-defined]
-    write(rows, table, mode=mode, txn=txn)
+    if mode == "fill":
+        write(rows, table, txn=txn, sizing=SizingSettings())
+    else:
+        write(rows, table, mode=mode, txn=txn)
 
 
 if __name__ == "__main__":

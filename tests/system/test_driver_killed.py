@@ -47,6 +47,25 @@ def test_the_next_write_ends_a_driver_that_was_killed_while_its_tasks_wrote(
     assert_readers_agree(spark, table, wide_rows(spark).unionAll(more))
 
 
+@pytest.mark.parametrize("point", ["while tasks write", "before the entry", "after the entry"])
+def test_a_driver_that_was_killed_while_small_files_were_filled_leaves_them_or_the_filled_ones(
+    spark: SparkSession, table: Path, point: str
+) -> None:
+    before = data_files(table)
+    await_the_rest = run_until_killed(LOCAL, table, "fill", point)
+    more = wide_rows(spark, version=2)
+    write(more, table)
+    await_the_rest()
+    committed = exactly_the_committed_files(table, scratch=True)
+    old = wide_rows(spark)
+    if point == "after the entry":
+        assert not before <= committed, "small files were filled"
+        old = old.unionAll(wide_rows(spark, version=1, partitions=2))
+    else:
+        assert before <= committed, "no small file went"
+    assert_readers_agree(spark, table, old.unionAll(more))
+
+
 def test_a_rollback_ends_a_driver_that_was_killed_before_its_entry(spark: SparkSession, table: Path) -> None:
     before = data_files(table)
     await_the_rest = run_until_killed(LOCAL, table, "overwrite", "before the entry")
