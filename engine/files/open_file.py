@@ -15,7 +15,7 @@ from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.files.encoding import parquet_writer
-from tallymark.engine.files.file_growth import footer_bytes, schema_bytes
+from tallymark.engine.files.footer_size import FooterSize
 from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.plain_bytes import plain_bytes
 from tallymark.engine.timeline.entry import DataFile
@@ -38,10 +38,11 @@ class OpenFile:
         take: Callable[[str], str],
         *,
         first: pa.Table,
+        footer: FooterSize,
         pause: Callable[[float], object] = pause_thread,
     ) -> None:
         """``take`` gives a name in the partition, whose marker was acked. ``first`` are the rows of the first write,
-        by which encodings are chosen; ``pause`` blocks for so many seconds.
+        by which encodings are chosen; ``footer`` is of the ticket's schema; ``pause`` blocks for so many seconds.
 
         Raises:
             Sealed: the job is over. Else what ``take`` raises.
@@ -61,7 +62,8 @@ class OpenFile:
             raise
         self._rows = 0
         self._plain_bytes = 0
-        self._footer_bytes = schema_bytes(ticket.schema)
+        self._footer = footer
+        self._footer_bytes = footer.schema_bytes
 
     @property
     def bytes(self) -> int:
@@ -82,7 +84,7 @@ class OpenFile:
             raise InvalidRequest(
                 f"partition {self._file.partition!r}: Parquet cannot hold these rows ({error}); change or cast them"
             ) from error
-        self._footer_bytes += footer_bytes(rows)
+        self._footer_bytes += self._footer.of_rows(rows)
         self._rows += rows.num_rows
         self._plain_bytes += plain_bytes(rows)
 

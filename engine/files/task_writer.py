@@ -25,6 +25,7 @@ from tallymark.engine.files.caller import check_may_block
 from tallymark.engine.files.file_growth import FileGrowth
 from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.files.filling import Filling
+from tallymark.engine.files.footer_size import FooterSize
 from tallymark.engine.files.marker_source import MarkerSource
 from tallymark.engine.files.markers_ahead import MarkersAhead
 from tallymark.engine.files.old_rows import read_old_rows
@@ -144,7 +145,8 @@ class TaskWriter:
         self._monotonic = monotonic
         self._pause = pause
         self._began = monotonic()
-        self._growth = FileGrowth(ticket.max_file_bytes, ticket.row_group_bytes)
+        self._footer = FooterSize.of(ticket.schema)
+        self._growth = FileGrowth(ticket.max_file_bytes, ticket.row_group_bytes, self._footer)
         self._filling = Filling(planned)
         self._read = read
         self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
@@ -238,8 +240,15 @@ class TaskWriter:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))
             path = self._partitions.path(partition)
-            take = self._markers.take
-            self._open[partition] = OpenFile(self._ticket, self._backend, path, take, first=rows, pause=self._pause)
+            self._open[partition] = OpenFile(
+                self._ticket,
+                self._backend,
+                path,
+                self._markers.take,
+                first=rows,
+                footer=self._footer,
+                pause=self._pause,
+            )
         self._open.move_to_end(partition)
         return self._open[partition]
 

@@ -15,6 +15,7 @@ from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, Sealed
 from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.files.footer_size import FooterSize
 from tallymark.engine.files.old_rows import batches_of
 from tallymark.engine.files.open_file import OpenFile
 from tallymark.engine.files.report import Fill
@@ -123,9 +124,10 @@ class Recut:
         ticket = replace(self._ticket, staging=recut_folder(self._ticket.instant), settings=once)
         backend, partition = self._handle.backend, fill.old.partition
         file: OpenFile | None = None
+        footer = FooterSize.of(ticket.schema)
         try:
             for rows in _row_groups(_beyond(fill.old.rows, sources, ticket.schema), ticket):
-                file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows)
+                file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows, footer=footer)
                 file.write(rows)
             assert file is not None, "there are new rows"
             return file.publish()

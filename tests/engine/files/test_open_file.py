@@ -8,6 +8,7 @@ import pytest
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
+from tallymark.engine.files.footer_size import FooterSize
 from tallymark.engine.files.open_file import OpenFile
 from tests.engine.files.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
@@ -30,7 +31,8 @@ class Names:
 def begun(backend, schema=FLIGHTS, names=None, **settings):
     names = names or Names()
     job = ticket(schema, **settings)
-    return OpenFile(job, backend, "month=1", names.take, first=rows(), pause=names.paused.append)
+    footer = FooterSize.of(job.schema)
+    return OpenFile(job, backend, "month=1", names.take, first=rows(), footer=footer, pause=names.paused.append)
 
 
 def rows(count=10):
