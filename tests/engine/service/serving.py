@@ -124,7 +124,8 @@ async def door(to: ServiceAddress, *, port: int = 0, losses: int = 0) -> AsyncIt
 
 
 async def _copy(source: SocketStream, sink: SocketStream) -> None:
-    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+    # The other side may be gone, which the end of a stream tells by an OSError as it is.
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
         async for data in source:
             await sink.send(data)
         await sink.send_eof()
