@@ -5,11 +5,12 @@ seldom recur pays for it with a hash of every value, until the dictionary is ful
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tallymark.engine.files.leaves import leaves
 
 SAMPLE_ROWS = 4096
 """Rows that are looked at, the first ones, at most: half a millisecond for some five columns."""
@@ -33,7 +34,7 @@ def dictionary_columns(rows: pa.Table) -> list[str] | bool:
         return True
     sample = rows.slice(0, min(SAMPLE_ROWS, round(rows.num_rows * SAMPLE_SHARE)))
     return [
-        path for field in rows.schema if _recurs(sample.column(field.name), rows.num_rows) for path in _leaves(field)
+        path for field in rows.schema if _recurs(sample.column(field.name), rows.num_rows) for path, _ in leaves(field)
     ]
 
 
@@ -48,27 +49,3 @@ def _recurs(sample: "pa.ChunkedArray[Any]", rows: int) -> bool:
     values_max = min(rows * shown / len(sample) / 2, DICTIONARY_BYTES * shown / max(1, sample.nbytes))
     shown_max = values_max * -math.expm1(-shown / values_max)
     return bool(pc.count_distinct(sample).as_py() <= shown_max)
-
-
-def _leaves(field: "pa.Field[Any]", parent: str = "") -> Iterator[str]:
-    """The paths by which Parquet names a column, or the parts of a nested one."""
-    path = f"{parent}{field.name}"
-    parts = _parts(field.type, path)
-    if parts is None:
-        yield path
-    else:
-        for above, part in parts:
-            yield from _leaves(part, above)
-
-
-def _parts(kind: pa.DataType, path: str) -> "list[tuple[str, pa.Field[Any]]] | None":
-    """Of a nested type, each with the path above it; the words between are those of Parquet's own nested types."""
-    match kind:
-        case pa.StructType():
-            return [(f"{path}.", kind.field(number)) for number in range(kind.num_fields)]
-        case pa.MapType():
-            pair = {"key": kind.key_field, "value": kind.item_field}
-            return [(f"{path}.key_value.", part.with_name(name)) for name, part in pair.items()]
-        case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType():
-            return [(f"{path}.list.", kind.value_field.with_name("element"))]
-    return None

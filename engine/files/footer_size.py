@@ -1,12 +1,12 @@
 """What a Parquet file's footer takes: of each column of each row group it tells the least and the greatest value."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tallymark.engine.files.leaves import leaves
 from tallymark.engine.sizing.plain_bytes import is_text
 
 COLUMN_BYTES = 100
@@ -35,10 +35,10 @@ class FooterSize:
 
     @classmethod
     def of(cls, schema: pa.Schema) -> "FooterSize":
-        leaves = list(_leaves(schema))
+        columns = [column for field in schema for column in leaves(field)]
         return cls(
-            schema_bytes=sum(COLUMN_BYTES + NAME_BYTES * len(path) for path, _ in leaves),
-            of_any_rows=sum(CHUNK_BYTES + len(path) + _told_bytes(type_) for path, type_ in leaves),
+            schema_bytes=sum(COLUMN_BYTES + NAME_BYTES * len(path) for path, _ in columns),
+            of_any_rows=sum(CHUNK_BYTES + len(path) + _told_bytes(type_) for path, type_ in columns),
             _texts=tuple(place for place, field in enumerate(schema) if is_text(field.type)),
         )
 
@@ -47,23 +47,13 @@ class FooterSize:
         return self.of_any_rows - 2 * sum(TOLD_BYTES_MAX - _longest(rows.column(place)) for place in self._texts)
 
 
-def _leaves(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Columns as Parquet has them, by the path of each."""
-    waiting = [(field.name, field.type) for field in schema]
-    while waiting:
-        path, type_ = waiting.pop()
-        if pa.types.is_nested(type_):
-            parts = (type_.field(place) for place in range(type_.num_fields))
-            waiting += ((f"{path}.{part.name}", part.type) for part in parts)
-        else:
-            yield path, type_
-
-
 def _told_bytes(type_: pa.DataType) -> int:
     """Of the least and the greatest value: of numbers in an older form, too."""
     if is_text(type_):
         return 2 * TOLD_BYTES_MAX
-    return 0 if pa.types.is_null(type_) else 4 * max(1, type_.bit_width // 8)
+    if pa.types.is_nested(type_) or pa.types.is_null(type_):
+        return 0  # of no values, or of a kind that Parquet does not take
+    return 4 * max(1, type_.bit_width // 8)
 
 
 def _longest(column: "pa.ChunkedArray[Any]") -> int:

@@ -54,7 +54,7 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
                 f"{file.path} holds {parquet.metadata.num_rows} rows, and was committed with {file.rows}; restore it "
                 "from a copy, or write with sizing=None, which leaves it alone"
             )
-        for batch in parquet.iter_batches(batch_rows(parquet.metadata, file)):
+        for batch in parquet.iter_batches(_batch_rows(parquet.metadata, file)):
             yield conform(batch, schema)
     except (pa.ArrowInvalid, OSError) as error:
         raise CorruptObject(
@@ -63,7 +63,7 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
         ) from error
 
 
-def batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
+def _batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
     """So many of this file's rows are about ``BATCH_BYTES`` in Arrow, by what it was told that they take."""
     stored = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     row_bytes = max(file.plain_bytes, stored) / max(1, file.rows)

@@ -70,8 +70,8 @@ def _by_partition(
 ) -> list[IncomingGroup]:
     if isinstance(incoming, WorkloadProfile):
         check_has_no_updates(incoming)
-    known = incoming.incoming if isinstance(incoming, WorkloadProfile) else incoming
-    groups = [_group(each, properties.partition_by) for each in known]
+        incoming = incoming.incoming
+    groups = [_group(each, properties.partition_by) for each in incoming]
     for group in groups:
         _check_place(group.partition, target)
     named = dict.fromkeys(group for group in groups if group.rows is None)

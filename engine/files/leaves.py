@@ -1,0 +1,30 @@
+"""The columns of a Parquet file: a field of Arrow has one, or as many as it has parts."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+
+def leaves(field: "pa.Field[Any]", parent: str = "") -> Iterator[tuple[str, pa.DataType]]:
+    """The path by which Parquet names a column, or each part of a nested one, and what it holds."""
+    path = f"{parent}{field.name}"
+    parts = _parts(field.type, path)
+    if parts is None:
+        yield path, field.type
+    else:
+        for above, part in parts:
+            yield from leaves(part, above)
+
+
+def _parts(kind: pa.DataType, path: str) -> "list[tuple[str, pa.Field[Any]]] | None":
+    """Of a nested type, each with the path above it; the words between are those of Parquet's own nested types."""
+    match kind:
+        case pa.StructType():
+            return [(f"{path}.", kind.field(number)) for number in range(kind.num_fields)]
+        case pa.MapType():
+            pair = {"key": kind.key_field, "value": kind.item_field}
+            return [(f"{path}.key_value.", part.with_name(name)) for name, part in pair.items()]
+        case pa.ListType() | pa.LargeListType() | pa.FixedSizeListType():
+            return [(f"{path}.list.", kind.value_field.with_name("element"))]
+    return None
