@@ -42,7 +42,8 @@ class Hedge:
         self._pace = pace
         self._times = PutTimes()
         self._tasks: TaskGroup | None = None
-        self._races: set[_Race] = set()
+        self._races: dict[_Race, None] = {}
+        """As they began."""
         self._allowance = float(BURST)
 
     def run_in(self, tasks: TaskGroup) -> None:
@@ -61,8 +62,8 @@ class Hedge:
             await self._timed(put)
             return
         race = _Race(lambda: self._timed(put), self._settings.flush_timeout_s)
-        self._races.add(race)
-        race.over.append(lambda: self._races.discard(race))
+        self._races[race] = None
+        race.over.append(lambda: self._races.pop(race))
         race.start(self._tasks)
         with anyio.move_on_after(late_s):
             await race.settled.wait()

@@ -85,8 +85,8 @@ class MarkerQueue:
             self.settle(batch, error)
 
     async def drained(self) -> None:
-        """Return when every flush that is in flight now has ended, however it ended."""
-        for batch in set(self._batch_of.values()):
+        """Return when every flush that is in flight now has ended, however it ended; they are awaited as they began."""
+        for batch in dict.fromkeys(self._batch_of.values()):
             with suppress(TallymarkError):
                 await batch.wait()
 

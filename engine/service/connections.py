@@ -48,7 +48,7 @@ class Connections:
         self._counts = counts
         self._farewell = farewell
         self._poll = Poll()
-        self._peers: set[Peer] = set()
+        self._peers: dict[Peer, None] = {}  # as they came
         self._handshakes: dict[Peer, float] = {}
         """Until when each has to be known, the earliest first."""
         self._slow: dict[Peer, float] = {}
@@ -139,7 +139,7 @@ class Connections:
     def _welcome(self, raw: socket.socket) -> None:
         peer = Peer(raw, self._secret, self._settings)
         self._counts.connections += 1
-        self._peers.add(peer)
+        self._peers[peer] = None
         self._handshakes[peer] = anyio.current_time() + self._settings.handshake_timeout_s
         try:
             raw.setblocking(False)
@@ -284,7 +284,7 @@ class Connections:
         if peer.watched:
             self._poll.watch(peer.raw, peer.watched, 0, peer)
         peer.close()
-        self._peers.discard(peer)
+        self._peers.pop(peer, None)
         self._handshakes.pop(peer, None)
         self._slow.pop(peer, None)
         self._counts.connections -= 1
