@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from multiprocessing.connection import Connection
@@ -26,9 +26,12 @@ WriteMode = Literal["append", "whole overwrite", "dynamic overwrite"]
 End = Literal["committed", "left", "cancelled"]
 Loop = Literal["trio", "asyncio"]
 
-EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, marker_wait_s=1.0, fallback=False)
-"""Rows are encoded as they come, and a file is published when the next part begins. A marker is not waited for long,
-and without the driver there is none."""
+EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, fallback=False)
+"""Rows are encoded as they come, and a file is published when the next part begins. Without the driver there is no
+marker."""
+
+SHORT_WAIT_S = 3.0
+"""For a marker, where the driver is killed or stopped before the task asks for it."""
 
 
 SIZING = SizingSettings(rewrite_budget=1000)
@@ -52,6 +55,7 @@ class WritePlan:
     end: End = "committed"
     fault: Fault | None = None
     lease: LeaseSettings = field(default_factory=LeaseSettings)
+    marker_wait_s: float = EAGER.marker_wait_s
     loop: Loop = "trio"
     now: datetime | None = None
     """A clock that stands still at this moment, in place of the machine's."""
@@ -121,7 +125,7 @@ async def _write(line: Connection, plan: WritePlan, workers: list[Worker], backe
             partition_overwrite="dynamic" if plan.mode == "dynamic overwrite" else "static",
             partition_by=["part"],
             txn=plan.txn,
-            tasks=EAGER,
+            tasks=replace(EAGER, marker_wait_s=plan.marker_wait_s),
             sizing=SIZING if plan.fills else None,
         ) as job:
             line.send(JobBegun(job.instant))

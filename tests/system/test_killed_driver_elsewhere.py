@@ -19,7 +19,7 @@ from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import WriteMode, WritePlan, drive
+from tests.system.pool_driver import SHORT_WAIT_S, WriteMode, WritePlan, drive
 from tests.system.pool_worker import SCHEMA, AttemptEnded, Row, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
@@ -76,7 +76,13 @@ def append(place: Place, *tasks: TaskPlan) -> None:
 def plan(place: Place, mode: WriteMode, fault: Fault | None = None, **task) -> WritePlan:
     tasks = (TaskPlan(task=0, first_id=1000, **task), TaskPlan(task=1, first_id=2000, **task))
     return WritePlan(
-        table=place.url, options=place.options, environment=ENVIRONMENT, mode=mode, tasks=tasks, fault=fault
+        table=place.url,
+        options=place.options,
+        environment=ENVIRONMENT,
+        mode=mode,
+        tasks=tasks,
+        fault=fault,
+        marker_wait_s=SHORT_WAIT_S,
     )
 
 

@@ -21,7 +21,16 @@ from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, await_that, members, send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import SIZING, JobEnded, Waiting, WritePlan, drive, planned_files, profile_of
+from tests.system.pool_driver import (
+    SHORT_WAIT_S,
+    SIZING,
+    JobEnded,
+    Waiting,
+    WritePlan,
+    drive,
+    planned_files,
+    profile_of,
+)
 from tests.system.pool_worker import SCHEMA, AttemptEnded, Doomed, Row, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
@@ -138,7 +147,7 @@ def test_another_attempt_of_a_killed_task_fills_what_it_was_to_fill(place: Place
 
 def test_a_task_that_outlives_its_killed_driver_brings_no_old_rows_back(place: Place, start: Start) -> None:
     task = TaskPlan(first_id=1000, stops="in mid file", row_count=64, width=40_000)
-    driver = start(drive, plan(place, tasks=(task,)))
+    driver = start(drive, plan(place, tasks=(task,), marker_wait_s=SHORT_WAIT_S))
     stopped = driver.hear(Stopped)
     await_stopped(stopped.pid)
     driver.kill()

@@ -11,7 +11,7 @@ import tallymark
 from tests.support.process import await_stopped
 from tests.support.storage import data_files, files
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import End, JobBegun, JobEnded, Waiting, WritePlan, drive
+from tests.system.pool_driver import SHORT_WAIT_S, End, JobBegun, JobEnded, Waiting, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, append, assert_at_rest, rows_of
@@ -87,7 +87,8 @@ def test_a_task_that_goes_on_between_seal_and_entry_of_its_job_leaves_nothing(ta
     """The losers' files have been deleted by then, and the job has not ended."""
     late = straggler(stops)
     tasks = (late, second_attempt(late), OTHER_TASK)
-    driver = start(drive, WritePlan(table=str(table), tasks=tasks, fault=STOPPED_BEFORE_ENTRY, waits="to end"))
+    fault, wait_s = STOPPED_BEFORE_ENTRY, SHORT_WAIT_S
+    driver = start(drive, WritePlan(table=str(table), tasks=tasks, fault=fault, waits="to end", marker_wait_s=wait_s))
     task = driver.hear(Stopped)
     await_stopped(task.pid)
     driver.hear(Waiting)
