@@ -13,9 +13,9 @@ from tallymark.backends.doctor.promises import Broken, Probe, probes
 from tallymark.backends.doctor.traces import InThread, TracedBackend, in_thread
 from tallymark.backends.errors import BackendError
 
-PROBING_S_MAX = 21.0
-"""Time for all probes but the large file; with the removal, and that of the directory (``practice``), the doctor is
-done within half a minute."""
+PROBING_S = 21.0
+"""Time for all probes but the large file, unless one is told another; with the removal, and that of the directory
+(``practice``), the doctor is done within half a minute."""
 
 REMOVAL_S_MAX = 7.0
 """Time to remove what was put."""
@@ -37,16 +37,18 @@ class Examination:
         now: Callable[[], float],
         ground: Ground | None = None,
         is_large: bool = False,
+        probing_s: float = PROBING_S,
         report: Callable[[str], object] = lambda _: None,
         in_thread: InThread[None] = in_thread,
     ) -> None:
-        """``now`` is this machine's clock, in seconds since the epoch; ``report`` hears what is tried next;
-        ``in_thread`` makes blocking calls.
+        """``now`` is this machine's clock, in seconds since the epoch; ``probing_s`` is the time for all probes but the
+        large file; ``report`` hears what is tried next; ``in_thread`` makes blocking calls.
         """
         self._backend = TracedBackend(backend, in_thread=in_thread)
         self._now = now
         self._ground = ground
         self._is_large = is_large
+        self._probing_s = probing_s
         self._report = report
         self._findings: list[Finding] = []
         self._latencies: list[Latency] = []
@@ -58,7 +60,7 @@ class Examination:
         """Try everything, and remove it, also when interrupted. What storage answers is a finding, never an error."""
         begun = anyio.current_time()
         try:
-            await self._probe_all(until=begun + PROBING_S_MAX)
+            await self._probe_all(until=begun + self._probing_s)
             if self._is_large and self._is_sound():
                 self._findings.append(await self._tried(Probe("keeps a file of 5 GB", keeps_a_huge_file), until=None))
         finally:
@@ -96,13 +98,17 @@ class Examination:
     async def _tried(self, probe: Probe, *, until: float | None) -> Finding:
         self._report(probe.promise)
         if until is not None and anyio.current_time() >= until:
-            return _no_time(probe)
+            return self._no_time(probe)
         with anyio.CancelScope(deadline=float("inf") if until is None else until):
             try:
                 return Finding(probe.promise, "kept", await probe.run(self._backend))
             except (Broken, BackendError) as error:
                 return Finding(probe.promise, "broken", str(error))
-        return _no_time(probe)
+        return self._no_time(probe)
+
+    def _no_time(self, probe: Probe) -> Finding:
+        detail = f"no time: all probes have {self._probing_s:g} s together; a slow store needs more (--seconds)"
+        return Finding(probe.promise, "untried", detail)
 
     async def _remove(self) -> None:
         self._report("removing what was put")
@@ -124,7 +130,3 @@ class Examination:
         if put_s > SLOW_PUT_S:
             remarks.append(f"a put takes {put_s:.1f} s: run jobs nearer to the store")
         return remarks
-
-
-def _no_time(probe: Probe) -> Finding:
-    return Finding(probe.promise, "untried", f"no time: all probes have {PROBING_S_MAX:.0f} s together")

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from tallymark.backends.doctor import Diagnosis, Examination, Finding, Ground, Latency
+from tallymark.backends.doctor.examine import PROBING_S
 from tallymark.cli import document
 from tallymark.cli.page import console
 from tallymark.cli.tables import show_doctor
@@ -86,3 +87,7 @@ def test_before_a_large_file_is_written_its_size_is_told(tmp_path, monkeypatch):
 
 async def _found():
     return FOUND
+
+
+def test_it_takes_as_long_as_it_says_unless_told_otherwise():
+    assert f"[default: {PROBING_S:g}" in run("doctor", "--help").stdout

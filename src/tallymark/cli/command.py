@@ -128,16 +128,24 @@ def checkpoint(at: Place) -> None:
 @main.command(epilog=json_keys(document.DoctorDocument))
 @at_a_url
 @click.option("--large", "is_large", is_flag=True, help="Try a file of 5 GB, too, however long that takes.")
-def doctor(at: Place, is_large: bool) -> None:
+@click.option(
+    "--seconds",
+    "probing_s",
+    type=click.FloatRange(min=1.0),
+    default=21.0,
+    show_default=True,
+    help="Time for all tries together; a slow store needs more.",
+)
+def doctor(at: Place, is_large: bool, probing_s: float) -> None:
     """Try whether a store keeps what tables are built on.
 
-    Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most. The
-    exit code is 0 only if the store is fit.
+    Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most,
+    unless it is given more. The exit code is 0 only if the store is fit.
     """
     with failing_plainly(as_json=at.as_json):
         from tallymark.cli.doctor import examined
 
-        found = document.doctor(at.url, examined(at.url, at.options, is_large=is_large))
+        found = document.doctor(at.url, examined(at.url, at.options, is_large=is_large, probing_s=probing_s))
     from tallymark.cli.tables import show_doctor
 
     show(at, found, show_doctor)

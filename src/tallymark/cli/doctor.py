@@ -16,8 +16,8 @@ from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import Stopped
 
 
-def examined(url: str, options: StorageOptions, *, is_large: bool) -> Diagnosis:
-    """What the doctor finds at the URL.
+def examined(url: str, options: StorageOptions, *, is_large: bool, probing_s: float) -> Diagnosis:
+    """What the doctor finds at the URL in so many seconds; a large file is tried after them.
 
     Raises:
         InvalidPath: the URL or the options are not what a store takes.
@@ -26,10 +26,12 @@ def examined(url: str, options: StorageOptions, *, is_large: bool) -> Diagnosis:
     if is_large:
         _warn(url)
     with _progress() as report:
-        return anyio.run(_examine, url, options, is_large, report, backend="trio")
+        return anyio.run(_examine, url, options, is_large, probing_s, report, backend="trio")
 
 
-async def _examine(url: str, options: StorageOptions, is_large: bool, report: Callable[[str], None]) -> Diagnosis:
+async def _examine(
+    url: str, options: StorageOptions, is_large: bool, probing_s: float, report: Callable[[str], None]
+) -> Diagnosis:
     found: Diagnosis | None = None
     async with practice(url, options) as place:
         examination = Examination(
@@ -37,6 +39,7 @@ async def _examine(url: str, options: StorageOptions, is_large: bool, report: Ca
             now=lambda: datetime.now(UTC).timestamp(),
             ground=place.ground,
             is_large=is_large,
+            probing_s=probing_s,
             report=report,
         )
         async with anyio.create_task_group() as tasks:

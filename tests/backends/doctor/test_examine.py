@@ -5,7 +5,7 @@ import pytest
 
 from tallymark.backends import NotFound, NotPermitted, Throttled, Unavailable
 from tallymark.backends.doctor import Diagnosis, Examination, Ground
-from tallymark.backends.doctor.examine import PROBING_S_MAX, REMOVAL_S_MAX
+from tallymark.backends.doctor.examine import PROBING_S, REMOVAL_S_MAX
 from tallymark.backends.doctor.large import keeps_a_huge_file
 from tallymark.backends.doctor.promises import Broken
 from tallymark.backends.doctor.traces import TracedBackend
@@ -117,7 +117,7 @@ async def test_a_store_that_hangs_is_a_verdict_within_half_a_minute(verb):
         begun = anyio.current_time()
         found = await examined(storage)
         assert not found.is_fit
-        assert anyio.current_time() - begun <= PROBING_S_MAX + REMOVAL_S_MAX < DOCTOR_S_MAX
+        assert anyio.current_time() - begun <= PROBING_S + REMOVAL_S_MAX < DOCTOR_S_MAX
 
 
 @on_virtual_time
@@ -129,6 +129,14 @@ async def test_a_slow_store_is_examined_as_far_as_time_allows_and_swept_all_the_
     assert found.left == ()
     assert anyio.current_time() < DOCTOR_S_MAX
     assert [entry async for entry in storage.inner.list("")] == []
+
+
+@on_virtual_time
+async def test_a_slow_store_that_is_given_more_time_is_examined_whole():
+    storage = FaultyBackend(MemoryBackend(), slow("put", 0.8), slow("put_new", 0.8), slow("delete", 0.3))
+    found = await examined(storage, probing_s=100.0)
+    assert found.is_fit
+    assert 21 < found.seconds < 100
 
 
 @on_virtual_time
