@@ -3,6 +3,7 @@
 These functions run on executors, which cannot import the tests: they are shipped by value.
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -91,8 +92,13 @@ def meet_its_twin(notes: Path) -> None:
 
 
 def hold(notes: Path) -> None:
-    """Let the first attempt that comes here wait until it may go on; it leaves its process id."""
+    """Let the first attempt that comes here wait until it may go on; it leaves its process id.
+
+    Where all its threads are it says on SIGUSR1, in "stacks".
+    """
     if not (notes / "held").exists():
+        stacks = os.open(notes / "stacks", os.O_WRONLY | os.O_CREAT)  # open as long as the process lives
+        faulthandler.register(signal.SIGUSR1, file=stacks)
         leave(notes / "held", str(os.getpid()))
         faults.await_that((notes / "go").exists)
 

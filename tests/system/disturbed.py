@@ -1,13 +1,14 @@
 """A disturbed write as the tests follow it: a program of its own, and the notes that it and its tasks leave."""
 
 import json
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.support.process import await_that, end_session, start_program
+from tests.support.process import await_that, end_session, members, send, start_program
 from tests.system.attempts import Told, told
 from tests.system.disturbed_program import NOTES, TABLE
 
@@ -36,7 +37,17 @@ class Disturbed:
         """Let the held attempt go on; returns what it was told."""
         held = self.held()
         (self.notes / "go").touch()
-        return await_that(lambda: [each for each in self.told() if each.pid == held], "it is told")[0]
+        try:
+            return await_that(lambda: [each for each in self.told() if each.pid == held], "it is told")[0]
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; {self._stacks(held)}") from None
+
+    def _stacks(self, held: int) -> str:
+        if held not in members(self.driver):
+            return f"process {held} is gone"
+        send(signal.SIGUSR1, [held])
+        read = (self.notes / "stacks").read_text
+        return f"process {held} is at\n{await_that(read, 'it says where')}"
 
     def told(self, *, task: int | None = None) -> list[Told]:
         """What the attempts have noted so far, or those of one task."""

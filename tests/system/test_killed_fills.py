@@ -34,7 +34,14 @@ from tests.system.pool_driver import (
 from tests.system.pool_worker import SCHEMA, AttemptEnded, Doomed, Row, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
-from tests.system.test_killed_driver_matrix import AFTER_ITS_ENTRY, BEFORE_ITS_ENTRY
+from tests.system.test_killed_driver_elsewhere import DURING_FENCING
+from tests.system.test_killed_driver_matrix import (
+    AFTER_ITS_ENTRY,
+    BEFORE_ITS_ENTRY,
+    BEFORE_SEAL,
+    DURING_ROLLBACK,
+    WHILE_TASKS_WRITE,
+)
 from tests.table_invariants import commits, data_files, decisions, table_is_at_rest
 
 TASKS = (TaskPlan(task=0, first_id=1000), TaskPlan(task=1, first_id=2000))
@@ -117,7 +124,7 @@ def assert_at_rest(place: Place, rows: list[Row]) -> None:
     assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
 
 
-@pytest.mark.parametrize("point", ["after all data", "after seal"])
+@pytest.mark.parametrize("point", BEFORE_ITS_ENTRY)
 def test_small_files_stay_that_a_killed_driver_had_filled_and_not_committed(place: Place, start: Start, point) -> None:
     await_killed(start(drive, plan(place, BEFORE_ITS_ENTRY[point])))
     assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
@@ -145,17 +152,34 @@ def test_another_attempt_of_a_killed_task_fills_what_it_was_to_fill(place: Place
     assert_at_rest(place, rows_of(*BASE, *TASKS))
 
 
-def test_a_task_that_outlives_its_killed_driver_brings_no_old_rows_back(place: Place, start: Start) -> None:
-    task = TaskPlan(first_id=1000, stops="in mid file", row_count=64, width=40_000)
-    driver = start(drive, plan(place, tasks=(task,), marker_wait_s=SHORT_WAIT_S))
-    stopped = driver.hear(Stopped)
-    await_stopped(stopped.pid)
+@pytest.mark.parametrize("point", WHILE_TASKS_WRITE)
+def test_tasks_that_outlive_their_killed_driver_bring_no_old_rows_back(place: Place, start: Start, point) -> None:
+    """One of them goes on before the next write, one after it."""
+    tasks = tuple(
+        TaskPlan(task=number, first_id=1000 * (number + 1), stops=WHILE_TASKS_WRITE[point], row_count=64, width=40_000)
+        for number in range(2)
+    )
+    driver = start(drive, plan(place, tasks=tasks, marker_wait_s=SHORT_WAIT_S))
+    first, second = sorted((driver.hear(Stopped) for _ in tasks), key=lambda stopped: stopped.task)
+    for stopped in (first, second):
+        await_stopped(stopped.pid)
     driver.kill()
+    send(signal.SIGCONT, [first.pid])
+    assert driver.hear(AttemptEnded) == AttemptEnded(0, 0, "ServiceUnavailable")
     assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
-    send(signal.SIGCONT, [stopped.pid])
+    send(signal.SIGCONT, [second.pid])
     assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
     driver.await_all()
     assert_at_rest(place, rows_of(*BASE, RIVAL))
+
+
+def test_a_driver_that_is_killed_while_it_rolls_fills_back_leaves_nothing_of_either(place: Place, start: Start) -> None:
+    await_killed(start(drive, plan(place, BEFORE_SEAL)))
+    filled = place.data_files()
+    fault = DURING_ROLLBACK if place.backend().has_staging else DURING_FENCING
+    await_killed(start(drive, plan(place, fault)))
+    assert len(place.data_files()) < len(filled), "some of what the first had filled was deleted"
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "rollback", "commit"])
 
 
 def lose_its_small_files(place: Place, driver: Fork) -> None:
