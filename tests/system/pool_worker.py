@@ -23,6 +23,7 @@ COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "part": pa.string(), "paylo
 SCHEMA = pa.schema(COLUMNS)
 
 Row = tuple[int, str, str]
+Stops = Literal["never", "in mid file", "between files"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,7 @@ class TaskPlan:
     """In each part."""
     width: int = 20
     """Letters of a payload. No two are alike, so that a file is about as large."""
-    stops: Literal["never", "in mid file", "between files"] = "never"
+    stops: Stops = "never"
     """In the middle of the first part's file, or when that is whole and the next has not been asked for."""
     dies: Literal["never", "with old rows", "with its files in place"] = "never"
     """By SIGKILL, where it fills a small file: when it has read that, or when all that it writes is there."""

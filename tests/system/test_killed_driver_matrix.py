@@ -10,7 +10,7 @@ from tests.support.process import await_stopped, send
 from tests.support.storage import data_files, files, objects
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import SHORT_WAIT_S, Loop, WriteMode, WritePlan, drive
-from tests.system.pool_worker import AttemptEnded, Row, Stopped, TaskPlan
+from tests.system.pool_worker import AttemptEnded, Row, Stopped, Stops, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of
 from tests.table_invariants import table_is_at_rest
@@ -30,7 +30,7 @@ AFTER_ITS_ENTRY = {
     "after the projection": Fault(verb="put_new", path=".hoodie/2*commit", when="after"),
     "during clean": Fault(verb="delete", path="part=*", when="half way"),
 }
-WHILE_TASKS_WRITE = {"between markers": "between files", "while writing": "in mid file"}
+WHILE_TASKS_WRITE: dict[str, Stops] = {"between markers": "between files", "while writing": "in mid file"}
 
 DURING_ROLLBACK = Fault(verb="delete", path="part=*", when="half way")
 DURING_CLEAN_OF_AN_APPEND = Fault(verb="delete", path=".hoodie/.temp/*", when="half way")
