@@ -12,7 +12,7 @@ from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.division import Vessel, divided
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
 from tallymark.engine.sizing.fills import Fill, fills_within_budget
-from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.sizing.plan import PlannedFile, check_new_files
 from tallymark.engine.sizing.profile import IncomingRows
 from tallymark.engine.timeline.entry import DataFile
 
@@ -31,7 +31,8 @@ def balanced_files(
     new = _new_vessel(incoming.rows, bytes_, settings)
     unhoused = bytes_ - _room(updated)
     fills = fills_within_budget(small, bytes_, unhoused, settings)
-    new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
+    needed = max(0, _ceiling(unhoused - _room(fills), new.room))
+    new_count = check_new_files(incoming.partition, incoming.rows, needed)
     fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
     vessels = [*(fill.vessel for fill in fills), *[new] * new_count]
     sizes = divided(vessels, bytes_, small=settings.small_file_bytes)

@@ -65,7 +65,7 @@ def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int])
     telling = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
     if not telling:
         return None
-    telling.sort(reverse=True)
+    telling.sort(key=itemgetter(0, 1), reverse=True)
     by_instant = enumerate(groupby(telling, key=itemgetter(0)))
     found = ((age, file) for age, (_, of_one) in by_instant for _, _, file in islice(of_one, OF_AN_INSTANT))
     newest = list(islice(found, NEWEST_FILES))

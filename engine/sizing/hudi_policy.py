@@ -8,7 +8,7 @@ equal counts, the last of which takes the remainder.
 from collections.abc import Iterable, Iterator, Sequence
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.sizing.plan import PlannedFile, check_new_files
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
@@ -34,7 +34,9 @@ def hudi_files(
             rows -= count
     for path, (file, count) in buckets.items():
         yield PlannedFile(partition, count, file.bytes + count * record_bytes, file, updated.get(path, 0))
-    for split in _splits(rows, _split_rows(record_bytes, settings)):
+    split_rows = _split_rows(record_bytes, settings)
+    check_new_files(partition, rows, rows // split_rows)
+    for split in _splits(rows, split_rows):
         yield PlannedFile(partition, split, split * record_bytes)
 
 

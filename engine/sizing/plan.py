@@ -2,7 +2,12 @@
 
 from dataclasses import dataclass
 
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
+
+NEW_FILES_MAX = 1_000_000
+"""Of one partition. The largest commits known have some hundred thousand in all; beyond, a count was mistyped, and the
+plan would take all memory before anybody saw it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +23,16 @@ class PlannedFile:
     """The file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
     updates: int = 0
     """Of the rows that it takes over, those that come anew."""
+
+
+def check_new_files(partition: str, rows: int, count: int) -> int:
+    """The count. Raises InvalidRequest where the rows of a partition would make more files than a plan can hold."""
+    if count > NEW_FILES_MAX:
+        raise InvalidRequest(
+            f"partition {partition!r}: its {rows:,} rows would make {count:,} files, and a plan has {NEW_FILES_MAX:,} "
+            "new ones of a partition at most. Check the count of rows; or raise max_file_bytes or insert_split_rows."
+        )
+    return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark import SizingSettings
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, tasks_of
 from tallymark.engine.sizing.fills import LEEWAY
 from tallymark.engine.sizing.planning import plan
@@ -166,6 +167,15 @@ def test_a_limit_of_zero_fills_no_file_but_sizes_new_ones() -> None:
     files = [DataFile("p", "a", 10_000, 10 * MB)]
     profile = WorkloadProfile(incoming=(IncomingRows("p", 200_000),))
     assert [(file.fill, file.rows) for file in plan(profile, files, settings).files] == [(None, 100_000)] * 2
+
+
+@pytest.mark.parametrize("policy", ["balanced", "hudi"])
+def test_a_count_of_rows_that_nobody_has_is_refused_before_it_takes_all_memory(
+    policy: Literal["balanced", "hudi"],
+) -> None:
+    profile = WorkloadProfile(incoming=(IncomingRows("p", 10**18),))
+    with pytest.raises(InvalidRequest, match=r"'p': its 1,000,000,000,000,000,000 rows would make [\d,]+ files"):
+        plan(profile, [], replace(SETTINGS, policy=policy))
 
 
 @pytest.mark.parametrize("policy", ["balanced", "hudi"])
