@@ -22,5 +22,5 @@ def race(root: str, writer: int, paths: Sequence[str], barrier, won) -> None:
             taken.append(path)
         return taken
 
-    barrier.wait(30)
+    barrier.wait(120)
     won.put((writer, anyio.run(main)))

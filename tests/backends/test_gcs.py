@@ -138,10 +138,12 @@ async def test_more_than_one_write_a_second_of_an_object_is_throttled_and_waits_
     retries = Retries(meter=meter)
     backend = RetryingBackend(GcsBackend(bucket, "", gcs.options, retries, meter), retries)
     began = time.monotonic()
-    for data in (b"1", b"2"):
-        await backend.put("a", data)
+    count = 0
+    while count < 2 or (count < 10 and not meter.statistics().of("put").outcomes["throttled"]):  # a busy machine's
+        count += 1  # second put may itself come a second after the first
+        await backend.put("a", b"%d" % count)
     assert time.monotonic() - began >= 1
-    assert gcs.objects(bucket) == {"a": b"2"}
+    assert gcs.objects(bucket) == {"a": b"%d" % count}
     assert meter.statistics().of("put").outcomes["throttled"] >= 1
     gcs.drop(bucket)
 
@@ -176,7 +178,7 @@ async def test_who_may_not_is_told_at_once_what_to_do_and_no_secret(gcs, bucket,
         "delete": partial(backend.delete, ["a"]),
     }
     for verb in verbs:
-        with anyio.fail_after(5), pytest.raises(NotPermitted, match=remedy) as caught:
+        with anyio.fail_after(15), pytest.raises(NotPermitted, match=remedy) as caught:
             await asks[verb]()
         assert f"gs://{bucket}" in str(caught.value)
         assert token not in str(caught.value)
@@ -192,7 +194,7 @@ async def test_a_bucket_that_is_not_there_is_not_permitted_and_named(gcs):
         partial(listed, backend),
     ]
     for ask in asks:
-        with anyio.fail_after(5), pytest.raises(NotPermitted, match="gs://never-made"):
+        with anyio.fail_after(15), pytest.raises(NotPermitted, match="gs://never-made"):
             await ask()
 
 
@@ -212,7 +214,7 @@ async def test_a_key_file_that_is_none_is_refused_without_a_word_of_it(tmp_path,
 @on_both_loops
 async def test_a_provider_that_fails_is_named_and_not_quoted(gcs, bucket):
     options = StorageOptions(endpoint=gcs.endpoint, credentials="tests.backends.test_gcs:failing_provider")
-    with anyio.fail_after(5), pytest.raises(NotPermitted, match="failing_provider") as caught:
+    with anyio.fail_after(15), pytest.raises(NotPermitted, match="failing_provider") as caught:
         await open_backend(f"gs://{bucket}", options=options).get("a")
     assert "CANARY" not in repr(caught.value)
 

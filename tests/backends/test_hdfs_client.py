@@ -22,7 +22,7 @@ def client() -> HdfsClient:
 @pytest.mark.parametrize("request_count_max", [64, 2 * UNANSWERED_COUNT_MAX])
 def test_as_many_calls_as_the_options_allow_are_under_way_at_once(request_count_max):
     client = HdfsClient("127.0.0.1:9", StorageOptions(request_count_max=request_count_max))
-    together = threading.Barrier(request_count_max + 1, timeout=10)
+    together = threading.Barrier(request_count_max + 1, timeout=60)
     callers = [
         threading.Thread(target=client.call, args=(lambda _hdfs: together.wait(), "there"))
         for _ in range(request_count_max)

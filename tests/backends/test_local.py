@@ -33,9 +33,9 @@ def test_of_four_processes_that_race_for_200_names_exactly_one_wins_each(peek):
     racers = [start.Process(target=race, args=(str(peek.root), writer, paths, barrier, won)) for writer in range(4)]
     for racer in racers:
         racer.start()
-    taken = [(path, b"%d" % writer) for writer, wins in (won.get(timeout=60) for _ in racers) for path in wins]
+    taken = [(path, b"%d" % writer) for writer, wins in (won.get(timeout=200) for _ in racers) for path in wins]
     for racer in racers:
-        racer.join(60)
+        racer.join(200)
     assert sorted(path for path, _ in taken) == paths
     assert peek.objects() == dict(taken)
 

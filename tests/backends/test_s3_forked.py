@@ -9,7 +9,7 @@ import pytest
 from tallymark.backends import NotPermitted
 from tests.support.s3_clients import retrying_s3
 
-PATIENCE_S = 25
+PATIENCE_S = 200
 
 
 def put(backend):

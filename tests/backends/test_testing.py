@@ -51,7 +51,7 @@ def broken_promises(tmp_path_factory) -> dict[str, set[str]]:
 
 def run_suite(*arguments: str | Path, cwd: Path = ROOT) -> str:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300).stdout
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=900).stdout
 
 
 @pytest.mark.parametrize("store", CAUGHT_BY)

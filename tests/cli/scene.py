@@ -29,7 +29,7 @@ def run(*arguments: str | Path, answer: str | None = None) -> Result:
 def run_json(*arguments: str | Path) -> Any:
     """A command that succeeds; its whole output is one JSON document."""
     result = run(*arguments, "--json")
-    assert (result.exit_code, result.stderr) == (0, "")
+    assert (result.exit_code, result.stderr) == (0, ""), result.output
     return json.loads(result.stdout)
 
 

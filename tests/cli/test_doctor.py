@@ -15,6 +15,14 @@ from tallymark.cli.tables import show_doctor
 from tests.cli.scene import run, run_json, write
 from tests.support.rights import locked_folder
 
+PATIENT = """
+from tallymark.backends.doctor import examine
+examine.REMOVAL_S_MAX = 100.0
+from tallymark.cli import main
+main()
+"""
+"""The command; what it has put it removes on a busy machine, too."""
+
 FOUND = Diagnosis(
     url="s3://bucket/doctor",
     findings=(Finding("creates a name once", "broken", "32 of 32 won"), Finding("keeps odd names", "kept", "15 names")),
@@ -28,11 +36,11 @@ FOUND = Diagnosis(
 
 
 def test_a_disk_that_is_fit_ends_with_exit_code_0_and_nothing_left(tmp_path):
-    found = run_json("doctor", tmp_path)
+    found = run_json("doctor", tmp_path, "--seconds=200")
     assert (found["fit"], found["left"]) == (True, [])
     assert {each["result"] for each in found["promises"]} == {"kept"}
     assert 0 < found["interval_s"] < 1
-    assert found["seconds"] < 30
+    assert found["seconds"] < 240
     assert list(tmp_path.iterdir()) == []
 
 
@@ -61,19 +69,19 @@ def test_a_store_that_is_not_fit_ends_with_exit_code_1_and_a_whole_document():
 def test_a_table_that_is_examined_stays_as_it_is(tmp_path):
     write(tmp_path, 1)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    assert run("doctor", tmp_path).exit_code == 0
+    assert run("doctor", tmp_path, "--seconds=200").exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("signal_", [signal.SIGINT, signal.SIGTERM])
 def test_a_doctor_who_is_interrupted_says_so_and_leaves_nothing(tmp_path, signal_):
-    program = [sys.executable, "-c", "from tallymark.cli import main; main()", "doctor", str(tmp_path)]
+    program = [sys.executable, "-c", PATIENT, "doctor", str(tmp_path)]
     with subprocess.Popen(program, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 120
         while not any((folder / "many").exists() for folder in tmp_path.iterdir()) and time.monotonic() < until:
             threading.Event().wait(0.02)
         running.send_signal(signal_)
-        _, said = running.communicate(timeout=30)
+        _, said = running.communicate(timeout=120)
     assert said == f"tallymark: the examination of {tmp_path} was interrupted; nothing is left\n"
     assert running.returncode == 1
     assert list(tmp_path.iterdir()) == []

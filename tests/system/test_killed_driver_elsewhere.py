@@ -19,7 +19,7 @@ from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import SHORT_WAIT_S, WriteMode, WritePlan, drive
+from tests.system.pool_driver import WriteMode, WritePlan, drive
 from tests.system.pool_worker import SCHEMA, AttemptEnded, Row, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
@@ -30,6 +30,7 @@ from tests.system.test_killed_driver_matrix import (
     DURING_CLEAN_OF_AN_APPEND,
     DURING_ROLLBACK,
     after,
+    marker_wait_s,
 )
 from tests.table_invariants import data_files, decisions, table_is_at_rest
 
@@ -82,7 +83,7 @@ def plan(place: Place, mode: WriteMode, fault: Fault | None = None, **task) -> W
         mode=mode,
         tasks=tasks,
         fault=fault,
-        marker_wait_s=SHORT_WAIT_S,
+        marker_wait_s=marker_wait_s(fault, tasks),
     )
 
 

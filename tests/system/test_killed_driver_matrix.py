@@ -2,6 +2,7 @@
 was committed. What is left of the dead job's pool goes on afterwards, and changes nothing."""
 
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.support.process import await_stopped, send
 from tests.support.storage import data_files, files, objects
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import SHORT_WAIT_S, Loop, WriteMode, WritePlan, drive
+from tests.system.pool_driver import EAGER, SHORT_WAIT_S, Loop, WriteMode, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded, Row, Stopped, Stops, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of
@@ -47,7 +48,15 @@ def plan(table: Path, mode: WriteMode, fault: Fault | None = None, **task) -> Wr
     """Two tasks in two of the table's three parts; trio or asyncio."""
     tasks = (TaskPlan(task=0, first_id=1000, **task), TaskPlan(task=1, first_id=2000, **task))
     loop: Loop = "asyncio" if mode == "whole overwrite" else "trio"
-    return WritePlan(table=str(table), mode=mode, tasks=tasks, fault=fault, loop=loop, marker_wait_s=SHORT_WAIT_S)
+    return WritePlan(
+        table=str(table), mode=mode, tasks=tasks, fault=fault, loop=loop, marker_wait_s=marker_wait_s(fault, tasks)
+    )
+
+
+def marker_wait_s(fault: Fault | None, tasks: Iterable[TaskPlan]) -> float:
+    """Short where none comes."""
+    is_without = fault == BEFORE_ITS_ENTRY["before the first marker"] or any(task.stops != "never" for task in tasks)
+    return SHORT_WAIT_S if is_without else EAGER.marker_wait_s
 
 
 def run_until_killed(start: Start, write: WritePlan) -> Fork:

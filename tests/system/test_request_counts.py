@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from tallymark.backends import Backend, open_backend
+from tallymark.backends import Backend, StorageOptions, open_backend
 from tallymark.engine.files.report import TaskReport
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
@@ -64,8 +64,14 @@ def test_an_append_from_a_checkpoint_on_lists_nothing(s3, bucket):
     assert list(found) == [_foretold(replace(shape, log_entries=2 + later)) for later in range(4)]
 
 
+def _patient(s3) -> StorageOptions:
+    """A request that a busy machine leaves unanswered for some seconds would be sent, and counted, twice."""
+    options: StorageOptions = replace(s3.options, request_timeout_s=60.0, answer_timeout_s=120.0)
+    return options
+
+
 async def _from_a_checkpoint(s3, bucket: str) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:
-    backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
+    backend = open_backend(f"s3://{bucket}/flights", options=_patient(s3))
     for _ in range(2):
         await _job(backend, "append", 100)
     await open_table(backend.url, backend=backend).checkpoint()
@@ -81,7 +87,7 @@ def test_an_append_to_a_table_that_has_a_checkpoint_lists_nothing_at_all(s3, buc
 
 async def _appends(s3, bucket: str, count: int, sizing: SizingSettings | None = None) -> Sequence[Mapping[str, int]]:
     """All requests of so many appends, one after the other."""
-    backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
+    backend = open_backend(f"s3://{bucket}/flights", options=_patient(s3))
     ends = [requests(backend)]
     for _ in range(count):
         await _job(backend, "append", 10, sizing)
@@ -107,7 +113,7 @@ def _foretold(shape: JobShape) -> tuple[Mapping[str, int], Mapping[str, int]]:
 
 async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:
     """Of the first append, the second one, and an overwrite of both: requests of the begin, and of commit and end."""
-    backend = open_backend(f"s3://{bucket}/flights", options=s3.options)
+    backend = open_backend(f"s3://{bucket}/flights", options=_patient(s3))
     return [await _job(backend, mode, count) for mode in _MODES]
 
 

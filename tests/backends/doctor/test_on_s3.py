@@ -1,5 +1,8 @@
 """The doctor on an S3 server that keeps the contract."""
 
+import pytest
+
+from tallymark.backends.doctor import examine
 from tests.cli.scene import run, run_json
 from tests.support.s3_server import REGION, S3Server
 
@@ -8,7 +11,10 @@ def where(s3: S3Server) -> list[str]:
     return [f"--storage=endpoint={s3.endpoint}", f"--storage=region={REGION}"]
 
 
-def test_an_s3_server_that_keeps_the_contract_is_fit_and_holds_what_it_held(s3: S3Server, bucket: str):
+def test_an_s3_server_that_keeps_the_contract_is_fit_and_holds_what_it_held(
+    s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(examine, "REMOVAL_S_MAX", 100.0)
     s3.client.put_object(Bucket=bucket, Key="flights/of-somebody", Body=b"1")
     found = run_json("doctor", f"s3://{bucket}/flights", *where(s3), "--seconds=200")
     assert found["verdict"] == "fit: every promise that was tried was kept"

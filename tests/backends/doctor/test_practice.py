@@ -32,7 +32,8 @@ async def test_after_an_examination_of_a_disk_every_directory_is_as_before(tmp_p
     (tmp_path / "there" / "table").write_text("of somebody")
     before = sorted(tmp_path.rglob("*"))
     async with practice(str(tmp_path / path)) as place:
-        found = await Examination(place.backend, now=anyio.current_time, ground=place.ground).run()
+        examination = Examination(place.backend, now=anyio.current_time, ground=place.ground, probing_s=200.0)
+        found = await examination.run()
     assert found.is_fit
     assert found.ground is not None
     assert sorted(tmp_path.rglob("*")) == before

@@ -13,7 +13,7 @@ from tests.support.spark import require_java
 
 TINY = Effort(
     rounds=1,
-    seconds=0.2,
+    seconds=2,
     warm_up_s=0.1,
     first_s=0.1,
     filling=(10, 50),

@@ -12,7 +12,7 @@ from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: f"{load.kind}-{load.names}")
 def test_a_load_is_counted_on_both_sides(load: ThroughputLoad) -> None:
-    found = measure_throughput(replace(load, processes=2, connections=4, seconds=0.3, warm_up_s=0.1))
+    found = measure_throughput(replace(load, processes=2, connections=4, seconds=3, warm_up_s=0.1))
     assert found.markers_s > 0
     assert found.asks_s * load.names == pytest.approx(found.markers_s)
     assert found.ack.count > 0

@@ -132,7 +132,7 @@ def test_where_nobody_listens_a_task_marks_its_files_itself_and_says_so(has_stag
     assert report.rows == 30
     assert report.direct_markers == len(paths) == 3
     assert set(stored(storage)) == paths | {f"{MARKERS}{path}.marker.CREATE" for path in paths} | {flag_path(INSTANT)}
-    assert 0.1 < report.marker_wait_s < 5
+    assert 0.1 < report.marker_wait_s < 15
     (told,) = [record for record in caplog.records if record.message.startswith("markers.fallback")]
     assert told.levelname == "WARNING"
     assert (
@@ -147,7 +147,7 @@ def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer():
         job = service_job(ServiceAddress("127.0.0.1", listener.getsockname()[1], os.urandom(32)), service_wait_s=0.2)
         report = write_task(job, [flights([1])], task=0, backend=storage)
     assert (report.rows, report.direct_markers) == (1, 1)
-    assert report.marker_wait_s < 5
+    assert report.marker_wait_s < 15
 
 
 def test_a_service_that_answers_the_handshake_and_nothing_else_is_waited_for_no_longer():
@@ -159,10 +159,10 @@ def test_a_service_that_answers_the_handshake_and_nothing_else_is_waited_for_no_
 
 def test_what_one_task_has_waited_for_the_next_does_not_wait_for_again():
     storage = memory(has_staging=False)
-    job = service_job(service_wait_s=0.5)
+    job = service_job(service_wait_s=4)
     first, second = (write_task(job, [flights([1])], task=task, backend=storage) for task in range(2))
-    assert first.marker_wait_s >= 0.4
-    assert second.marker_wait_s < 0.3
+    assert first.marker_wait_s >= 3
+    assert second.marker_wait_s < 3
     assert second.direct_markers == 1
 
 
@@ -209,7 +209,7 @@ def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_but_the_fla
 
 def test_a_fallback_that_comes_after_the_task_is_over_does_nothing():
     storage = memory(has_staging=False)
-    with markers_of(service_job(service_wait_s=0.2), storage) as markers:
+    with markers_of(service_job(service_wait_s=2), storage) as markers:
         ack = markers.source.ask(["month=1/f.parquet"])
     with pytest.raises(Closed, match="is over"):
         ack.result(10)

@@ -24,7 +24,7 @@ from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"a secret of thirty-two bytes....".ljust(32)
 INSTANT = "20260102030405006"
-PATIENCE_S = 10.0
+PATIENCE_S = 50.0
 """No test waits longer for anything."""
 
 T = TypeVar("T")

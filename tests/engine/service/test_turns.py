@@ -100,14 +100,14 @@ def listeners(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @on_both_loops
 async def test_who_waits_alone_talks_and_wakes_no_other_thread(listeners: list[int]) -> None:
     async with serving(Ledger().create, look_up=Table(a=b"of a").look_up) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
             await connected(client)
             listeners.clear()
 
             def work() -> None:
                 for number in range(20):
                     client.create([f"{number}"])
-                    assert client.look_up(7, "hash", ["a"], wait_s=5, is_awaited=True).result(0) == {"a": b"of a"}
+                    assert client.look_up(7, "hash", ["a"], wait_s=30, is_awaited=True).result(0) == {"a": b"of a"}
 
             caller = Caller(work)
             assert await caller.error() is None
@@ -119,7 +119,7 @@ async def test_who_waits_alone_talks_and_wakes_no_other_thread(listeners: list[i
 async def test_who_asks_alone_and_waits_later_sends_and_the_thread_listens(listeners: list[int]) -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=5) as client:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
             await connected(client)
             listeners.clear()
             held = client.ask(["hold 1"])
@@ -329,7 +329,7 @@ from tallymark.engine.service.client import JobClient
 from tests.engine.service.serving import INSTANT
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so does its child
-client = JobClient(ServiceAddress("127.0.0.1", int(sys.argv[1]), bytes.fromhex(sys.argv[2])), INSTANT, wait_s=5)
+client = JobClient(ServiceAddress("127.0.0.1", int(sys.argv[1]), bytes.fromhex(sys.argv[2])), INSTANT, wait_s=30)
 client.create(["first"])
 while client._line._talker is not None:
     time.sleep(0.001)
@@ -351,7 +351,7 @@ else:
     sys.exit("not interrupted")
 other.join()
 client.create(["release"], "APPEND")  # not together with what waits for it
-asks[0].result(5)
+asks[0].result(30)
 client.close()
 """
 
@@ -379,7 +379,7 @@ if not child:
     os._exit(0)
 _, status = os.waitpid(child, 0)
 assert os.waitstatus_to_exitcode(status) == 0, status
-talker.join(5)
+talker.join(30)
 assert not talker.is_alive()
 parents.create(["parent again"])
 """

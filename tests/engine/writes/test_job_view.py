@@ -67,7 +67,7 @@ def looked_up(ticket: WriteTicket, backend: Backend, act: Callable[[JobView], T]
 @on_both_loops
 async def test_tasks_see_what_the_table_held_when_the_job_began_and_ask_storage_for_nothing():
     backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, files):
+    async with job_of(backend, wait_s=PATIENCE_S) as (job, files):
         storage = FaultyBackend(backend)
 
         def task(view: JobView) -> None:
@@ -158,7 +158,7 @@ async def test_tasks_of_a_job_with_direct_markers_read_the_log():
 @on_both_loops
 async def test_a_service_that_is_back_is_asked_again_and_what_was_read_of_the_log_is_given_back():
     backend = Store(has_staging=True).backend
-    async with job_of(backend, pause_s=0.02, wait_s=2.0, cache_bytes=0) as (job, files):
+    async with job_of(backend, pause_s=0.02, wait_s=5.0, cache_bytes=0) as (job, files):
         real = job.ticket.service
         assert real is not None
         port = closed_port()
@@ -195,7 +195,7 @@ async def test_where_neither_the_service_nor_the_log_is_the_job_s_nothing_is_ans
 @on_both_loops
 async def test_a_task_that_outlives_its_job_is_told_so():
     backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, _):
+    async with job_of(backend, wait_s=PATIENCE_S) as (job, _):
         view = await in_thread(partial(open_view, job.ticket, backend=backend))
         await in_thread(partial(view.files, "month=1"))
     with pytest.raises(Sealed, match="has ended"):
@@ -260,7 +260,7 @@ def _in_child(parents: JobView, ticket: WriteTicket, backend: Backend, files: ob
 @on_both_loops
 async def test_storage_that_processes_do_not_share_is_needed_only_without_the_service():
     backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, files):
+    async with job_of(backend, wait_s=PATIENCE_S) as (job, files):
 
         def task(ticket: WriteTicket) -> Any:
             with open_view(ticket) as view:

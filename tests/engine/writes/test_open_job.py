@@ -20,7 +20,7 @@ async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the
         assert service is not None
         client = JobClient(service, job.instant, wait_s=1000)
         await anyio.to_thread.run_sync(client.create, ["month=1/f.parquet"])
-    with anyio.fail_after(10), pytest.raises(Sealed, match=f"instant {job.instant} has ended"):
+    with anyio.fail_after(60), pytest.raises(Sealed, match=f"instant {job.instant} has ended"):
         await anyio.to_thread.run_sync(client.create, ["month=1/g.parquet"])
     client.close()
 
