@@ -31,8 +31,8 @@ def balanced_files(
     new = _new_vessel(incoming.rows, bytes_, settings)
     unhoused = bytes_ - _room(updated)
     fills = fills_within_budget(small, bytes_, unhoused, settings)
-    needed = max(0, _ceiling(unhoused - _room(fills), new.room))
-    new_count = check_new_files(incoming.partition, incoming.rows, needed)
+    new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
+    check_new_files(incoming.partition, incoming.rows, new_count)
     fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
     vessels = [*(fill.vessel for fill in fills), *[new] * new_count]
     sizes = divided(vessels, bytes_, small=settings.small_file_bytes)

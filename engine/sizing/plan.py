@@ -25,14 +25,13 @@ class PlannedFile:
     """Of the rows that it takes over, those that come anew."""
 
 
-def check_new_files(partition: str, rows: int, count: int) -> int:
-    """The count. Raises InvalidRequest where the rows of a partition would make more files than a plan can hold."""
+def check_new_files(partition: str, rows: int, count: int) -> None:
+    """Raises InvalidRequest where the rows of a partition would make more files than a plan can hold."""
     if count > NEW_FILES_MAX:
         raise InvalidRequest(
             f"partition {partition!r}: its {rows:,} rows would make {count:,} files, and a plan has {NEW_FILES_MAX:,} "
             "new ones of a partition at most. Check the count of rows; or raise max_file_bytes or insert_split_rows."
         )
-    return count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
