@@ -2,13 +2,13 @@
 
 import pytest
 
-from tallymark.backends import AlreadyExists, NotPermitted, StorageOptions, Throttled, Unavailable
+from tallymark.backends import AlreadyExists, NotPermitted, Throttled, Unavailable
 from tallymark.backends.claim import Claim
 from tallymark.backends.retry import RetrySettings
 from tests.support.fault_plan import Fault, Kind
 from tests.support.fault_proxy import fault_proxy
 from tests.support.loops import on_both_loops
-from tests.support.s3_clients import ONCE, s3_backend
+from tests.support.s3_clients import ONCE, patience_s, s3_backend
 from tests.support.scripted_http import Say, refusal, scripted_server
 
 pytestmark = pytest.mark.usefixtures("s3_keys")
@@ -40,9 +40,7 @@ def proxy(s3):
 
 @pytest.fixture
 def backend(request, proxy, bucket):
-    is_late = "timeout" in request.node.name
-    timeout_s = LATE_S / 2 if is_late else StorageOptions().request_timeout_s
-    return s3_backend(proxy.endpoint, bucket, request_timeout_s=timeout_s)
+    return s3_backend(proxy.endpoint, bucket, request_timeout_s=patience_s(request, late_s=LATE_S))
 
 
 @unclear

@@ -139,8 +139,9 @@ async def test_more_than_one_write_a_second_of_an_object_is_throttled_and_waits_
     backend = RetryingBackend(GcsBackend(bucket, "", gcs.options, retries, meter), retries)
     began = time.monotonic()
     count = 0
-    while count < 2 or (count < 10 and not meter.statistics().of("put").outcomes["throttled"]):  # a busy machine's
-        count += 1  # second put may itself come a second after the first
+    # On a busy machine the second put may itself come a second after the first: then one more.
+    while count < 2 or (count < 10 and not meter.statistics().of("put").outcomes["throttled"]):
+        count += 1
         await backend.put("a", b"%d" % count)
     assert time.monotonic() - began >= 1
     assert gcs.objects(bucket) == {"a": b"%d" % count}

@@ -246,7 +246,7 @@ def test_every_wrong_address_is_a_clear_error_within_30_s():
         url = f"hdfs://127.0.0.1:{mute.getsockname()[1]}/t"
         dead = {**DEAD, "no answer at all": (url, Unavailable, "no answer")}
         errors = anyio.run(_errors, {name: url for name, (url, _, _) in dead.items()}, backend="trio")
-    assert time.monotonic() < begun + 60
+    assert time.monotonic() < begun + 30
     for name, (_, kind, said) in dead.items():
         assert type(errors[name]) is kind, (name, errors[name])
         assert said in str(errors[name])
@@ -281,7 +281,7 @@ async def test_a_namenode_that_hangs_is_a_clear_error_and_goes_on_where_it_was(p
         begun = time.monotonic()
         with pytest.raises(Unavailable, match="no answer within"):
             await store.put_new("b", b"2")
-        assert time.monotonic() < begun + 60
+        assert time.monotonic() < begun + RetrySettings().timeout_s
     await peek.backend.put_new("b", b"2")
     assert peek.objects().items() >= {("a", b"1"), ("b", b"2")}
 
@@ -310,6 +310,6 @@ async def test_safe_mode_is_waited_for_and_then_told(peek):
         begun = time.monotonic()
         with pytest.raises(Unavailable, match=r"SafeMode.*\(tried \d+ times"):
             await impatient(peek).put_new("b", b"2")
-        assert time.monotonic() < begun + 60
+        assert time.monotonic() < begun + RetrySettings().timeout_s
         assert await peek.backend.get("a") == b"1"
     assert peek.objects() == {"a": b"1"}

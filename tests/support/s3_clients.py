@@ -31,6 +31,11 @@ def retrying_s3(endpoint: str, bucket: str, retry: RetrySettings = AT_ONCE, **op
     return RetryingBackend(inner, inner._retries)
 
 
+def patience_s(request: pytest.FixtureRequest, *, late_s: float) -> float:
+    """For one request: half of what comes late, in a test named after the fault "timeout"; else the library's own."""
+    return late_s / 2 if "timeout" in request.node.name else StorageOptions().request_timeout_s
+
+
 @pytest.fixture(scope="module")
 def s3_keys() -> Iterator[None]:
     """Credentials in the environment, for servers that look at none."""

@@ -17,7 +17,7 @@ from tests.support.mounted import make_read_only, mounted
 from tests.support.storage import data_files, files, objects
 from tests.table_invariants import committed_files, table_is_at_rest
 
-BOUND_S = 120.0
+BOUND_S = 30.0
 """What a user waits at most for the error."""
 
 

@@ -25,7 +25,7 @@ INSTANT = "20260101000000000"
 ENOUGH = 100
 """Markers that are acked before the DataNode dies; six times as many are asked for."""
 
-BOUND_S = 300.0
+BOUND_S = 120.0
 """A commit looks for its outcome as long as that."""
 
 

@@ -21,16 +21,7 @@ from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, await_that, members, send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import (
-    SHORT_WAIT_S,
-    SIZING,
-    JobEnded,
-    Waiting,
-    WritePlan,
-    drive,
-    planned_files,
-    profile_of,
-)
+from tests.system.pool_driver import SIZING, JobEnded, Waiting, WritePlan, drive, planned_files, profile_of
 from tests.system.pool_worker import SCHEMA, AttemptEnded, Doomed, Row, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
@@ -41,6 +32,7 @@ from tests.system.test_killed_driver_matrix import (
     BEFORE_SEAL,
     DURING_ROLLBACK,
     WHILE_TASKS_WRITE,
+    marker_wait_s,
 )
 from tests.table_invariants import commits, data_files, decisions, table_is_at_rest
 
@@ -97,7 +89,14 @@ def append(place: Place, *tasks: TaskPlan, fills: bool = True) -> None:
 
 def plan(place: Place, fault: Fault | None = None, *, tasks: tuple[TaskPlan, ...] = TASKS, **named) -> WritePlan:
     return WritePlan(
-        table=place.url, options=place.options, environment=ENVIRONMENT, fills=True, tasks=tasks, fault=fault, **named
+        table=place.url,
+        options=place.options,
+        environment=ENVIRONMENT,
+        fills=True,
+        tasks=tasks,
+        fault=fault,
+        marker_wait_s=marker_wait_s(fault, tasks),
+        **named,
     )
 
 
@@ -159,7 +158,7 @@ def test_tasks_that_outlive_their_killed_driver_bring_no_old_rows_back(place: Pl
         TaskPlan(task=number, first_id=1000 * (number + 1), stops=WHILE_TASKS_WRITE[point], row_count=64, width=40_000)
         for number in range(2)
     )
-    driver = start(drive, plan(place, tasks=tasks, marker_wait_s=SHORT_WAIT_S))
+    driver = start(drive, plan(place, tasks=tasks))
     first, second = sorted((driver.hear(Stopped) for _ in tasks), key=lambda stopped: stopped.task)
     for stopped in (first, second):
         await_stopped(stopped.pid)

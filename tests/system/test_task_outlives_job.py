@@ -87,8 +87,10 @@ def test_a_task_that_goes_on_between_seal_and_entry_of_its_job_leaves_nothing(ta
     """The losers' files have been deleted by then, and the job has not ended."""
     late = straggler(stops)
     tasks = (late, second_attempt(late), OTHER_TASK)
-    fault, wait_s = STOPPED_BEFORE_ENTRY, SHORT_WAIT_S
-    driver = start(drive, WritePlan(table=str(table), tasks=tasks, fault=fault, waits="to end", marker_wait_s=wait_s))
+    write = WritePlan(
+        table=str(table), tasks=tasks, fault=STOPPED_BEFORE_ENTRY, waits="to end", marker_wait_s=SHORT_WAIT_S
+    )
+    driver = start(drive, write)
     task = driver.hear(Stopped)
     await_stopped(task.pid)
     driver.hear(Waiting)

@@ -22,6 +22,7 @@ from tallymark.engine.errors import (
 from tallymark.engine.service.address import ServiceAddress
 from tallymark.engine.service.auth import job_key
 from tallymark.engine.service.client import JobClient, client_for
+from tallymark.engine.service.line import DIAL_TIMEOUT_S, REFUSED_S_MAX
 from tallymark.engine.service.work import BlockOf
 from tests.engine.service.serving import (
     INSTANT,
@@ -279,7 +280,7 @@ def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_ch
     address = ServiceAddress("127.0.0.1", port, bytes(32))
     with JobClient(address, INSTANT, wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
         client.create(["a"])
-    assert 0.3 <= time.monotonic() - began < PATIENCE_S
+    assert 0.3 <= time.monotonic() - began < REFUSED_S_MAX
     for words in (f"127.0.0.1:{port}", "0.3 s", "refused", "firewall", "advertised_host"):
         assert words in str(caught.value)
 
@@ -308,12 +309,12 @@ def test_attempts_to_connect_grow_rarer() -> None:
         done = threading.Event()
         thread = threading.Thread(target=hang_up_on_everybody)
         thread.start()
-        with JobClient(address, INSTANT, wait_s=0.5) as client:
+        with JobClient(address, INSTANT, wait_s=3) as client:
             error = client.ask(["a"]).exception(PATIENCE_S)
         done.set()
         thread.join(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
-    assert 1 <= len(attempts) <= 8  # pauses of at least 25, 50, 100, 200, 400 ms, and one at the deadline
+    assert 2 <= len(attempts) <= 11  # pauses of at least 25, 50, 100, 200, 400, 800, 1000 ms, and one at the deadline
 
 
 def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
@@ -326,7 +327,7 @@ def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
         began = time.monotonic()
         with JobClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
             client.create(["a"])
-        assert time.monotonic() - began < PATIENCE_S
+        assert time.monotonic() - began < DIAL_TIMEOUT_S
         silent.set()
 
 
