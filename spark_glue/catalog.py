@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from tallymark.backends.events import EventLog
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import TryAgain, UnsupportedTable
-from tallymark.engine.writes.partitions import Partitions
-from tallymark.engine.writes.result import WriteResult
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.table import open_table
+from tallymark.engine.views.partitions import Partitions
 from tallymark.spark_glue.catalog_statement import add_statements, drop_statements, partition_values
 from tallymark.spark_glue.catalog_table import CatalogTable, find_catalog_table, refuse_catalog
 from tallymark.spark_glue.schema import spark_schema

@@ -7,7 +7,7 @@ from urllib.parse import unquote
 from pyspark.sql.types import StructType
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.files.partition_path import NULL_PARTITION
+from tallymark.engine.partitions.path import NULL_PARTITION
 
 PARTITIONS_PER_STATEMENT = 500
 """Partitions in one ALTER TABLE: about 100 KB of SQL, parsed in tens of milliseconds. Spark itself goes on to the

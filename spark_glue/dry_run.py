@@ -9,14 +9,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.files.static_columns import missing_columns
-from tallymark.engine.files.static_partition import StaticPartition
-from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.partitions.columns import missing_columns
+from tallymark.engine.partitions.static import StaticPartition
+from tallymark.engine.planning.input_rows import CountedRows, Incoming
+from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import SizingSettings, TaskSettings
+from tallymark.engine.table import Table
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.writes.incoming import CountedRows, Incoming
-from tallymark.engine.writes.plan import WritePlan
-from tallymark.engine.writes.table import Table
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.key_columns import KeyColumns
 from tallymark.spark_glue.numbered import numbered

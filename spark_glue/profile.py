@@ -7,11 +7,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from tallymark.engine.files.partition_keys import partition_paths
-from tallymark.engine.files.static_partition import StaticPartition
-from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.sizing.plain_bytes import fixed_bytes, is_text
+from tallymark.engine.arrow.plain_size import fixed_bytes, is_text
+from tallymark.engine.partitions.static import StaticPartition
 from tallymark.engine.sizing.profile import IncomingRows, added_up
+from tallymark.engine.tasks.partition_keys import partition_paths
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.key_columns import KeyColumns
 from tallymark.spark_glue.numbered import column_name, numbered

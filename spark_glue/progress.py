@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from tallymark.engine.writes.write_job import WriteJob
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.spark_glue.progress_line import Line, Reading, line_for
 from tallymark.spark_glue.written import Written
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tallymark.engine.writes.result import shown_bytes
+from tallymark.engine.jobs.result import shown_bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tallymark.backends.options import StorageOptions
-from tallymark.engine.writes.as_of import AsOf
-from tallymark.engine.writes.snapshot import Snapshot
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.inspection.as_of import AsOf
+from tallymark.engine.inspection.snapshot import Snapshot
+from tallymark.engine.table import open_table
 from tallymark.spark_glue.schema import spark_schema
 from tallymark.spark_glue.session import is_connected
 from tallymark.spark_glue.storage_options import native_url, storage_options

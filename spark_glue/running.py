@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from tallymark.engine.errors import TallymarkError
-from tallymark.engine.writes.write_job import WriteJob
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.spark_glue.session import is_connected
 
 

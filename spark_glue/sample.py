@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tallymark.engine.files.sample_task import sample_task
-from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.profile import Sample
+from tallymark.engine.tasks.sample import sample_task
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.bootstrap import begun
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.key_columns import KeyColumns

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.files.static_columns import type_told_by
+from tallymark.engine.partitions.columns import type_told_by
 from tallymark.spark_glue.versions import arrow_field
 
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"

@@ -11,13 +11,13 @@ from functools import partial
 from anyio.from_thread import BlockingPortal
 from pyspark.sql import DataFrame
 
-from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.evidence import TELLING_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import TASK_FILES, tasks_of
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.writes.write_job import WriteJob
 from tallymark.spark_glue.profile import Profile, profiled
 from tallymark.spark_glue.routing import Tasks, routed
 from tallymark.spark_glue.sample import sampled

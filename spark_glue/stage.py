@@ -7,10 +7,10 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
-from tallymark.engine.files.report import TaskReport
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.task_plan import decode_task_plan, encode_task_plan
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.bootstrap import begun
 from tallymark.spark_glue.failure import own_errors
 from tallymark.spark_glue.routing import Tasks

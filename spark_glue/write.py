@@ -10,6 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteRequest
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.planning.input_rows import Incoming
+from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import (
     MarkerKind,
     MarkerSettings,
@@ -18,12 +22,8 @@ from tallymark.engine.settings import (
     TaskSettings,
     ViewSettings,
 )
+from tallymark.engine.table import open_table
 from tallymark.engine.timeline.properties import Readers
-from tallymark.engine.writes.incoming import Incoming
-from tallymark.engine.writes.plan import WritePlan
-from tallymark.engine.writes.request import Mode, PartitionOverwrite, WriteRequest
-from tallymark.engine.writes.result import WriteResult
-from tallymark.engine.writes.table import open_table
 from tallymark.spark_glue.catalog import caught_up
 from tallymark.spark_glue.catalog_table import find_catalog_table, refuse_catalog
 from tallymark.spark_glue.driver import service_settings

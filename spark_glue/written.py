@@ -3,7 +3,7 @@
 from pyspark import Accumulator
 from pyspark.sql import SparkSession
 
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.tasks.report import TaskReport
 
 
 class Written:

@@ -19,9 +19,9 @@ from tallymark.backends.contract import Backend
 from tallymark.bench.defects.slow_folder import SlowFolder
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.wire import CreateMarkers
-from tallymark.engine.service.work import Settle
+from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
 

@@ -14,7 +14,7 @@ from tallymark.bench.defects.hudi_side import HudiServer
 from tallymark.bench.defects.table import SCHEMA, make_table, write_rows
 from tallymark.bench.defects.trial import Ground, Trial
 from tallymark.engine.errors import ConflictError
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.table import open_table
 
 OLDER, NEWER = "20260101000000000", "20260101000001000"
 """Instants of two writers. Hudi's detection holds the newer against the older."""

@@ -6,9 +6,9 @@ import anyio
 import anyio.to_thread
 import pyarrow as pa
 
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.writes.table import Table, open_table
-from tallymark.engine.writes.write_job import WriteJob
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.table import Table, open_table
+from tallymark.engine.tasks.task_writer import write_task
 
 _COLUMNS: list[tuple[str, pa.DataType]] = [("event_date", pa.string()), ("n", pa.int64())]
 SCHEMA = pa.schema(_COLUMNS)

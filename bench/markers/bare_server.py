@@ -16,7 +16,7 @@ from anyio.abc import SocketStream
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.bench.markers.delayed import DelayedMemory
 from tallymark.bench.markers.put_meter import PutMeter
-from tallymark.engine.service.tcp import tune
+from tallymark.engine.rpc.tcp import tune
 
 
 async def main(lines: TextIO, answers: TextIO) -> None:

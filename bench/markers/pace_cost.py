@@ -34,8 +34,8 @@ from tallymark.bench.markers.put_meter import PutMeter
 from tallymark.bench.views.child import Child, child
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.markers.pace import PUTS_PER_PUT_TIME
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import JobClient
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.client import JobClient
 
 _SERVER = "tallymark.bench.markers.throughput_server"
 _INSTANT = "20260102030405006"

@@ -20,10 +20,10 @@ from tallymark.bench.markers.throughput_client import paths
 from tallymark.bench.markers.throughput_server import INSTANT
 from tallymark.bench.views.child import Child, child
 from tallymark.engine.errors import Overloaded
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.call import Call, dial
-from tallymark.engine.service.client import JobClient
-from tallymark.engine.service.wire import CreateMarkers, Refusal
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.client import JobClient
+from tallymark.engine.rpc.connection import Call, dial
+from tallymark.engine.rpc.messages import CreateMarkers, Refusal
 from tallymark.engine.settings import ServiceSettings
 
 _SERVER = "tallymark.bench.markers.throughput_server"

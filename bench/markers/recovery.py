@@ -18,11 +18,11 @@ import click
 from tallymark.backends.concurrently import concurrently
 from tallymark.bench.markers.delayed import DelayedMemory
 from tallymark.cli.page import console, print_table
-from tallymark.engine.files.file_name import new_file_name
 from tallymark.engine.markers.engine import open_marker_engine
 from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.tasks.file_name import new_file_name
 
 COUNTS = (1_000, 165_000, 1_000_000)
 BATCH = 50

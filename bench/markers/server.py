@@ -27,10 +27,10 @@ from tallymark.backends.contract import Backend
 from tallymark.bench.markers.place import options_of
 from tallymark.engine.markers import MarkerEngine, open_marker_engine
 from tallymark.engine.markers.segment import is_segment, marker_folder
-from tallymark.engine.service.auth import job_key
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.wire import CreateMarkers
-from tallymark.engine.service.work import Settle
+from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
 Told = dict[str, Any]

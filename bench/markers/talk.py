@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from tallymark.bench.peers.hudi_markers import HudiTalk
-from tallymark.engine.service.auth import NONCE_BYTES, ClientHandshake, Session
-from tallymark.engine.service.frame import FrameReader, encode_frame
-from tallymark.engine.service.wire import ANSWER_BYTES, Ack, CreateMarkers, Refusal, decode_answer, encode_request
+from tallymark.engine.rpc.frames import FrameReader, encode_frame
+from tallymark.engine.rpc.handshake import NONCE_BYTES, ClientHandshake, Session
+from tallymark.engine.rpc.messages import ANSWER_BYTES, Ack, CreateMarkers, Refusal, decode_answer, encode_request
 
 READ_BYTES = 65536
 

@@ -21,10 +21,10 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from tallymark.bench.markers.throughput_server import INSTANT
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.call import Call, dial
-from tallymark.engine.service.client import JobClient
-from tallymark.engine.service.wire import Ack, CreateMarkers
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.client import JobClient
+from tallymark.engine.rpc.connection import Call, dial
+from tallymark.engine.rpc.messages import Ack, CreateMarkers
 
 _WAIT_S = 60.0
 

@@ -21,9 +21,9 @@ from tallymark.backends.measured import MeasuredBackend
 from tallymark.bench.markers.delayed import DelayedMemory
 from tallymark.bench.markers.put_meter import PutMeter
 from tallymark.engine.markers import open_marker_engine
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.wire import CreateMarkers
-from tallymark.engine.service.work import Settle
+from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
 INSTANT = "20260102030405006"

@@ -11,10 +11,10 @@ from itertools import groupby
 from operator import attrgetter
 
 from tallymark.bench.sizing.shape import Arrival, Commit, Shape
-from tallymark.engine.files.file_growth import PLANNED_FULL
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.sizing.profile import CommitSize, IncomingRows, Sample, WorkloadProfile
+from tallymark.engine.tasks.file_growth import PLANNED_FULL
 from tallymark.engine.timeline.entry import DataFile
 
 COMMITS_MAX = 5

@@ -98,8 +98,8 @@ class OurDoor:
     """A connection to a job's service, by the client of its tasks; the cache of theirs is left out."""
 
     def __init__(self, address: Address) -> None:
-        from tallymark.engine.service.address import ServiceAddress
-        from tallymark.engine.service.client import JobClient
+        from tallymark.engine.rpc.address import ServiceAddress
+        from tallymark.engine.rpc.client import JobClient
         from tallymark.engine.views.block import find_live
         from tallymark.engine.views.view import live_files
 

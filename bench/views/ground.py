@@ -10,7 +10,7 @@ from tallymark.bench.peers.delta_log import append_delta_commit, has_delta, writ
 from tallymark.bench.views.question import Question, questions
 from tallymark.bench.views.schedule import Schedule
 from tallymark.bench.views.table import MadeTable, TableShape, touch
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.table import open_table
 
 FILES_ON_DISK_MAX = 100_000
 """Empty files of a larger table are not made: a million take minutes to make and to remove, and a gigabyte of inodes.

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.bench.loopback import credentials
 from tallymark.bench.views.question import Question
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
-from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.prepare import read_properties
 
 
 class Held(Protocol):

@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from tallymark.bench.views.held import Told, options_of, views_of
 from tallymark.bench.views.table import SCHEMA
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.table import open_table
 
 
 async def main(lines: TextIO, answers: TextIO) -> None:

@@ -10,15 +10,15 @@ from random import Random
 import pyarrow as pa
 
 from tallymark.backends.contract import Backend
-from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.instants.project import project, put_projected
+from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.settings import CommitSettings, LeaseSettings
+from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.projection import floor_files, projected_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
-from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.project import project, put_projected
 
 PARTITIONS = 10_000
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.division import Vessel, divided
+from tallymark.engine.sizing.bins import Vessel, divided
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
 from tallymark.engine.sizing.fills import Fill, fills_within_budget
 from tallymark.engine.sizing.plan import PlannedFile, check_new_files

@@ -6,7 +6,7 @@ from heapq import heapify, heappop
 from math import ceil
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.division import Vessel
+from tallymark.engine.sizing.bins import Vessel
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 

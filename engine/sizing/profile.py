@@ -128,3 +128,16 @@ def _check_counts(of: str, rows: object, plain_bytes: object) -> None:
 
 def _known_sum(one: int | None, other: int | None) -> int | None:
     return None if one is None or other is None else one + other
+
+
+def check_has_no_updates(profile: WorkloadProfile) -> None:
+    """Refuse a profile with updates.
+
+    Raises:
+        InvalidRequest: the profile names updates; appends and overwrites add new rows only.
+    """
+    if profile.updates:
+        raise InvalidRequest(
+            f"the profile has updates of {len(profile.updates)} files, the first of {profile.updates[0].file.path}: "
+            "appends and overwrites bring new rows alone; leave them out"
+        )

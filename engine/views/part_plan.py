@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, zip_longest
 
-from tallymark.engine.views.checkpoint import Part
+from tallymark.engine.views.checkpoint_format import Part
 
 PART_BYTES = 512 * 1024
 """Of rows: 4,600 files, 100 kB compressed. A partition that is asked for costs one request of some 30 ms, whose bytes

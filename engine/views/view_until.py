@@ -9,8 +9,8 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log_part import read_until
 from tallymark.engine.views.base import NoBase, ViewBase
-from tallymark.engine.views.checkpoint import position_of
-from tallymark.engine.views.checkpoints import Checkpoints
+from tallymark.engine.views.checkpoint_format import position_of
+from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.store import ViewStore
 from tallymark.engine.views.view import View
 

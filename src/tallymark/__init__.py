@@ -34,15 +34,19 @@ if TYPE_CHECKING:
     from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
     from tallymark.engine.errors import TallymarkError as TallymarkError
     from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
-    from tallymark.engine.files.job_view import JobView as JobView
-    from tallymark.engine.files.job_view import open_view as open_view
-    from tallymark.engine.files.profile_batches import profile_batches as profile_batches
-    from tallymark.engine.files.report import TaskReport as TaskReport
-    from tallymark.engine.files.task_writer import write_task as write_task
-    from tallymark.engine.files.ticket import WriteTicket as WriteTicket
+    from tallymark.engine.inspection.explanation import Explanation as Explanation
+    from tallymark.engine.inspection.file_sizes import FileSizes as FileSizes
+    from tallymark.engine.inspection.snapshot import Snapshot as Snapshot
+    from tallymark.engine.jobs.result import WriteResult as WriteResult
+    from tallymark.engine.jobs.write_job import WriteJob as WriteJob
+    from tallymark.engine.lookups.job_view import JobView as JobView
+    from tallymark.engine.lookups.job_view import open_view as open_view
     from tallymark.engine.markers import MarkerDirectory as MarkerDirectory
     from tallymark.engine.markers import MarkerEngine as MarkerEngine
     from tallymark.engine.markers import open_marker_engine as open_marker_engine
+    from tallymark.engine.metrics.prometheus import register_metrics as register_metrics
+    from tallymark.engine.planning.input_rows import CountedRows as CountedRows
+    from tallymark.engine.planning.write_plan import WritePlan as WritePlan
     from tallymark.engine.settings import CommitSettings as CommitSettings
     from tallymark.engine.settings import LeaseSettings as LeaseSettings
     from tallymark.engine.settings import MarkerSettings as MarkerSettings
@@ -55,16 +59,12 @@ if TYPE_CHECKING:
     from tallymark.engine.sizing import SizingPlan as SizingPlan
     from tallymark.engine.sizing import WorkloadProfile as WorkloadProfile
     from tallymark.engine.sizing import tasks_of as tasks_of
-    from tallymark.engine.writes import CountedRows as CountedRows
-    from tallymark.engine.writes import Explanation as Explanation
-    from tallymark.engine.writes import FileSizes as FileSizes
-    from tallymark.engine.writes import Snapshot as Snapshot
-    from tallymark.engine.writes import Table as Table
-    from tallymark.engine.writes import WriteJob as WriteJob
-    from tallymark.engine.writes import WritePlan as WritePlan
-    from tallymark.engine.writes import WriteResult as WriteResult
-    from tallymark.engine.writes import open_table as open_table
-    from tallymark.engine.writes.prometheus import register_metrics as register_metrics
+    from tallymark.engine.table import Table as Table
+    from tallymark.engine.table import open_table as open_table
+    from tallymark.engine.tasks.profile_batches import profile_batches as profile_batches
+    from tallymark.engine.tasks.report import TaskReport as TaskReport
+    from tallymark.engine.tasks.task_writer import write_task as write_task
+    from tallymark.engine.tasks.ticket import WriteTicket as WriteTicket
     from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
     from tallymark.spark_glue.read import read as read
     from tallymark.spark_glue.read import reading as reading
@@ -95,11 +95,11 @@ _HOMES = {
         "TallymarkError",
         "UnsupportedTable",
     ),
-    "tallymark.engine.files.job_view": ("JobView", "open_view"),
-    "tallymark.engine.files.profile_batches": ("profile_batches",),
-    "tallymark.engine.files.report": ("TaskReport",),
-    "tallymark.engine.files.task_writer": ("write_task",),
-    "tallymark.engine.files.ticket": ("WriteTicket",),
+    "tallymark.engine.lookups.job_view": ("JobView", "open_view"),
+    "tallymark.engine.tasks.profile_batches": ("profile_batches",),
+    "tallymark.engine.tasks.report": ("TaskReport",),
+    "tallymark.engine.tasks.task_writer": ("write_task",),
+    "tallymark.engine.tasks.ticket": ("WriteTicket",),
     "tallymark.engine.markers": ("MarkerDirectory", "MarkerEngine", "open_marker_engine"),
     "tallymark.engine.settings": (
         "CommitSettings",
@@ -111,18 +111,15 @@ _HOMES = {
         "ViewSettings",
     ),
     "tallymark.engine.sizing": ("IncomingRows", "PlannedFile", "SizingPlan", "WorkloadProfile", "tasks_of"),
-    "tallymark.engine.writes": (
-        "CountedRows",
-        "Explanation",
-        "FileSizes",
-        "Snapshot",
-        "Table",
-        "WriteJob",
-        "WritePlan",
-        "WriteResult",
-        "open_table",
-    ),
-    "tallymark.engine.writes.prometheus": ("register_metrics",),
+    "tallymark.engine.table": ("Table", "open_table"),
+    "tallymark.engine.jobs.write_job": ("WriteJob",),
+    "tallymark.engine.jobs.result": ("WriteResult",),
+    "tallymark.engine.planning.input_rows": ("CountedRows",),
+    "tallymark.engine.planning.write_plan": ("WritePlan",),
+    "tallymark.engine.inspection.explanation": ("Explanation",),
+    "tallymark.engine.inspection.file_sizes": ("FileSizes",),
+    "tallymark.engine.inspection.snapshot": ("Snapshot",),
+    "tallymark.engine.metrics.prometheus": ("register_metrics",),
     "tallymark.spark_glue.catalog": ("sync_catalog",),
     "tallymark.spark_glue.read": ("read", "reading"),
     "tallymark.spark_glue.write": ("write",),

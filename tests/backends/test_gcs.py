@@ -17,7 +17,7 @@ from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import RetryingBackend
 from tallymark.backends.testing import STAGING, ObjectStoreConformance, listed
-from tallymark.engine.writes.request import Mode
+from tallymark.engine.jobs.request import Mode
 from tests.backends.gcs_peek import GcsPeek
 from tests.support.fault_plan import Fault, Kind
 from tests.support.fault_proxy import FaultProxy, fault_proxy

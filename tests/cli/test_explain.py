@@ -4,7 +4,7 @@ import trio
 
 from tallymark import open_table
 from tests.cli.scene import data_files, run, run_json, write
-from tests.engine.writes.filling import appended
+from tests.engine.jobs.filling import appended
 
 
 def test_a_live_file_is_explained_by_position_and_instant(tmp_path):

@@ -3,7 +3,7 @@ import trio
 
 from tallymark import open_table
 from tests.cli.scene import run, run_json, write
-from tests.engine.writes.filling import appended
+from tests.engine.jobs.filling import appended
 
 
 def test_files_counts_sizes_and_names_the_partitions_with_small_ones(tmp_path):

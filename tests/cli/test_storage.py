@@ -71,15 +71,15 @@ def test_every_command_takes_them(name):
 
 def test_a_command_opens_the_table_with_them(tmp_path, monkeypatch):
     write(tmp_path, 1)
-    import tallymark.engine.writes as writes
+    import tallymark.engine.table as table
 
     opened = []
-    really = writes.open_table
+    really = table.open_table
 
-    def noted(url: str, options: StorageOptions) -> writes.Table:
+    def noted(url: str, options: StorageOptions) -> table.Table:
         opened.append(options)
         return really(url)
 
-    monkeypatch.setattr(writes, "open_table", noted)
+    monkeypatch.setattr(table, "open_table", noted)
     assert run("status", tmp_path, "--storage", "region=x", "--storage", "path_style=true").exit_code == 0
     assert opened == [StorageOptions(region="x", path_style=True)]

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
 from tallymark import InvalidRequest, WriteResult
-from tallymark.engine.writes.partitions import Partitions
+from tallymark.engine.views.partitions import Partitions
 from tallymark.spark_glue.catalog import bring_up
 from tallymark.spark_glue.catalog_statement import add_statements
 from tallymark.spark_glue.catalog_table import find_catalog_table

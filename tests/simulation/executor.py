@@ -14,16 +14,16 @@ from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import NotFound, TallymarkError
 from tallymark.engine.background import background_tasks
-from tallymark.engine.files.direct_markers import DirectMarkers
-from tallymark.engine.files.fallback_markers import FallbackMarkers
-from tallymark.engine.files.marker_source import MarkerSource
-from tallymark.engine.files.report import TaskReport
-from tallymark.engine.files.task_writer import TaskWriter
-from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.name import MarkerIo
-from tallymark.engine.service.outage import Outage
+from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.sizing import PlannedFile
+from tallymark.engine.tasks.direct_markers import DirectMarkers
+from tallymark.engine.tasks.fallback_markers import FallbackMarkers
+from tallymark.engine.tasks.marker_source import MarkerSource
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import TaskWriter
+from tallymark.engine.tasks.ticket import WriteTicket
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.line import Line

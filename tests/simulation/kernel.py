@@ -21,7 +21,7 @@ from uuid import UUID
 import trio
 from trio._core import _run
 
-from tallymark.engine.files import file_name
+from tallymark.engine.tasks import file_name
 from tests.simulation.process import Process
 
 LIMIT_S = 40 * 3600.0

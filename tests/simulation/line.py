@@ -1,4 +1,4 @@
-"""A client's line to the service: what ``tallymark.engine.service.line`` does in a thread, as a trio task.
+"""A client's line to the service: what ``tallymark.engine.rpc.line`` does in a thread, as a trio task.
 
 What settles an ask, when it is sent again, who the peer is and what the bytes mean is the library's own code.
 """
@@ -12,12 +12,11 @@ import trio
 
 from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceUnavailable, Stopped
 from tallymark.engine.markers.name import MarkerIo
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.auth import MAC_BYTES, NONCE_BYTES, ClientHandshake, Session
-from tallymark.engine.service.conversation import Ask, Conversation
-from tallymark.engine.service.frame import FrameReader, encode_frame
-from tallymark.engine.service.line import DIAL_TIMEOUT_S, PAUSE_S_MAX, PAUSE_S_MIN, REFUSED_S_MAX
-from tallymark.engine.service.wire import (
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.frames import FrameReader, encode_frame
+from tallymark.engine.rpc.handshake import MAC_BYTES, NONCE_BYTES, ClientHandshake, Session
+from tallymark.engine.rpc.line import DIAL_TIMEOUT_S, PAUSE_S_MAX, PAUSE_S_MIN, REFUSED_S_MAX
+from tallymark.engine.rpc.messages import (
     ANSWER_BYTES,
     WHOLE_CONNECTION,
     Answer,
@@ -25,6 +24,7 @@ from tallymark.engine.service.wire import (
     decode_answer,
     encode_request,
 )
+from tallymark.engine.rpc.pending_requests import Ask, Conversation
 from tests.simulation.network import Network, Stream
 from tests.simulation.process import Process
 

@@ -13,10 +13,10 @@ import trio
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import Closed, CommitUnknown, RolledBack
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, MarkerEngine, open_marker_engine
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.wire import CreateMarkers
-from tallymark.engine.service.work import Settle
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import CommitSettings, ServiceSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce

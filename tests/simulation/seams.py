@@ -8,14 +8,14 @@ from unittest import mock
 
 from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.files import markers_ahead, old_rows
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs import file_plan, lost_fills
+from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.service import connections, server
+from tallymark.engine.rpc import connections, server
+from tallymark.engine.tasks import marker_prefetch, old_rows
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tallymark.engine.writes import recut, sizing
-from tallymark.engine.writes.claims import claimed_by_others
-from tallymark.engine.writes.handle import TableHandle
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import run_blocking, wait
 from tests.simulation.network import Listener, Sockets
@@ -49,11 +49,11 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),
-            (markers_ahead, "wait", wait),
+            (marker_prefetch, "wait", wait),
             (old_rows, "wait", wait),
-            (recut, "_in_thread", _in_thread),
-            (recut, "create_direct", partial(_create_direct, scene)),
-            (sizing, "claimed_by_others", partial(_claimed_by_others, scene)),
+            (lost_fills, "_in_thread", _in_thread),
+            (lost_fills, "create_direct", partial(_create_direct, scene)),
+            (file_plan, "claimed_by_others", partial(_claimed_by_others, scene)),
             (log, "BODY_BYTES", scene.plan.body_bytes),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
-from tallymark.engine.writes import WriteJob
 from tests.simulation.plan import WriterPlan
 from tests.simulation.rows import ROWS, partition_of
 

@@ -7,9 +7,9 @@ import trio
 
 from tallymark.backends.errors import BackendError
 from tallymark.engine.errors import InvalidRequest, TryAgain, UnsupportedTable
+from tallymark.engine.inspection.table_view import TableView
+from tallymark.engine.table import Table
 from tallymark.engine.views.view import ViewAt
-from tallymark.engine.writes import Table
-from tallymark.engine.writes.table_view import TableView
 from tests.history import Held, Released, Synced, TurnedAway, Viewed
 from tests.simulation.plan import LookPlan, ViewerPlan
 from tests.simulation.process import Process

@@ -9,7 +9,8 @@ import trio
 
 from tallymark.backends.errors import TallymarkError, Unavailable
 from tallymark.engine.errors import CommitUnknown, TryAgain, UnsupportedTable
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import (
     CommitSettings,
     LeaseSettings,
@@ -18,7 +19,8 @@ from tallymark.engine.settings import (
     TaskSettings,
     ViewSettings,
 )
-from tallymark.engine.writes import Table, WriteJob, WriteResult, open_table
+from tallymark.engine.table import Table, open_table
+from tallymark.engine.tasks.report import TaskReport
 from tests.history import Based, Held, History, Read, Released, Told
 from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan

@@ -8,7 +8,7 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
-from tests.engine.writes.fill_histories import FULL, Disk, Model, histories, play
+from tests.engine.jobs.fill_histories import FULL, Disk, Model, histories, play
 from tests.support.readers import assert_readers_agree
 
 pytestmark = pytest.mark.spark

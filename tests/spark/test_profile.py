@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
 from tallymark import InvalidRequest
-from tallymark.engine.files.table_rows import table_rows
-from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.sizing.plain_bytes import plain_bytes
+from tallymark.engine.arrow.plain_size import plain_bytes
+from tallymark.engine.tasks.table_rows import table_rows
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.profile import Profile, profiled
 from tallymark.spark_glue.schema import arrow_schema
 from tests.support.readers import to_arrow

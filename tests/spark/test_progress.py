@@ -11,8 +11,8 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 import tallymark
+from tallymark.engine.jobs.result import shown_bytes
 from tallymark.engine.settings import MarkerKind
-from tallymark.engine.writes.result import shown_bytes
 from tallymark.spark_glue.schema import arrow_schema
 from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.written import Written

@@ -7,8 +7,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing.profile import Sample
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.spark_glue.profile import profiled
 from tallymark.spark_glue.sample import chosen, sampled
 from tests.spark.test_profile import ticket_for

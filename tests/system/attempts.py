@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.tasks.report import TaskReport
 from tests.system import faults
 
 Point = Literal["half way", "all rows in", "published"]

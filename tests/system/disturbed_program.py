@@ -14,8 +14,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from tallymark.engine import table as table_module
 from tallymark.engine.settings import LeaseSettings
-from tallymark.engine.writes import table as table_module
 from tallymark.spark_glue import stage
 from tallymark.spark_glue.stage import write_partition
 from tests.support.spark import start_session

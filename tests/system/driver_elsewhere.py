@@ -14,7 +14,7 @@ from typing import get_args
 from pyspark.sql import SparkSession
 
 from tallymark.backends import StorageOptions, open_backend
-from tallymark.engine.writes import table as table_module
+from tallymark.engine import table as table_module
 from tallymark.spark_glue import stage
 from tests.support.place import Place
 from tests.support.spark import LOCAL, start_session

@@ -13,8 +13,8 @@ from typing import Any, Literal, get_args
 
 from tallymark import SizingSettings
 from tallymark.backends import Backend, open_backend
+from tallymark.engine import table as table_module
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tallymark.engine.writes import table as table_module
 from tests.support.spark import start_session
 from tests.system import faults
 from tests.system.jobs import wide_rows, write

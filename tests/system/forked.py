@@ -24,8 +24,8 @@ _context.set_forkserver_preload(
         "pyarrow.parquet",
         "tallymark.backends.local",
         "tallymark.backends.s3",
-        "tallymark.engine.files.task_writer",
-        "tallymark.engine.writes",
+        "tallymark.engine.tasks.task_writer",
+        "tallymark.engine.table",
     ]
 )
 

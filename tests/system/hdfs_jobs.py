@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tallymark import TaskSettings
-from tallymark.engine.files.report import TaskReport
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.writes import WriteResult, open_table
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
 from tests.table_invariants import committed_files
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "part": pa.string(), "payload": pa.string()}

@@ -14,11 +14,11 @@ import anyio
 
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.markers import open_marker_engine
-from tallymark.engine.service.address import ServiceAddress
-from tallymark.engine.service.client import JobClient
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.wire import CreateMarkers
-from tallymark.engine.service.work import Settle
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.client import JobClient
+from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"known to every life of the service".ljust(40, b".")

@@ -15,10 +15,11 @@ import anyio.to_thread
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import TallymarkError
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import LeaseSettings, SizingSettings, TaskSettings
 from tallymark.engine.sizing import IncomingRows, PlannedFile, SizingPlan, WorkloadProfile
-from tallymark.engine.writes import WriteJob, open_table
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.report import TaskReport
 from tests.system.pool_worker import SCHEMA, TaskPlan, Worker
 from tests.system.rigged import Fault, RiggedBackend
 

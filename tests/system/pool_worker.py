@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from tallymark.backends import Backend, open_backend
 from tallymark.engine.errors import TallymarkError
-from tallymark.engine.files.report import TaskReport
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.files.ticket import WriteTicket
 from tallymark.engine.sizing import PlannedFile
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
+from tallymark.engine.tasks.ticket import WriteTicket
 from tests.system.rigged import Fault, RiggedBackend
 
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "part": pa.string(), "payload": pa.string()}

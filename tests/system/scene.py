@@ -11,8 +11,8 @@ import pyarrow as pa
 from hudi import HudiTable
 
 from tallymark.backends.local import LocalBackend
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.writes import open_table
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.task_writer import write_task
 from tests.support.storage import exactly_the_committed_files, objects
 from tests.system.pool_worker import SCHEMA, Row, TaskPlan
 from tests.table_invariants import decisions, table_is_at_rest

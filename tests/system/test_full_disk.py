@@ -11,7 +11,7 @@ import pytest
 from tallymark.backends import NotPermitted, TallymarkError
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.writes.scene import begin, flights, table, write_in_thread, write_rows
+from tests.engine.jobs.scene import begin, flights, table, write_in_thread, write_rows
 from tests.support.loops import on_both_loops
 from tests.support.mounted import make_read_only, mounted
 from tests.support.storage import data_files, files, objects

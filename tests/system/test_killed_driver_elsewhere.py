@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.writes import open_table
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.task_writer import write_task
 from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, send
 from tests.support.s3_server import ENVIRONMENT

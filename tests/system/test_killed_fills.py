@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends.local import SCRATCH
-from tallymark.engine.files.task_writer import write_task
-from tallymark.engine.writes import open_table
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.task_writer import write_task
 from tests.support import storage
 from tests.support.place import Place, place_on
 from tests.support.process import await_stopped, await_that, members, send

@@ -10,10 +10,13 @@ import trio
 
 from tallymark.backends import Backend
 from tallymark.backends.meter import PriceList
-from tallymark.engine.writes import CountedRows, Table, WritePlan, WriteResult, open_table
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.planning.input_rows import CountedRows
+from tallymark.engine.planning.write_plan import WritePlan
+from tallymark.engine.table import Table, open_table
 from tests.cli.scene import run, run_json
-from tests.engine.writes.filling import SIZING, appended, profile_of
-from tests.engine.writes.scene import begin, flights, mark, name_of, parquet, publish, write_in_thread
+from tests.engine.jobs.filling import SIZING, appended, profile_of
+from tests.engine.jobs.scene import begin, flights, mark, name_of, parquet, publish, write_in_thread
 from tests.support.place import Place, place_on
 from tests.system.wire import ONE_FLUSH, SELDOM, between, requests
 from tests.table_invariants import committed_files

@@ -14,15 +14,16 @@ import pytest
 import trio
 
 from tallymark.backends import Backend, StorageOptions, open_backend
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.jobs.request import Mode
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.checkpoint import FIRST_AFTER
+from tallymark.engine.planning.job_requests import JobShape, begin_requests, commit_requests
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
+from tallymark.engine.table import open_table
+from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.writes import WriteJob, open_table
-from tallymark.engine.writes.checkpoint import FIRST_AFTER
-from tallymark.engine.writes.job_requests import JobShape, begin_requests, commit_requests
-from tallymark.engine.writes.request import Mode
-from tests.engine.writes.scene import FLIGHTS
+from tests.engine.jobs.scene import FLIGHTS
 from tests.system.wire import ONE_FLUSH, SELDOM, between, requests
 
 PARTITIONS = 12

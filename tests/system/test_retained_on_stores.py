@@ -7,8 +7,8 @@ import pytest
 import trio
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.writes import Table, open_table
-from tests.engine.writes.scene import begin, flights, write_in_thread
+from tallymark.engine.table import Table, open_table
+from tests.engine.jobs.scene import begin, flights, write_in_thread
 from tests.support.place import Place, place_on
 from tests.table_invariants import log_entries, retained_files, table_is_at_rest
 

@@ -17,13 +17,13 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 
 from tallymark.backends.local import LocalBackend
-from tallymark.engine.files.job_view import JobView, open_view
-from tallymark.engine.files.ticket import WriteTicket
-from tallymark.engine.service import auth
-from tallymark.engine.service.address import ServiceAddress
+from tallymark.engine.lookups.job_view import JobView, open_view
+from tallymark.engine.rpc import handshake
+from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, TaskSettings, ViewSettings
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
-from tests.engine.writes.scene import begin, committed, table, write_rows
+from tests.engine.jobs.scene import begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend
 from tests.support.process import await_that
 from tests.system.forked import Fork, Start
@@ -67,7 +67,7 @@ class Scene:
         with ThreadPoolExecutor(THREADS) as threads:
             list(threads.map(task, range(THREADS)))
 
-    def serve_again(self, *, protocol: int = auth.PROTOCOL) -> None:
+    def serve_again(self, *, protocol: int = handshake.PROTOCOL) -> None:
         """A new life of the service, at the address that tasks know."""
         assert self.ticket.service is not None
         port = self.ticket.service.port
@@ -186,9 +186,9 @@ def test_the_service_that_takes_its_place_is_of_another_release(
     with job(tmp_path / "table", start) as scene, open_view(scene.ticket, backend=scene.storage) as view:
         scene.look_up(view, after(scene, 100))
         scene.service.kill()
-        scene.serve_again(protocol=auth.PROTOCOL + 1)
+        scene.serve_again(protocol=handshake.PROTOCOL + 1)
         scene.look_up(view, after(scene, 200))
         reading = view.statistics()
     assert (reading.source, reading.fallbacks, reading.log_readings) == ("log", 1, 1)
-    assert f"(protocol {auth.PROTOCOL + 1})" in caplog.text
+    assert f"(protocol {handshake.PROTOCOL + 1})" in caplog.text
     assert_in_bounds(scene, readings=1)

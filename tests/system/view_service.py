@@ -8,13 +8,13 @@ import anyio
 
 from tallymark.backends import open_backend
 from tallymark.engine.errors import ServiceUnavailable
-from tallymark.engine.service import auth
-from tallymark.engine.service.server import JobServer
-from tallymark.engine.service.work import BlockOf, one_by_one
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.prepare import read_properties
+from tallymark.engine.lookups.served_view import ServedView
+from tallymark.engine.rpc import handshake
+from tallymark.engine.rpc.handler import BlockOf, one_by_one
+from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ServiceSettings
-from tallymark.engine.writes.handle import TableHandle
-from tallymark.engine.writes.prepare import read_properties
-from tallymark.engine.writes.served_view import ServedView
 
 SECRET = b"known to every life of the service".ljust(40, b".")
 
@@ -24,14 +24,14 @@ class Serving:
     url: str
     instant: str
     port: int = 0
-    protocol: int = auth.PROTOCOL
+    protocol: int = handshake.PROTOCOL
     delay_s: float = 0.0
     """Before each block."""
 
 
 def serve(line: Connection, plan: Serving) -> None:
     """The program: serves the table's view until it is killed; says its address."""
-    vars(auth)["PROTOCOL"] = plan.protocol
+    vars(handshake)["PROTOCOL"] = plan.protocol
     anyio.run(_serve, line, plan, backend="trio")
 
 

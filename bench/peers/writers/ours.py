@@ -11,8 +11,8 @@ from tallymark.bench.writes.order import PLAN_ERROR, Figures, FileSizes, Order
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from tallymark.engine.jobs.result import WriteResult
     from tallymark.engine.settings import SizingSettings
-    from tallymark.engine.writes.result import WriteResult
 
 FIGURES = ("files", "partitions", "removed_files", "markers", "marker_objects", "puts")
 """What is kept of a result."""
@@ -82,7 +82,7 @@ class _JobLog(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
-        self._logger = logging.getLogger("tallymark.engine.writes")
+        self._logger = logging.getLogger("tallymark.engine")
         self._level = self._logger.level
         self._told: dict[str, dict[str, float]] = {}
         self._at: dict[str, float] = {}

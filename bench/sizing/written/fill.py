@@ -14,12 +14,14 @@ import pyarrow.compute
 
 from tallymark.bench.folder import new_folder
 from tallymark.bench.writes.process_tree import peak_bytes
-from tallymark.engine.files import TaskReport, WriteTicket, write_task
 from tallymark.engine.settings import MarkerSettings, SizingSettings
 from tallymark.engine.sizing.plan import PlannedFile
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
+from tallymark.engine.table import Table, open_table
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
-from tallymark.engine.writes.table import Table, open_table
 
 pc: Any = pyarrow.compute
 """Its stubs know fewer combinations of arguments than it takes."""

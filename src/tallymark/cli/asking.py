@@ -17,7 +17,7 @@ from tallymark.cli import document, storage
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tallymark.engine.writes import Table
+    from tallymark.engine.table import Table
 
 D = TypeVar("D", bound=Mapping[str, object])
 T = TypeVar("T")
@@ -64,7 +64,7 @@ def ask(at: Place, question: Callable[["Table"], Awaitable[T]]) -> T:
     import anyio
 
     with failing_plainly(as_json=at.as_json):
-        from tallymark.engine.writes import open_table
+        from tallymark.engine.table import open_table
 
         return anyio.run(question, open_table(at.url, options=at.options), backend="trio")
 

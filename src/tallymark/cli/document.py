@@ -10,8 +10,10 @@ from tallymark.backends.errors import TallymarkError
 
 if TYPE_CHECKING:  # pyarrow and the engine take half a second to import
     from tallymark.backends.doctor import Diagnosis
+    from tallymark.engine.inspection.status import OpenInstant
+    from tallymark.engine.instants.rollback import Ended
+    from tallymark.engine.table import Table
     from tallymark.engine.timeline.entry import LogEntry
-    from tallymark.engine.writes import Ended, OpenInstant, Table
 
 
 class ColumnFields(TypedDict):

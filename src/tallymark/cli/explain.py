@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
 if TYPE_CHECKING:
-    from tallymark.engine.writes import Table
+    from tallymark.engine.table import Table
 
 
 class ExplainDocument(TypedDict):

@@ -3,7 +3,8 @@
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
-    from tallymark.engine.writes import FileSizes, Table
+    from tallymark.engine.inspection.file_sizes import FileSizes
+    from tallymark.engine.table import Table
 
 PARTITIONS_SHOWN = 10
 """Partitions that are named: those with the most small files."""
@@ -55,7 +56,7 @@ class FilesDocument(TypedDict):
 
 
 async def files(table: "Table", *, partition: str, small_below: int | None) -> FilesDocument:
-    from tallymark.engine.writes.file_sizes import SMALL_BYTES
+    from tallymark.engine.inspection.file_sizes import SMALL_BYTES
 
     found = await table.files(partition, small_below=SMALL_BYTES if small_below is None else small_below)
     return _document(table.url, partition.strip("/"), found)

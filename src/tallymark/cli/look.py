@@ -13,8 +13,8 @@ from tallymark.cli import plan as plan_of
 from tallymark.cli.asking import Place, answer, ask, at_a_url, json_keys, show
 
 if TYPE_CHECKING:
+    from tallymark.engine.jobs.request import Mode, PartitionOverwrite
     from tallymark.engine.settings import SizingSettings
-    from tallymark.engine.writes.request import Mode, PartitionOverwrite
 
 
 @click.command(epilog=json_keys(files_of.FilesDocument))

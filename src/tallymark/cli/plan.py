@@ -10,10 +10,11 @@ import click
 from tallymark.backends.meter import PriceList
 
 if TYPE_CHECKING:
+    from tallymark.engine.jobs.request import Mode, PartitionOverwrite
+    from tallymark.engine.planning.write_plan import WritePlan
     from tallymark.engine.settings import SizingSettings
     from tallymark.engine.sizing.profile import IncomingRows
-    from tallymark.engine.writes import Table, WritePlan
-    from tallymark.engine.writes.request import Mode, PartitionOverwrite
+    from tallymark.engine.table import Table
 
 PRICES = ("put", "get", "list", "delete", "sent_gb")
 
@@ -115,7 +116,7 @@ class PlanWords:
 
 
 async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
-    from tallymark.engine.files.partition_text import partition_values
+    from tallymark.engine.partitions.text import partition_values
 
     snapshot = await table.snapshot()
 

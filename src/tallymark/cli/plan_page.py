@@ -7,8 +7,8 @@ from rich.console import Console
 
 from tallymark.backends.meter import PriceList
 from tallymark.cli.page import print_table
-from tallymark.engine.writes.plan import PARTITIONS_SHOWN, PlannedPartition, WritePlan, shown_sizes
-from tallymark.engine.writes.result import shown_bytes
+from tallymark.engine.jobs.result import shown_bytes
+from tallymark.engine.planning.write_plan import PARTITIONS_SHOWN, PlannedPartition, WritePlan, shown_sizes
 
 
 def show_plan(page: Console, plan: WritePlan, prices: PriceList | None) -> None:

@@ -14,7 +14,7 @@ from tallymark.cli.asking import Place, failing_plainly
 if TYPE_CHECKING:
     from anyio import CancelScope
 
-    from tallymark.engine.writes.watch import InstantWatch, WatchedInstant
+    from tallymark.engine.inspection.watch import InstantWatch, WatchedInstant
 
 
 class WatchedFields(TypedDict):
@@ -75,7 +75,7 @@ async def _watch(at: Place, instant: str | None, every_s: float, show: Show) -> 
     import anyio
 
     from tallymark.engine.background import background_tasks
-    from tallymark.engine.writes import open_table
+    from tallymark.engine.table import open_table
 
     table = open_table(at.url, options=at.options)
     watched = await table.watch()

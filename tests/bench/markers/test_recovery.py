@@ -2,7 +2,7 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.markers.recovery import INSTANT, main, measure_recovery
-from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.tasks.file_name import new_file_name
 
 LINE = len(f"year=2000/month=1/{new_file_name(instant=INSTANT, task=0, stage=0, attempt=0)}.marker.CREATE\n")
 

@@ -4,7 +4,7 @@ from random import Random
 from tallymark.backends import open_backend
 from tallymark.bench.views.question import questions
 from tallymark.bench.views.table import MadeTable, TableShape
-from tallymark.engine.writes.table import open_table
+from tallymark.engine.table import open_table
 from tests.support.loops import on_both_loops
 
 SHAPE = TableShape(files=50, partitions=20, commits=3)

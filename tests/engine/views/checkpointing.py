@@ -12,9 +12,9 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry, encode_entry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.views import part_plan
-from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER
-from tallymark.engine.views.checkpoints import Checkpoints
-from tallymark.engine.views.new_checkpoint import Checkpointed, write_checkpoint
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
+from tallymark.engine.views.checkpoint_reader import Checkpoints
+from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
 from tallymark.engine.views.view import View
 from tests.engine.timeline.test_history_base import told
 from tests.engine.views.histories import PARTITIONS

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from tallymark.backends import Backend
+from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.settings import ViewSettings
 from tallymark.engine.views.view import ViewAt
-from tallymark.engine.writes.table_view import TableView
-from tests.engine.writes.scene import table
+from tests.engine.jobs.scene import table
 
 
 class Keeper:

@@ -11,7 +11,7 @@ import trio.testing
 from tallymark.backends import Backend
 from tallymark.backends.local import LocalBackend
 from tests.backends.local_peek import LocalPeek
-from tests.engine.writes.scene import Store
+from tests.engine.jobs.scene import Store
 
 HOUR_S = 3600.0
 

@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 
 from tallymark.backends import Backend
 from tallymark.engine.errors import ConflictError, RolledBack
-from tallymark.engine.files.report import TaskReport
+from tallymark.engine.jobs import lost_fills
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import ViewSettings
+from tallymark.engine.table import Table
+from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import encode_entry
 from tallymark.engine.timeline.log import LOG_FOLDER, read_entry
-from tallymark.engine.writes import Table, WriteJob, recut
+from tests.engine.jobs.filling import SIZING, write_planned
+from tests.engine.jobs.scene import begin, table
 from tests.engine.views.places import HOUR_S, Place
-from tests.engine.writes.filling import SIZING, write_planned
-from tests.engine.writes.scene import begin, table
 from tests.support.dying import DyingBackend, ProcessDied
 
 RETAIN_HOURS = 3.0
@@ -200,5 +202,5 @@ def without_threads() -> Iterator[None]:
     async def at_once(code, *arguments):
         return code(*arguments)
 
-    with mock.patch.object(recut, "_in_thread", at_once):
+    with mock.patch.object(lost_fills, "_in_thread", at_once):
         yield

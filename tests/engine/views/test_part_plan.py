@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.views.checkpoint import Part
+from tallymark.engine.views.checkpoint_format import Part
 from tallymark.engine.views.part_plan import PART_BYTES, Cutter, Rows, Run, part_of, plan_parts
 from tests.engine.views.checkpointing import parts_of
 

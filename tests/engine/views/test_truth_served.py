@@ -9,16 +9,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tallymark.backends import Backend
-from tallymark.engine.files.job_blocks import JobViewStatistics
-from tallymark.engine.files.job_view import open_view
-from tallymark.engine.files.ticket import WriteTicket
+from tallymark.engine.lookups.job_view import open_view
+from tallymark.engine.lookups.source import JobViewStatistics
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
+from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.log import CommitLog
+from tests.engine.jobs.scene import begin, table
 from tests.engine.views.places import InMemory
 from tests.engine.views.table_histories import Player, Step, Wait, histories, without_threads
 from tests.engine.views.test_truth import readers
 from tests.engine.views.truth import Truth
-from tests.engine.writes.scene import begin, table
 from tests.support.dying import DyingBackend
 
 in_thread = trio.to_thread.run_sync

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER, POINTER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.view import View
 from tallymark.engine.views.view_until import view_until

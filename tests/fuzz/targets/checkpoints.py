@@ -9,7 +9,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.views.base import PartitionState
-from tallymark.engine.views.checkpoint import (
+from tallymark.engine.views.checkpoint_format import (
     Manifest,
     Part,
     decode_manifest,

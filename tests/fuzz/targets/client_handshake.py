@@ -1,7 +1,7 @@
 """What a stranger says to a client that takes it for its service."""
 
 from tallymark.engine.errors import NotAuthenticated, ServiceUnavailable
-from tallymark.engine.service.wire import unpack
+from tallymark.engine.rpc.messages import unpack
 from tests.fuzz.targets.server_handshake import client, server
 
 

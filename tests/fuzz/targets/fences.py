@@ -3,7 +3,7 @@
 import msgpack
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.writes.exclude import decode_fences
+from tallymark.engine.instants.fencing import decode_fences
 
 PATHS = ["year=2013/a-0_0-1-2_20260102030405006.parquet", "ö.parquet", ""]
 

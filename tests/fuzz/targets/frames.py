@@ -1,7 +1,7 @@
 """A stream of frames, however it is cut. The first byte says into how long runs."""
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.service.frame import LENGTH_BYTES, FrameReader, encode_frame
+from tallymark.engine.rpc.frames import LENGTH_BYTES, FrameReader, encode_frame
 
 LIMIT = 64
 

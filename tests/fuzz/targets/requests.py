@@ -1,7 +1,7 @@
 """What tasks ask of a service."""
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.service.wire import CreateMarkers, LookUp, decode_request, encode_request
+from tallymark.engine.rpc.messages import CreateMarkers, LookUp, decode_request, encode_request
 
 PATHS = ("year=2013/month=1/a-0_0-1-2_20260102030405006.parquet", "b.parquet", "stad=Malmö/c.parquet")
 

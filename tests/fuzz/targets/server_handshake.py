@@ -1,8 +1,8 @@
 """What a stranger says to a service before it has shown who it is, and on somebody else's session."""
 
 from tallymark.engine.errors import NotAuthenticated
-from tallymark.engine.service.auth import ClientHandshake, ServerHandshake, Session, job_key
-from tallymark.engine.service.wire import unpack
+from tallymark.engine.rpc.handshake import ClientHandshake, ServerHandshake, Session, job_key
+from tallymark.engine.rpc.messages import unpack
 
 SECRET = bytes(range(32))
 INSTANT = "20260102030405006"

@@ -5,7 +5,7 @@ Each function counts one failure in the story of a run.
 
 from collections.abc import Iterator
 
-from tallymark.engine.views.checkpoint import CHECKPOINT_FOLDER, POINTER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER
 from tests.history import Landed, TurnedAway, Viewed
 from tests.simulation.story import Story
 from tests.table_invariants import LOG, file_path

@@ -2,6 +2,7 @@
 
 import copy
 
+from tallymark.engine.instants import registration, reserve
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_path
 from tallymark.engine.timeline.instant import instant_time
@@ -9,7 +10,6 @@ from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tallymark.engine.writes import begin, numbers
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, both, replaced
 
@@ -19,8 +19,8 @@ async def _put_over(handle, reservation):
     return True
 
 
-_is_taken = begin.is_taken
-_reserve = begin.reserve
+_is_taken = reserve.is_taken
+_reserve = reserve.reserve
 
 
 async def _read_first(handle, *, operation, marker_kind):
@@ -36,7 +36,7 @@ async def _read_first(handle, *, operation, marker_kind):
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
         )
-        reservation = await numbers.take(handle, draft)
+        reservation = await registration.take(handle, draft)
         lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
         await lease.begin()
         kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
@@ -67,29 +67,31 @@ MUTATIONS = (
     Mutation(
         name="an instant is reserved by a plain put, whether an open writer has it or not",
         breaks="two writers of one millisecond share an instant, its markers and its end",
-        fault=lambda: both(replaced(begin.is_taken, _put_over), replaced(numbers._later, lambda instant, _: instant)),
+        fault=lambda: both(
+            replaced(reserve.is_taken, _put_over), replaced(registration._later, lambda instant, _: instant)
+        ),
     ),
     Mutation(
         name="the log is read before the reservation",
         where=(where.has_twins,),
         breaks="an instant is taken that has been committed in between",
-        fault=lambda: replaced(begin.reserve, _read_first),
+        fault=lambda: replaced(reserve.reserve, _read_first),
     ),
     Mutation(
         name="no beat is put before the reservation",
         breaks="a writer that has just begun is taken for dead",
-        fault=lambda: replaced(begin.reserve, _without_beat),
+        fault=lambda: replaced(reserve.reserve, _without_beat),
     ),
     Mutation(
         name="a number is put after the reservation",
         where=(where.has_mishap_or_storm,),
         breaks="a writer that dies in between is found by nobody",
-        fault=lambda: replaced(begin.reserve, _number_last),
+        fault=lambda: replaced(reserve.reserve, _number_last),
     ),
     Mutation(
         name="a number is kept that others have passed",
         where=(where.looks_and_stands_still,),
         breaks="its writer is found by nobody when it dies",
-        fault=lambda: replaced(numbers.is_passed, lambda *_: False),
+        fault=lambda: replaced(registration.is_passed, lambda *_: False),
     ),
 )

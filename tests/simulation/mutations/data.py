@@ -4,11 +4,11 @@ from unittest import mock
 from uuid import UUID
 
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
-from tallymark.engine.files import file_name
-from tallymark.engine.files.file_name import new_file_name
-from tallymark.engine.files.markers_ahead import MarkersAhead
-from tallymark.engine.files.open_file import OpenFile
-from tallymark.engine.writes import winners
+from tallymark.engine.jobs import reports
+from tallymark.engine.tasks import file_name
+from tallymark.engine.tasks.file_name import new_file_name
+from tallymark.engine.tasks.marker_prefetch import MarkersAhead
+from tallymark.engine.tasks.open_file import OpenFile
 from tests.simulation import storage
 from tests.simulation.blocking import block_on
 from tests.simulation.executor import Stage
@@ -122,7 +122,7 @@ MUTATIONS = (
         fault=lambda: both(
             method(Stage, "_hear", _hear_all),
             method(Stage, "run", _report_all),
-            replaced(winners.checked_winners, lambda reports, _: list(reports)),
+            replaced(reports.checked_winners, lambda reports, _: list(reports)),
         ),
     ),
     Mutation(

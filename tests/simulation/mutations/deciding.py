@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from tallymark.backends.errors import Unavailable
 from tallymark.engine.errors import RolledBack
+from tallymark.engine.jobs import target, txn
+from tallymark.engine.jobs.base import WriteBase
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance import clean
 from tallymark.engine.timeline import conflict, log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.writes import clean, target, txn
-from tallymark.engine.writes.write_base import WriteBase
-from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, method, replaced
 

@@ -4,12 +4,13 @@ import msgpack
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists
+from tallymark.engine.instants import fencing
+from tallymark.engine.instants.fencing import Excluder, fence_bytes, fence_path
+from tallymark.engine.instants.marked import Marked, directly_marked
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance import clean
 from tallymark.engine.timeline.log import BODY_FOLDER, new_nonce
 from tallymark.engine.timeline.seal import seal_path
-from tallymark.engine.writes import clean, exclude
-from tallymark.engine.writes.exclude import Excluder, fence_bytes, fence_path
-from tallymark.engine.writes.marked import Marked, directly_marked
-from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
 
@@ -87,7 +88,7 @@ async def _list_after_fences(excluder, marked, *, keep):
 
 
 async def _without_list(excluder, marked, *, keep):
-    backend = Without(excluder.backend, "put", exclude.FENCE_FOLDER)
+    backend = Without(excluder.backend, "put", fencing.FENCE_FOLDER)
     return await _exclude(_with(excluder, backend), marked, keep=keep)
 
 
@@ -101,8 +102,8 @@ def _with(excluder, backend):
 
 
 async def _fences_of_any_age(handle):
-    paths = [entry.path async for entry in handle.backend.list(exclude.FENCE_FOLDER)]
-    return [path for path in paths if handle.log.history.decided(clean._below(exclude.FENCE_FOLDER, path))]
+    paths = [entry.path async for entry in handle.backend.list(fencing.FENCE_FOLDER)]
+    return [path for path in paths if handle.log.history.decided(clean._below(fencing.FENCE_FOLDER, path))]
 
 
 async def _drop_unknown_bodies(handle):
@@ -144,7 +145,7 @@ MUTATIONS = (
     Mutation(
         name="a fence is an empty object",
         breaks="readers of the directory fail on it: it is no Parquet file",
-        fault=lambda: replaced(exclude.fence_bytes, lambda _: b""),
+        fault=lambda: replaced(fencing.fence_bytes, lambda _: b""),
     ),
     Mutation(
         name="fences are listed after they are put",

@@ -5,15 +5,15 @@ from dataclasses import replace
 from types import SimpleNamespace
 from unittest import mock
 
-from tallymark.engine.files.file_name import new_file_name
+from tallymark.engine.instants import finish
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import staging_folder
+from tallymark.engine.jobs.fills import lost_fills
+from tallymark.engine.jobs.lost_fills import Recut
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.writes import finish
-from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.fills import lost_fills
-from tallymark.engine.writes.finish import staging_folder
-from tallymark.engine.writes.recut import Recut
-from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 

@@ -1,16 +1,17 @@
 """After the entry: the projection in the order of the log, then the deletions, the reservation last."""
 
 from tallymark.backends.concurrently import concurrently
+from tallymark.engine.instants import finish, project
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance import expire
 from tallymark.engine.timeline.projection import projected_files
-from tallymark.engine.writes import finish, let_go, project
-from tallymark.engine.writes.write_job import WriteJob
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
 _project = project.project
 _project_job = WriteJob._project
 _drop = finish.drop_bookkeeping
-_let_go = let_go.let_go
+_let_go = expire.let_go
 
 
 async def _project_own(handle, properties, position):
@@ -82,6 +83,6 @@ MUTATIONS = (
         name="kept files are deleted before the entry that lets them go",
         where=(where.keeps_replaced, where.has_overwrite),
         breaks="who goes by the log finds files gone that it says are kept",
-        fault=lambda: replaced(let_go.let_go, _delete_then_let_go),
+        fault=lambda: replaced(expire.let_go, _delete_then_let_go),
     ),
 )

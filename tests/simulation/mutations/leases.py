@@ -2,9 +2,9 @@
 
 import anyio
 
+from tallymark.engine.maintenance import recovery as helping
 from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tallymark.engine.writes import help as helping
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 from tests.simulation.scene import START

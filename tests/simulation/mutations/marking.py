@@ -1,12 +1,12 @@
 """A data file is begun after the ack of its marker, and no marker is acked once its instant is being ended."""
 
-from tallymark.engine.files.markers_ahead import MarkersAhead
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import close_staging
 from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.timeline import seal
 from tallymark.engine.timeline.lease import Lease
-from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import close_staging
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 

@@ -1,11 +1,12 @@
 """Readers under leases, and the cleans that are to heed them."""
 
-from tallymark.engine.writes import readers, reading
+from tallymark.engine.inspection import leased_snapshot
+from tallymark.engine.maintenance import readers
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, nothing, replaced
 
 _find_readers = readers.find_readers
-_held = reading._held
+_held = leased_snapshot._held
 
 
 async def _nobody_reads(handle):
@@ -37,14 +38,14 @@ MUTATIONS = (
         where=(where.has_lease_at_head,),
         by=("readers_under_leases_find_their_files",),
         breaks="what is replaced and cleaned in between is missing from its snapshot",
-        fault=lambda: replaced(reading._held, _early_head),
+        fault=lambda: replaced(leased_snapshot._held, _early_head),
     ),
     Mutation(
         name="a reader of an older position does not look for open cleans",
         where=(where.has_lease,),
         by=("readers_under_leases_find_their_files",),
         breaks="a clean that had asked for leases before lets files of that position go",
-        fault=lambda: replaced(reading._until_cleans_are_decided, nothing),
+        fault=lambda: replaced(leased_snapshot._until_cleans_are_decided, nothing),
     ),
     Mutation(
         name="a clean asks for leases before it reserves its instant, and not after",

@@ -1,10 +1,10 @@
 """A rollback wins its entry before it touches anything, and removes all that was marked before it forgets the marks."""
 
+from tallymark.engine.instants import rollback
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import drop_bookkeeping, finish
+from tallymark.engine.maintenance import recovery as helping
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
-from tallymark.engine.writes import help as helping
-from tallymark.engine.writes import rollback
-from tallymark.engine.writes.exclude import Excluder
-from tallymark.engine.writes.finish import drop_bookkeeping, finish
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, replaced
 

@@ -3,11 +3,11 @@
 from itertools import count
 from typing import Any
 
+from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views import block
 from tallymark.engine.views.view import View, ViewAt, live_files
-from tallymark.engine.writes.table_view import TableView
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, replaced
 

@@ -1,0 +1,1 @@
+"""Read-only answers about a table: status, explanations, snapshots, file sizes."""

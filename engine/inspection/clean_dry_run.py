@@ -1,0 +1,46 @@
+"""What a clean would do now. It reads, and touches nothing but a beat of its own."""
+
+from functools import partial
+
+from tallymark.backends.errors import NotPermitted
+from tallymark.engine.inspection.status import OpenInstant, read_status
+from tallymark.engine.instants.fencing import read_fences
+from tallymark.engine.instants.rollback import Ended, marked_paths
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.clean import CleanResult, old_fence_lists
+from tallymark.engine.maintenance.expire import find_due
+from tallymark.engine.maintenance.readers import find_readers
+from tallymark.engine.maintenance.store_time import store_time
+from tallymark.engine.timeline.properties import TableProperties
+
+
+async def plan_clean(handle: TableHandle, properties: TableProperties, retain_hours: float | None) -> CleanResult:
+    """The result that ``clean`` would have, fences of rollbacks aside. All that is stored stays as it is.
+
+    Where the age of something counts, a beat is put and deleted, to tell the store's time by, as ``status`` does. Where
+    we may only read, the newest log entry tells it, and what is due since then is left out.
+    """
+    status = await read_status(handle, properties)
+    ended = [await _would_end(handle, found) for found in status.open_instants if found.writer == "dead"]
+    try:
+        due = None if retain_hours is None else await find_due(handle, retain_hours, now=partial(store_time, handle))
+        lists = await old_fence_lists(handle)
+    except NotPermitted:
+        due = None if retain_hours is None else await find_due(handle, retain_hours)
+        lists = []
+    if due is not None:
+        due = due.sparing(await find_readers(handle), handle.log.history)
+    fences = [fence for path in lists for fence in await read_fences(handle.backend, path)]
+    return CleanResult.of(tuple(ended), len(fences), due, horizon=handle.log.history.horizon, is_dry_run=True)
+
+
+async def _would_end(handle: TableHandle, found: OpenInstant) -> Ended:
+    instant = found.reservation.instant
+    match found.decision:
+        case "commit":
+            return Ended(instant=instant, outcome="was committed", marked=0, fences=0)
+        case "clean":
+            return Ended(instant=instant, outcome="was cleaned", marked=0, fences=0)
+        case _:
+            marked = 0 if found.decision else len(await marked_paths(handle, found.reservation))
+            return Ended(instant=instant, outcome="rolled back", marked=marked, fences=0)

@@ -1,0 +1,156 @@
+"""Why a given file is kept, hidden or due for removal: the log is asked first, then storage about this file only.
+
+Owns: which facts are needed. Does not own: what follows from them (``verdict``).
+"""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.inspection.bookkeeping import Bookkeeping, bookkeeping
+from tallymark.engine.inspection.explain_text import BookkeepingFacts, FileFacts, explained
+from tallymark.engine.inspection.explanation import Explanation
+from tallymark.engine.inspection.file_path import paths_below
+from tallymark.engine.inspection.status import OpenInstant, read_open_instant
+from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.tasks.file_name import instant_of
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import TableProperties
+
+
+async def explain(handle: TableHandle, properties: TableProperties, file: str) -> Explanation:
+    """``file`` is a path below the table, a URL of the same, or the bare name of a data file.
+
+    Beside the log it asks for the file, for the reservation of the instant that is to deal with it and, where that one
+    is open, for its markers and its beat. Raises InvalidRequest for what does not lie below the table.
+    """
+    await handle.log.refresh()
+    history = await handle.log.reach(0)
+    path = _logged_path(paths_below(handle.backend.url, file), history)
+    kind = bookkeeping(path, history)
+    if kind is not None:
+        return explained(await _bookkeeping_facts(handle, path, kind))
+    facts = await _file_facts(handle, properties, path)
+    if facts.decision is None and facts.instant is not None:
+        await handle.log.refresh()  # its instant may have been decided, and tidied up, since the log was read
+        if history.decision(facts.instant) is not None:
+            facts = await _file_facts(handle, properties, path)
+    return explained(facts)
+
+
+def _logged_path(candidates: Iterable[str], history: History) -> str:
+    """The first of them that the log knows, whole or by its bare name; else the first."""
+    first, *_ = candidates = tuple(candidates)
+    for candidate in candidates:
+        decision = history.decision(instant_of(_name(candidate)) or "")
+        named = () if decision is None else (*(file.path for file in decision[1].added), *decision[1].fenced)
+        if candidate in named:
+            return candidate
+        if "/" not in candidate and (path := _by_name(candidate, named)):
+            return path
+    return first
+
+
+async def _bookkeeping_facts(handle: TableHandle, path: str, kind: Bookkeeping) -> BookkeepingFacts:
+    return BookkeepingFacts(
+        url=handle.backend.url,
+        path=path,
+        kind=kind,
+        is_there=await _is_there(handle.backend, path),
+        writer=None if kind.instant is None else await read_open_instant(handle, kind.instant),
+    )
+
+
+async def _file_facts(handle: TableHandle, properties: TableProperties, path: str) -> FileFacts:
+    history = handle.log.history
+    instant = instant_of(_name(path))
+    decision = None if instant is None else history.decision(instant)
+    replaced_by = None if decision is None else _replaced_by(history, path, decision[0])
+    file = None if decision is None else next((file for file in decision[1].added if file.path == path), None)
+    remover = _remover(history, properties, replaced_by) if file is not None else instant
+    writer = None if remover is None else await read_open_instant(handle, remover)
+    marked = await _marked(handle, path, writer) if writer is not None and decision is None else None
+    path = marked or path
+    is_decided_without = decision is not None and file is None
+    return FileFacts(
+        url=handle.backend.url,
+        path=path,
+        instant=instant,
+        decision=decision,
+        file=file,
+        replaced_by=replaced_by,
+        is_there=await _is_there(handle.backend, path),
+        retained_until=None if replaced_by is None else await _retained_until(handle, properties, replaced_by[0]),
+        writer=writer,
+        is_marked=marked is not None,
+        fenced_until=await _fenced_until(handle, path, instant) if instant and is_decided_without else None,
+    )
+
+
+def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEntry] | None:
+    """The entry that replaced a file, with its position."""
+    later = ((number, entry) for number, entry in history.after(added_at) if entry.kind == "commit")
+    return next((found for found in later if any(file.path == path for file in found[1].removed)), None)
+
+
+def _remover(history: History, properties: TableProperties, replaced_by: tuple[int, LogEntry] | None) -> str | None:
+    """The instant that deletes a committed file; None while none is to."""
+    if replaced_by is None or properties.readers == "directory":
+        return replaced_by[1].instant if replaced_by else None
+    later = (entry for _, entry in history.after(replaced_by[0]) if entry.kind == "clean")
+    return next((entry.instant for entry in later if entry.horizon >= replaced_by[0]), None)
+
+
+async def _retained_until(handle: TableHandle, properties: TableProperties, replaced_at: int) -> float | None:
+    """Until when, by the store's clock, readers of older positions may count on it; None where nothing keeps it."""
+    if properties.retain_hours is None or replaced_at <= handle.log.history.horizon:
+        return None
+    put = await handle.log.times()
+    return put[replaced_at - 1] + properties.retain_hours * 3600
+
+
+async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | None:
+    """The path under which the open instant has marked it, which a bare name lacks; None if it has not."""
+    folder = marker_folder(writer.reservation.instant)
+    loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
+    paths = loaded.paths
+    return path if path in paths else None if "/" in path else _by_name(path, paths)
+
+
+async def _fenced_until(handle: TableHandle, path: str, instant: str) -> float | None:
+    """Until when, by the store's clock, a fence keeps the path occupied; None without a list that names it."""
+    for entry in [entry async for entry in handle.backend.list(f"{FENCE_FOLDER}/{instant}")]:
+        if path in await read_fences(handle.backend, entry.path):
+            decided = handle.log.history.decided(instant)
+            decided_at = entry.modified if decided is None else (await handle.log.times())[decided.position - 1]
+            since = max(entry.modified, decided_at) if isfinite(decided_at) else entry.modified
+            return since + handle.commit_settings.zombie_after_s
+    return None
+
+
+async def _is_there(backend: Backend, path: str) -> bool:
+    """One request for a file in a partition, or some where that holds thousands; anywhere else the object is read.
+
+    Listing the folder of a table without partitions would be listing the table.
+    """
+    folder = path.rpartition("/")[0]
+    if folder and not (path.startswith(".hoodie/") and "/staged/" not in path and "/recut/" not in path):
+        return path in [entry.path async for entry in backend.list(folder)]
+    try:
+        await backend.get(path)
+    except NotFound:
+        return False
+    return True
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _by_name(name: str, paths: Iterable[str]) -> str | None:
+    return next((path for path in paths if _name(path) == name), None)

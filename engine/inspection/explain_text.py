@@ -1,0 +1,264 @@
+"""What follows from the facts about one file: its fate, why, and what will become of it. Pure."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from shlex import quote
+
+from tallymark.engine.inspection.bookkeeping import Bookkeeping
+from tallymark.engine.inspection.explanation import Explanation
+from tallymark.engine.inspection.lineage import filled_into, made_of, shown_end, shown_origin
+from tallymark.engine.inspection.status import OpenInstant
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+
+NOBODY = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookkeepingFacts:
+    url: str
+    path: str
+    kind: Bookkeeping
+    is_there: bool
+    writer: OpenInstant | None
+    """Of the instant that it belongs to, while that is not tidied up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    url: str
+    path: str
+    instant: str | None
+    """That stands in its name; None for a name that is not ours."""
+    decision: tuple[int, LogEntry] | None
+    """Of that instant."""
+    file: DataFile | None
+    """As that entry names it among the files it added."""
+    replaced_by: tuple[int, LogEntry] | None
+    is_there: bool
+    retained_until: float | None
+    """Until when it stays for readers of older positions, in seconds since the epoch by the store's clock."""
+    writer: OpenInstant | None
+    """Who is to deal with it: its own instant's, or that of the entry that lets it go, while that is not tidied up."""
+    is_marked: bool
+    """By its instant, which is open."""
+    fenced_until: float | None
+    """Until when a fence keeps its name, in seconds since the epoch by the store's clock."""
+
+
+def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
+    if isinstance(facts, BookkeepingFacts):
+        return _bookkeeping(facts)
+    if facts.file is not None and facts.decision is not None:
+        return _committed(facts, facts.file, facts.decision)
+    if facts.decision is not None and facts.fenced_until is not None and facts.is_there:
+        return _fence(facts, facts.decision, facts.fenced_until)
+    if facts.decision is not None and facts.decision[1].kind != "clean":
+        return _decided_without(facts, facts.decision)
+    if facts.writer is not None and (facts.is_marked or facts.is_there):
+        return _open(facts, facts.writer)
+    return _unknown(facts)
+
+
+def _committed(facts: FileFacts, file: DataFile, decision: tuple[int, LogEntry]) -> Explanation:
+    added_at, entry = decision
+    found = _live(facts, file, added_at) if facts.replaced_by is None else _replaced(facts, file, added_at)
+    into = () if facts.replaced_by is None else filled_into(file, facts.replaced_by[1])
+    return replace(
+        found,
+        why=f"{found.why}{shown_origin(file, entry)}",
+        made_of=tuple(old.path for old in made_of(file, entry)),
+        filled_into=tuple(new.path for new in into),
+        rewritten_bytes=file.rewritten_bytes,
+    )
+
+
+def _live(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
+    found = Explanation(
+        path=facts.path,
+        fate="live",
+        is_there=facts.is_there,
+        instant=facts.instant,
+        position=added_at,
+        why=f"It was committed by instant {facts.instant} at position {added_at} and is part of the table.",
+        next="It stays until a later commit replaces it.",
+        rows=file.rows,
+        bytes=file.bytes,
+    )
+    if facts.is_there:
+        return found
+    return replace(
+        found,
+        fate="missing",
+        why=f"{found.why} But it is not there: it was deleted by something else than Tallymark.",
+        next="Scans of the table fail until it is restored from a copy, or its partition is overwritten.",
+    )
+
+
+def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
+    assert facts.replaced_by is not None
+    position, entry = facts.replaced_by
+    found = Explanation(
+        path=facts.path,
+        fate="replaced",
+        is_there=facts.is_there,
+        instant=facts.instant,
+        position=position,
+        why=f"It was committed at position {added_at}, and {shown_end(file, position, entry)}. No reader of the table "
+        "as it is sees it, only whoever reads the plain directory.",
+        next="It has been deleted since.",
+        rows=file.rows,
+        bytes=file.bytes,
+    )
+    if facts.retained_until is not None and facts.is_there:
+        return _retained(facts, found, _moment(facts.retained_until))
+    return _to_be_removed(facts, found) if facts.is_there else found
+
+
+def _retained(facts: FileFacts, found: Explanation, until: datetime) -> Explanation:
+    return replace(
+        found,
+        fate="retained",
+        next=f"It stays for running queries and readers of older positions until {_shown(until)}; 'tallymark clean' "
+        "after that, or a write soon after, lets it go, unless somebody reads it under a lease.",
+        command=f"tallymark clean {quote(facts.url)} --retain-hours 0",
+        until=until,
+    )
+
+
+def _fence(facts: FileFacts, decision: tuple[int, LogEntry], until: float) -> Explanation:
+    end = _moment(until)
+    return Explanation(
+        path=facts.path,
+        fate="fence",
+        is_there=True,
+        instant=facts.instant,
+        position=decision[0],
+        why=f"It is a fence: a Parquet file without rows at a name of instant {facts.instant} that was marked and not "
+        "committed. A put of that task attempt that is still on its way finds the name taken.",
+        next=f"'tallymark clean' sweeps it after {_shown(end)}.",
+        until=end,
+    )
+
+
+def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explanation:
+    position, entry = decision
+    is_commit = entry.kind == "commit"
+    what = (
+        f"Instant {entry.instant} was committed at position {position} without it: it is of a task attempt that lost, "
+        "a file that was filled in vain, or a name that was marked ahead and not used."
+        if is_commit
+        else f"Its instant {entry.instant} was rolled back at position {position}: none of its files count."
+    )
+    found = Explanation(
+        path=facts.path,
+        fate="left out" if is_commit else "rolled back",
+        is_there=facts.is_there,
+        instant=facts.instant,
+        position=position,
+        why=what,
+        next="It is not there, and nothing is left to do.",
+    )
+    return _to_be_removed(facts, found) if facts.is_there else found
+
+
+def _to_be_removed(facts: FileFacts, found: Explanation) -> Explanation:
+    """It is there, and whoever decided so deletes it before he gives back his instant."""
+    if facts.writer is None:
+        why = f"{found.why} It came back after it had been deleted, such as out of a copy."
+        return replace(found, why=why, next=NOBODY)
+    return replace(
+        found, next=f"It is being deleted. {_by_whom(facts.writer)}", command=_command(facts.writer, facts.url)
+    )
+
+
+def _open(facts: FileFacts, writer: OpenInstant) -> Explanation:
+    marked = "" if facts.is_marked else " It is not marked, which no task of ours would leave out."
+    there = (
+        f"It is of instant {facts.instant}, which is open: it is not committed, and no reader of the table sees it, "
+        f"only whoever reads the plain directory.{marked}"
+    )
+    not_there = f"Instant {facts.instant}, which is open, has marked it: it may be on its way."
+    return Explanation(
+        path=facts.path,
+        fate="uncommitted" if facts.is_there else "marked",
+        is_there=facts.is_there,
+        instant=facts.instant,
+        position=None,
+        why=there if facts.is_there else not_there,
+        next=f"{_by_whom(writer)} It becomes part of the table if its job commits it; otherwise it is deleted."
+        if writer.writer != "dead"
+        else f"{_by_whom(writer)} Then it is deleted.",
+        command=_command(writer, facts.url),
+    )
+
+
+def _unknown(facts: FileFacts) -> Explanation:
+    if facts.instant is None:
+        why = "Its name is none that Tallymark gives to data files or bookkeeping."
+    elif facts.writer is not None:
+        why = f"Instant {facts.instant}, which is open, has not marked it."
+    else:
+        why = f"Its name carries instant {facts.instant}, which has written nothing here: it is of another table."
+    return Explanation(
+        path=facts.path,
+        fate="unknown",
+        is_there=facts.is_there,
+        instant=facts.instant,
+        position=None,
+        why=f"{why} It is no part of the table; whoever reads the plain directory may see it."
+        if facts.is_there
+        else f"{why} It is not there, either.",
+        next=NOBODY if facts.is_there else "Nothing will happen.",
+    )
+
+
+def _bookkeeping(facts: BookkeepingFacts) -> Explanation:
+    kind = facts.kind
+    command = None
+    if not facts.is_there:
+        then = "It is not there."
+    elif kind.lasting is not None:
+        then = kind.lasting
+    elif facts.writer is not None:
+        then, command = (
+            f"It goes when its instant has ended. {_by_whom(facts.writer)}",
+            _command(facts.writer, facts.url),
+        )
+    else:
+        then = "Its instant has ended, or never began: 'clean' drops it, if need be after a lease."
+        command = f"tallymark clean {quote(facts.url)}"
+    return Explanation(
+        path=facts.path,
+        fate="bookkeeping",
+        is_there=facts.is_there,
+        instant=kind.instant,
+        position=kind.position,
+        why=kind.purpose,
+        next=then,
+        command=command,
+    )
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC by the store's clock"
+
+
+def _by_whom(writer: OpenInstant) -> str:
+    """Who ends the instant."""
+    identity, age = writer.reservation.writer, writer.beat_age_s
+    beat = "no beat" if age is None else f"last beat {age:,.0f} s ago"
+    who = f"The writer of instant {writer.reservation.instant}, process {identity.pid} on {identity.host}"
+    if writer.writer == "dead":
+        return f"{who}, is dead ({beat}): the next write ends its instant."
+    if writer.writer == "alive":
+        return f"{who}, is at work ({beat})."
+    return f"{who}, may be alive or dead: the store lets us read only."
+
+
+def _command(writer: OpenInstant, url: str) -> str | None:
+    """Nobody is to interrupt a writer that lives."""
+    return f"tallymark rollback {quote(url)}" if writer.writer == "dead" else None

@@ -1,0 +1,146 @@
+"""Read a table under a lease: the files of one snapshot stay for as long as the block lasts.
+
+Why no clean takes a file of that snapshot. A reader at position P puts its lease, *then* reads the log to its head H. A
+clean reserves its instant, reads the log, *then* lists the leases, and wins an entry whose horizon is no later than any
+living lease's position. Only such an entry lets files go: those that were replaced up to its horizon. So a file of P is
+in danger only from an entry with a horizon h > P, and its clean had read entry h before it listed the leases.
+
+* Nothing that P holds was replaced by H (so at the head). Then h > H: entry h came after our reading had met the end of
+  the log, and that clean listed leases after it. Ours was there.
+* Something was (an older position). Then the clean may have listed before our lease was there, and win its entry after
+  we have looked. But by then it had reserved its instant. So we list the reservations once the lease is there. A clean
+  whose reservation we find we wait for, until it is decided or gone; one that was gone by then had its entry in the log
+  before; one that came after lists leases later than we put ours. Then the log is read, and the horizon looked at.
+
+That holds while the lease is renewed in time. Of a reader that stands still for longer than its lease files may go: its
+scan fails, as without a lease, and leaves no rows out.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+
+from tallymark.backends.errors import BackendError, NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import InvalidRequest, TryAgain
+from tallymark.engine.inspection.as_of import AsOf, check_retained, position_as_of
+from tallymark.engine.inspection.snapshot import Snapshot
+from tallymark.engine.instants.rollback import decide
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.recovery import beat_ages, is_dead, open_reservations, own_beat
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reader_lease import ReaderLease
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+_events = EventLog(__name__)
+
+
+@asynccontextmanager
+async def hold_snapshot(
+    handle: TableHandle, properties: TableProperties, as_of: AsOf | None
+) -> AsyncIterator[Snapshot]:
+    """The snapshot as it is now, or was then; its files stay for the block.
+
+    Raises:
+        InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or files of it are no
+            longer retained.
+        TryAgain: a clean is being decided, and storage has not told for long how.
+    """
+    _check_keeps(properties)
+    position = await _position(handle, properties, as_of)
+    lease = ReaderLease(handle.backend, handle.lease_settings)
+    async with background_tasks() as background:
+        try:
+            await lease.begin(position)
+            background.start_soon(lease.keep)
+            position = await _held(handle, properties, lease, position, as_of)
+            yield await Snapshot.of(handle, properties, position)
+        finally:
+            await _give_up(handle, lease)
+
+
+def _check_keeps(properties: TableProperties) -> None:
+    if properties.readers == "directory":
+        raise InvalidRequest(
+            "a table with readers='directory' deletes replaced files right after the commit, so that no lease can hold "
+            "them; read it without one, or make a table with readers='table'"
+        )
+
+
+async def _position(handle: TableHandle, properties: TableProperties, as_of: AsOf | None) -> int:
+    """Where the lease begins to hold: at the head as it is before the lease is there, or at what the caller means."""
+    if as_of is not None:
+        return await position_as_of(handle, properties, as_of)
+    return (await handle.log.refresh()).head
+
+
+async def _held(
+    handle: TableHandle, properties: TableProperties, lease: ReaderLease, position: int, as_of: AsOf | None
+) -> int:
+    """The position whose files stay from now on. The lease is there."""
+    history = await handle.log.refresh()
+    if as_of is None:
+        lease.move_to(history.head)
+        return history.head
+    if history.replacing(range(position + 1, history.head + 1)):
+        await _until_cleans_are_decided(handle)
+        await check_retained(handle, properties, position, as_of)
+    return position
+
+
+async def _until_cleans_are_decided(handle: TableHandle) -> None:
+    """On return the log has been read as it was when each clean that stood open at the call had been decided, or had
+    given up its instant. Those whose writer is dead are decided here: a rollback entry, and nothing else is touched.
+    """
+    found = [each for each in await open_reservations(handle) if each.operation == "clean"]
+    patience_s = handle.lease_settings.expiry_s + handle.commit_settings.decision_timeout_s
+    with anyio.move_on_after(patience_s):
+        while found := await _undecided(handle, found):
+            await _decide_dead(handle, found)
+            await anyio.sleep(handle.commit_settings.retry_pause_s)
+        return
+    raise TryAgain(
+        f"the clean of instant {found[0].instant} has been undecided for {patience_s:g} s, and may let go what is to "
+        "be read; read again, or ask 'tallymark status' who it is"
+    )
+
+
+async def _undecided(handle: TableHandle, cleans: list[Reservation]) -> list[Reservation]:
+    """Those that are still open, before the log is read, and not in it."""
+    still_open = [clean for clean in cleans if await _stands(handle, clean)]
+    history = await handle.log.refresh()
+    return [clean for clean in still_open if history.decided(clean.instant) is None]
+
+
+async def _stands(handle: TableHandle, reservation: Reservation) -> bool:
+    try:
+        return await handle.backend.get(reservation.path) == reservation.encode()
+    except NotFound:
+        return False
+
+
+async def _decide_dead(handle: TableHandle, cleans: list[Reservation]) -> None:
+    own = await own_beat(handle)
+    try:
+        ages = await beat_ages(handle, own)
+    finally:
+        await handle.backend.delete([own])
+    here = WriterIdentity.here()
+    for clean in cleans:
+        if is_dead(clean, ages, seen_from=here):
+            await decide(handle, clean)
+
+
+async def _give_up(handle: TableHandle, lease: ReaderLease) -> None:
+    """Whatever happened to the block. A lease that cannot be deleted now is dead after its expiry, and dropped then."""
+    timeout_s = handle.lease_settings.expiry_s / 4
+    with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
+        try:
+            await lease.give_up()
+        except BackendError as error:
+            _events.warning("lease.left", reason=error)
+    if scope.cancelled_caught:
+        _events.warning("lease.left", reason=f"no answer for {timeout_s:g} s")

@@ -1,0 +1,104 @@
+"""What an operator asks of a table: what it holds, and who is at work on it."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tallymark.backends.errors import NotFound, NotPermitted
+from tallymark.engine.inspection.snapshot import Snapshot
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.recovery import beat_ages, is_dead, open_reservations, own_beat
+from tallymark.engine.timeline.entry import DataFile, EntryKind
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import Readers, TableProperties
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+WriterState = Literal["alive", "dead", "unknown"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenInstant:
+    """An instant that is being written, or that its writer has left."""
+
+    reservation: Reservation
+    beat_age_s: float | None
+    """Seconds since the writer's last beat, by the store's clock; None where no beat or no clock can be had."""
+    writer: WriterState
+    """``dead``: the next write or rollback ends the instant. ``unknown``: storage lets us read only."""
+    decision: EntryKind | None
+    """What the commit log says of it, if anything: then only tidying is left to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableStatus:
+    """A table at a moment."""
+
+    name: str
+    readers: Readers
+    retain_hours: float | None
+    """How long replaced files are kept; None where they are not."""
+    retained: tuple[DataFile, ...]
+    """Replaced files that are kept still."""
+    snapshot: Snapshot
+    open_instants: tuple[OpenInstant, ...]
+
+
+async def read_status(handle: TableHandle, properties: TableProperties) -> TableStatus:
+    """Read it. Where instants are open, a beat is put and deleted, to tell the store's time by."""
+    reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
+    ages = await _beat_ages(handle) if reservations else None
+    history = await handle.log.refresh()
+    return TableStatus(
+        name=properties.name,
+        readers=properties.readers,
+        retain_hours=properties.retain_hours,
+        retained=await _retained(handle, properties),
+        snapshot=await Snapshot.of(handle, properties),
+        open_instants=tuple(_open_instant(reservation, ages, history) for reservation in reservations),
+    )
+
+
+async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | None:
+    """One of them, as the log that was read last knows it; None where nobody has the instant any more."""
+    path = f"{OPEN_FOLDER}/{instant}"
+    try:
+        reservation = Reservation.decode(await handle.backend.get(path), source=path)
+    except NotFound:
+        return None
+    return _open_instant(reservation, await _beat_ages(handle), handle.log.history)
+
+
+async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[DataFile, ...]:
+    if properties.readers == "directory":
+        return ()
+    kept = range(handle.log.history.horizon + 1, handle.log.history.head + 1)
+    return (await handle.log.reach_replaced(kept)).replaced(kept)
+
+
+async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:
+    """As ``beat_ages``; None where we may not write, and so cannot tell the store's time."""
+    try:
+        own = await own_beat(handle)
+    except NotPermitted:
+        return None
+    try:
+        return await beat_ages(handle, own)
+    finally:
+        await handle.backend.delete([own])
+
+
+def _open_instant(reservation: Reservation, ages: dict[str, float] | None, history: History) -> OpenInstant:
+    decided = history.decided(reservation.instant)
+    return OpenInstant(
+        reservation=reservation,
+        beat_age_s=None if ages is None else ages.get(reservation.instant),
+        writer=_writer_state(reservation, ages),
+        decision=None if decided is None else decided.kind,
+    )
+
+
+def _writer_state(reservation: Reservation, ages: dict[str, float] | None) -> WriterState:
+    here = WriterIdentity.here()
+    if ages is None:
+        return "dead" if reservation.writer.is_gone(seen_from=here) else "unknown"
+    return "dead" if is_dead(reservation, ages, seen_from=here) else "alive"

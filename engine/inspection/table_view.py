@@ -1,0 +1,29 @@
+"""A table's file-system view, for who asks again and again what it holds."""
+
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.views.view import ViewAt, ViewStatistics
+
+
+class TableView:
+    """Made by ``Table.view``. Belongs to the event loop of its block."""
+
+    def __init__(self, handle: TableHandle, properties: TableProperties) -> None:
+        self._handle = handle
+        self._properties = properties
+
+    async def sync(self) -> ViewAt:
+        """What the table holds now: reads what the log has got since the last call, and nothing else."""
+        history = await self._handle.log.refresh()
+        return self._handle.view(self._properties).at(history.head)
+
+    def at(self, position: int) -> ViewAt:
+        """What it held at a position that was read.
+
+        Raises:
+            InvalidRequest: it lies beyond what was read, or files of it may be gone.
+        """
+        return self._handle.view(self._properties).at(position)
+
+    def statistics(self) -> ViewStatistics:
+        return self._handle.view(self._properties).statistics()

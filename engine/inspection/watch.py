@@ -1,0 +1,164 @@
+"""Watch the markers of open instants by what lies in storage: from any process, and asking nobody who writes.
+
+A look costs two listings, of reservations and of beats, and a read of the log's tail; for each open instant one listing
+of its markers (a page for 1,000 objects), and a get for each segment that is new. Once a minute a beat is put and
+deleted, to tell the store's time by.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import anyio
+
+from tallymark.backends.errors import NotFound, NotPermitted
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.store_time import store_time
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.markers.watch import MarkerFolder, MarkerWatch
+from tallymark.engine.settings import MarkerKind
+from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.history_base import Decided
+from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+
+CLOCK_S = 60.0
+"""For how long the store's time is told by our own clock: they drift by less than a beat's second meanwhile."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedInstant:
+    instant: str
+    operation: str
+    marker_kind: MarkerKind
+    """As the job was to keep them; with a service, ``folder.direct`` are those that its tasks put themselves."""
+    folder: MarkerFolder
+    """As it was last seen while the instant was open."""
+    beat_age_s: float | None
+    """Since the writer's last beat, by the store's clock; None where there is none, or we may read only."""
+    markers_s: float | None = None
+    """Markers a second since the look before; None at the first."""
+    is_over: bool = False
+    """Told by one look, the last one that shows it."""
+    decision: EntryKind | None = None
+    """What the log says, once it is over; None for one that its writer gave up before the log heard of it."""
+    position: int | None = None
+    """Of that entry."""
+
+
+NOTHING = MarkerFolder(markers=0, segments=0, direct=0, bytes=0)
+
+
+class InstantWatch:
+    """Made by ``Table.watch``."""
+
+    def __init__(self, handle: TableHandle, *, now: Callable[[], float] = anyio.current_time) -> None:
+        """``now``: seconds of a monotonic clock."""
+        self._handle = handle
+        self._now = now
+        self._reservations: dict[str, Reservation] = {}
+        self._folders: dict[str, MarkerWatch] = {}
+        self._seen: dict[str, tuple[float, WatchedInstant]] = {}
+        self._over: set[str] = set()
+        self._ahead_s: float | None = None
+        self._clock_read_at = float("-inf")
+
+    async def look(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
+        """The instants that are open now, or the one that is named, and those that are over since the look before.
+
+        Raises:
+            InvalidRequest: the one that is named is not open, at the first look.
+        """
+        reserved = await self._reserved()
+        if instant is not None and instant not in reserved and instant not in self._seen:
+            raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
+        history = await self._handle.log.refresh()
+        history.forget(history.head)  # what was decided is told without its entry, and a watch may last for days
+        self._over &= reserved
+        wanted = reserved - self._over | self._seen.keys()
+        if instant is not None:
+            wanted &= {instant}
+        beats = await self._beat_ages() if wanted else {}
+        found = []
+        for each in sorted(wanted):
+            decided = history.decided(each)
+            if decided is None and each in reserved:
+                found.append(await self._look_at(each, beats.get(each)))
+            else:
+                found.append(self._ended(each, beats.get(each), decided))
+        return tuple(found)
+
+    async def _look_at(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
+        """One that is open."""
+        if instant not in self._folders:
+            concurrency = self._handle.commit_settings.concurrency
+            self._folders[instant] = MarkerWatch(self._handle.backend, marker_folder(instant), concurrency=concurrency)
+        folder = await self._folders[instant].look()
+        now, before = self._now(), self._seen.get(instant)
+        rate = None
+        if before is not None and now > before[0]:
+            rate = (folder.markers - before[1].folder.markers) / (now - before[0])
+        found = replace(self._last(instant, beat_age_s), folder=folder, beat_age_s=beat_age_s, markers_s=rate)
+        self._seen[instant] = now, found
+        return found
+
+    def _last(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
+        """As it was seen before; for one that was not, no markers."""
+        if instant in self._seen:
+            return self._seen[instant][1]
+        reservation = self._reservations[instant]
+        return WatchedInstant(
+            instant=instant,
+            operation=reservation.operation,
+            marker_kind=reservation.marker_kind,
+            folder=NOTHING,
+            beat_age_s=beat_age_s,
+        )
+
+    def _ended(self, instant: str, beat_age_s: float | None, decided: Decided | None) -> WatchedInstant:
+        """One that is not open any more; it is told this once."""
+        last = self._last(instant, beat_age_s)
+        self._over.add(instant)
+        self._seen.pop(instant, None)
+        self._folders.pop(instant, None)
+        return replace(
+            last,
+            beat_age_s=beat_age_s,
+            markers_s=None,
+            is_over=True,
+            decision=decided.kind if decided else None,
+            position=decided.position if decided else None,
+        )
+
+    async def _reserved(self) -> set[str]:
+        """Each reservation is read once: what it says never changes."""
+        names = set()
+        for path in [entry.path async for entry in self._handle.backend.list(OPEN_FOLDER)]:
+            instant = path.rpartition("/")[2]
+            try:
+                if instant not in self._reservations:
+                    data = await self._handle.backend.get(path)
+                    self._reservations[instant] = Reservation.decode(data, source=path)
+            except NotFound:
+                continue  # given back meanwhile
+            names.add(instant)
+        self._reservations = {name: self._reservations[name] for name in names}
+        return names
+
+    async def _beat_ages(self) -> dict[str, float]:
+        if self._now() - self._clock_read_at >= CLOCK_S:
+            self._ahead_s = await self._store_ahead_s()
+            self._clock_read_at = self._now()
+        if self._ahead_s is None:
+            return {}
+        now = self._now() + self._ahead_s
+        beats = [(entry.path, entry.modified) async for entry in self._handle.backend.list(BEAT_FOLDER)]
+        found = {path: max(0.0, now - modified) for path, modified in beats}
+        return {each: found[beat_path(each)] for each in self._reservations if beat_path(each) in found}
+
+    async def _store_ahead_s(self) -> float | None:
+        """Of our monotonic clock; None where we may not write."""
+        try:
+            return await store_time(self._handle) - self._now()
+        except NotPermitted:
+            return None

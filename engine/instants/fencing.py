@@ -1,0 +1,106 @@
+"""Make sure that of all marked files only those to be kept exist, now and later (seal and fence)."""
+
+import io
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import msgpack
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.instants.finish import close_staging
+from tallymark.engine.packed import unpack
+from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.seal import seal_path
+
+FENCE_FOLDER = ".hoodie/.tallymark/fence"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excluder:
+    """Ends the writing of one instant's tasks. Every method may be repeated, by anybody."""
+
+    backend: Backend
+    instant: str
+    schema: pa.Schema
+    settings: CommitSettings
+
+    async def close(self) -> None:
+        """To be called before the markers are read: what is published until then is marked by then.
+
+        On return nothing more can be published out of its staging directories, and a direct marker put from now on is
+        refused by its own author, who looks for the seal. Where there is a service, too, tasks may put some: whoever
+        cannot reach it tells nobody.
+        """
+        await self.backend.put(seal_path(self.instant), b"")
+        await close_staging(self.backend, self.instant)
+
+    async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
+        """On return none of the marked paths holds rows, or ever will, but for those kept.
+
+        Returns the paths that are fenced: where files cannot be renamed into place, an empty file occupies the name of
+        a lost attempt, whose own put then fails. Where they can, ``close`` has stopped them all.
+        """
+        lost = sorted(set(marked) - set(keep))
+        if self.backend.has_staging:
+            await self.backend.delete(lost)
+            return ()
+        if lost:  # before the first of them: a fence that nobody can name any more would stay for ever
+            await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(lost))
+        fence = fence_bytes(self.schema)
+        fenced: list[str] = []
+
+        async def put_fence(path: str) -> None:
+            try:
+                await self.backend.put_new(path, fence)
+            except AlreadyExists:
+                if not await self._is_fence(path):
+                    await self.backend.delete([path])  # its one put has landed: nothing can come after it
+                    return
+            fenced.append(path)
+
+        await concurrently(put_fence, lost, limit=self.settings.concurrency)
+        return tuple(sorted(fenced))
+
+    async def _is_fence(self, path: str) -> bool:
+        try:
+            return pq.read_metadata(io.BytesIO(await self.backend.get(path))).num_rows == 0
+        except (NotFound, pa.ArrowInvalid):
+            return False
+
+
+def fence_bytes(schema: pa.Schema) -> bytes:
+    """A Parquet file of zero rows: harmless to every reader, where an empty object would break the whole table."""
+    sink = io.BytesIO()
+    pq.write_table(schema.empty_table(), sink)
+    return sink.getvalue()
+
+
+def fence_path(instant: str, nonce: str) -> str:
+    """Where a list of names that may be fenced waits to be swept. Two who end one instant at once have one each."""
+    return f"{FENCE_FOLDER}/{instant}/{nonce}"
+
+
+async def read_fences(backend: Backend, path: str) -> list[str]:
+    """The names on such a list; none where somebody has swept it. Raises CorruptObject."""
+    try:
+        data = await backend.get(path)
+    except NotFound:
+        return []
+    return decode_fences(data, source=path)
+
+
+def decode_fences(data: bytes, *, source: str) -> list[str]:
+    """The names that ``exclude`` has put there. Raises CorruptObject, naming ``source``."""
+    try:
+        fences = unpack(data)
+    except ValueError as error:
+        raise CorruptObject(f"{source} is no list of fences: {error!r}") from error
+    if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
+        raise CorruptObject(f"{source} is no list of fences")
+    return fences

@@ -1,0 +1,110 @@
+"""What remains to be done once the log has decided an instant. Anybody may do it, any number of times."""
+
+from collections.abc import Callable, Collection
+
+import anyio
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.events import EventLog
+from tallymark.engine.instants.project import project
+from tallymark.engine.instants.registration import drop
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.timeline.begun import UNNUMBERED
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.lease import beat_path
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.seal import seal_path
+
+_events = EventLog(__name__)
+
+Progress = Callable[[int, int], None]
+"""Is told how many files are deleted, and of how many."""
+
+DELETE_BATCH = 1000
+"""Files deleted by one call: what S3 deletes with one request. After each, a terminal shows how far it is."""
+
+
+async def finish(
+    handle: TableHandle,
+    properties: TableProperties,
+    reservation: Reservation,
+    *,
+    objects: Collection[str] | None = None,
+) -> None:
+    """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last.
+
+    ``objects`` as in ``drop_bookkeeping``.
+    """
+    instant = reservation.instant
+    decided = handle.log.history.decided(instant)
+    assert decided is not None, "an open instant is rolled back, not finished"
+    await project(handle, properties, decided.position)
+    deleted = await delete_replaced(handle, properties, decided.position)
+    await drop_bookkeeping(handle, instant, begun=reservation.begun, objects=objects)
+    _events.info("instant.finished", instant=instant, deleted=deleted)
+
+
+async def delete_replaced(
+    handle: TableHandle, properties: TableProperties, position: int, *, progress: Progress | None = None
+) -> int:
+    """Delete the files that the entry at a position lets go, in batches; ``progress`` hears how many are gone.
+
+    Returns how many there were.
+    """
+    history = await handle.log.reach(position - 1)
+    if history.entry(position).kind == "clean":
+        history = await handle.log.reach_replaced(history.cleaned(position))
+    paths = [file.path for file in _let_go(history, properties, position)]
+    for done in range(0, len(paths), DELETE_BATCH):
+        batch = paths[done : done + DELETE_BATCH]
+        await handle.backend.delete(batch)
+        if progress is not None:
+            progress(done + len(batch), len(paths))
+    return len(paths)
+
+
+def _let_go(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
+    """With ``readers="directory"`` a commit lets go what it replaced; with ``"table"`` only a clean does."""
+    entry = history.entry(position)
+    if entry.kind == "clean":
+        return history.let_go(position)
+    return entry.removed if properties.readers == "directory" else ()
+
+
+async def drop_bookkeeping(
+    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, objects: Collection[str] | None = None
+) -> None:
+    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest. Its number
+    goes after it, by which it is found.
+
+    ``objects`` is all that lies with the markers, where whoever put it there knows; None: it is listed. What a late put
+    brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
+    """
+    backend = handle.backend
+    await close_staging(backend, instant)
+    began = anyio.current_time()
+    if objects is None:
+        objects = [entry.path async for entry in backend.list(marker_folder(instant))]
+    await backend.delete([*sorted(objects), seal_path(instant), beat_path(instant)])
+    _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
+    await backend.delete([f"{OPEN_FOLDER}/{instant}"])
+    await drop(handle, [begun])
+
+
+async def close_staging(backend: Backend, instant: str) -> None:
+    """On return nobody can publish a file any more that was staged for the instant."""
+    for folder in (staging_folder(instant), recut_folder(instant)):
+        await backend.close_staging(folder)
+
+
+def staging_folder(instant: str) -> str:
+    """Where the instant's tasks stage their files."""
+    return f"{marker_folder(instant)}/staged"
+
+
+def recut_folder(instant: str) -> str:
+    """Where its job stages what it cuts anew once the tasks are sealed."""
+    return f"{marker_folder(instant)}/recut"

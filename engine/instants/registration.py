@@ -1,0 +1,162 @@
+"""The numbers under which writers begin, and who is open by them: found by gets of known names, without a listing.
+
+A writer takes the number k = 1, 2, ... by putting ``begun/<k>`` if absent, before anything else of its instant; the
+object says what its reservation says. These rules keep every open instant in sight:
+
+- *Take.* Who puts k has seen each smaller number: its object, or an entry of the log that tells as great a one.
+- *Check.* After its put, and its reservation, it reads the log. If an entry tells k or a greater number by then, others
+  may have passed by k while it was not there: k is given up, and a greater one taken. Nothing was written under it.
+- *Drop.* An object ``begun/<k>`` is deleted by those alone who have read an entry that tells k or a greater number, and
+  after ``open/<T>``: who stops in between leaves what the next ones see.
+- *Tell.* The entry that decides an instant tells its number, and the smaller ones that were not over when it was taken.
+
+So a number that was put and is not there has an entry as great in the log: there is no gap below a number that stands
+but those which the log tells, and who has put the first number that is free, and stands the check, has seen all who
+began before. By the entry with the greatest number k the smaller ones are over, but for those that it tells; those, k
+itself and what follows are looked at, one get each. What is not there, of these up to k, is over or will be given up by
+its writer: the get came after the entry was read. What is there is over if its instant is decided, and after that its
+reservation is not found. Numbers are not used again: a put or a delete of theirs that lands late changes nothing.
+
+Owns: taking, looking, giving back. Does not own: what is done about those who are open (``help``).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.timeline.begun import UNNUMBERED, begun_path
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import FLOOR, instant_time, parse_instant
+from tallymark.engine.timeline.log import READ_AHEAD
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+
+
+@dataclass(slots=True)
+class Look:
+    """What one look at the numbers has found."""
+
+    free: int
+    """The first number that nobody had."""
+    open: dict[int, Reservation] = field(default_factory=dict)
+    """Those that are not over, and what their writers say of themselves."""
+    left: list[int] = field(default_factory=list)
+    """Those that are over, and whose objects are there: their writers are about to drop them, or have died before."""
+
+
+async def look(handle: TableHandle) -> Look:
+    """Who is open among those that have taken numbers, by the log as far as it was read. Changes nothing.
+
+    Raises:
+        CorruptObject: what a writer says of itself cannot be read.
+    """
+    known = handle.log.history.begun
+    found = Look(free=known.number + 1)
+
+    async def examine(number: int) -> None:
+        reservation = handle.own_numbers.get(number) or await read_begun(handle, begun_path(number))
+        if reservation is None:
+            if number <= known.number:
+                handle.over_numbers.add(number)
+        elif number not in handle.own_numbers and await is_over(handle, reservation):
+            found.left.append(number)
+        else:
+            found.open[number] = reservation
+
+    numbers: Sequence[int] = [*(number for number in known.doubtful if number not in handle.over_numbers), found.free]
+    window = 1
+    while True:
+        await concurrently(examine, numbers, limit=handle.commit_settings.concurrency)
+        while found.free in found.open or found.free in found.left:
+            found.free += 1
+        if found.free <= numbers[-1]:
+            return found  # it was looked for, and is not there
+        numbers = range(found.free, found.free + window)
+        window = min(2 * window, READ_AHEAD)
+
+
+async def open_instants(handle: TableHandle, found: Look) -> set[str]:
+    """Those of the writers that a look has found, listed only where writers may be open that have taken no number."""
+    instants = {reservation.instant for reservation in found.open.values()}
+    if UNNUMBERED in handle.log.history.begun.unfinished:
+        instants |= {entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)}
+    return instants
+
+
+async def read_begun(handle: TableHandle, path: str) -> Reservation | None:
+    """What the writer of a number says of itself; None where the number is free, or was dropped."""
+    try:
+        return Reservation.decode(await handle.backend.get(path), source=path)
+    except NotFound:
+        return None
+
+
+async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
+    """Whether all is done for its instant, or nobody will ever go on with it.
+
+    The log first: whoever finds his instant decided when he has reserved it gives it up.
+    """
+    instant = reservation.instant
+    if handle.log.history.decided(instant) is None and (await handle.log.refresh()).decided(instant) is None:
+        return False
+    try:
+        await handle.backend.get(reservation.path)
+    except NotFound:
+        return True
+    return False
+
+
+async def take(handle: TableHandle, draft: Reservation) -> Reservation:
+    """Take a number for it: on return whoever looks finds this writer. What is over, and was left, is dropped.
+
+    Its instant is later than those of all who are open with smaller numbers: nobody asks for what another one has, nor
+    puts a beat under it.
+    """
+    while True:
+        found = await look(handle)
+        await drop(handle, found.left)
+        unfinished = {number for number in found.open if number < found.free}
+        unfinished.update({UNNUMBERED}.intersection(handle.log.history.begun.unfinished))
+        instant = _later(draft.instant, found.open.values())
+        mine = replace(draft, instant=instant, begun=found.free, unfinished=tuple(sorted(unfinished)))
+        if await _is_put(handle, mine):
+            handle.own_numbers[mine.begun] = mine
+            return mine
+        await handle.log.refresh()
+
+
+def _later(instant: str, others: Iterable[Reservation]) -> str:
+    return instant_time(parse_instant(instant), after=max((other.instant for other in others), default=FLOOR))
+
+
+async def _is_put(handle: TableHandle, mine: Reservation) -> bool:
+    path = begun_path(mine.begun)
+    try:
+        await handle.backend.put_new(path, mine.encode())
+    except AlreadyExists:
+        return await read_begun(handle, path) == mine  # by an earlier put, whose answer is missing
+    return True
+
+
+def is_passed(history: History, reservation: Reservation) -> bool:
+    """Whether others may have passed by its number while it was not there. The log was read after its put."""
+    return history.begun.number >= reservation.begun
+
+
+async def give_back(handle: TableHandle, reservation: Reservation) -> None:
+    """Nothing was written under it. Its number goes now, or when the log has got past it."""
+    handle.given_back.add(reservation.begun)
+    await drop(handle, ())
+
+
+async def drop(handle: TableHandle, numbers: Iterable[int]) -> None:
+    """Drop these, and those given back, as far as the log tells one as great; the others stay for whoever comes."""
+    greatest = handle.log.history.begun.number
+    known = {number for number in {*numbers, *handle.given_back} if UNNUMBERED < number <= greatest}
+    if known:
+        await handle.backend.delete([begun_path(number) for number in sorted(known)])
+        handle.over_numbers |= known
+        handle.given_back -= known
+        for number in known:
+            handle.own_numbers.pop(number, None)

@@ -1,0 +1,106 @@
+"""End an instant that will not commit, so that nothing of it is left."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CorruptObject, RolledBack
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import drop_bookkeeping, finish
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
+from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.tasks.file_name import instant_of
+from tallymark.engine.timeline.entry import EntryKind, LogEntry
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How an instant ended that was found open."""
+
+    instant: str
+    outcome: Literal["rolled back", "was committed", "was cleaned"]
+    """The latter two were decided by their writer, who died before all was done that follows."""
+    marked: int
+    """Marked files, whether they existed or not, that do not exist any more (or are fenced)."""
+    fences: int
+
+
+async def roll_back(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
+    """Win a rollback entry for the instant before anything is touched, then remove all that it marked.
+
+    If the log turns out to hold the instant's commit or clean, that stands, and what was left to do for it is done.
+    """
+    instant = reservation.instant
+    if (kind := await decide(handle, reservation)) != "rollback":
+        await finish(handle, properties, reservation)
+        return Ended(
+            instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
+        )
+    excluder = Excluder(
+        backend=handle.backend,
+        instant=instant,
+        schema=properties.schema,
+        settings=handle.commit_settings,
+    )
+    await excluder.close()
+    marked = await marked_paths(handle, reservation)
+    fenced = await excluder.exclude(marked, keep=())
+    await drop_bookkeeping(handle, instant, begun=reservation.begun)
+    PROCESS.count("rollbacks")
+    _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
+    return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
+
+
+async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:
+    """Every data file that the instant may have begun, from storage.
+
+    Markers that are missing or cannot be read are never taken for none: then the table is listed for files that carry
+    the instant in their names, beside those whose markers could be read.
+    """
+    folder = marker_folder(reservation.instant)
+    known: frozenset[str] = frozenset()
+    try:
+        loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
+        known = loaded.paths
+        # There from the beginning: without it, or if nothing is in it, markers are missing.
+        if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
+            raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
+    except (CorruptObject, NotFound) as error:
+        _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
+        found = [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
+        return known.union(found)
+    return known
+
+
+def _belongs_to(path: str, instant: str) -> bool:
+    return not path.startswith(".hoodie/") and instant_of(path.rpartition("/")[2]) == instant
+
+
+async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
+    """Win a rollback entry for its instant, unless the log has decided it; returns which of both it is."""
+    instant = reservation.instant
+    history = await handle.log.refresh()
+    if history.decided(instant) is None:
+        entry = LogEntry(
+            kind="rollback",
+            instant=instant,
+            nonce=new_nonce(),
+            base=history.head,
+            operation="rollback",
+            begun=reservation.begun,
+            unfinished=reservation.unfinished,
+        )
+        with suppress(RolledBack):  # decided by somebody else meanwhile
+            await handle.log.win(entry, check=lambda _: None)
+    decided = history.decided(instant)
+    assert decided is not None
+    return decided.kind

@@ -1,0 +1,1 @@
+"""Write jobs, from a request to a committed result."""

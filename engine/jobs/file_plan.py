@@ -1,0 +1,45 @@
+"""Which files a write is to leave: planned in one way for a job that runs, and for one that is only thought of."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.fill_claims import claimed_by_others
+from tallymark.engine.jobs.fills import commit_sizes
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.profile import WorkloadProfile
+from tallymark.engine.sizing.rates import PARTITIONS_COMPARED
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.view import ViewAt
+
+
+async def sized(
+    handle: TableHandle,
+    files: Sequence[DataFile],
+    profile: WorkloadProfile,
+    settings: SizingSettings,
+    *,
+    is_overwrite: bool,
+    instant: str | None = None,
+) -> SizingPlan:
+    """The plan by these files, which ``telling_files`` has found at the head, and by what other open instants fill.
+
+    Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
+    learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
+    """
+    if is_overwrite:
+        taken = frozenset(file.path for file in files)
+    else:
+        taken = await claimed_by_others(handle, instant)
+    known = replace(profile, commits=commit_sizes(handle.log.history), taken=profile.taken | taken)
+    return plan(known, files, settings)
+
+
+async def telling_files(at: ViewAt, incoming: Iterable[str]) -> tuple[DataFile, ...]:
+    """The files that a plan goes by, sorted by path: of the partitions that rows come to, and of the newest ones.
+
+    Only these partitions are looked at.
+    """
+    return await at.files_of({*incoming, *at.newest_partitions(PARTITIONS_COMPARED)})

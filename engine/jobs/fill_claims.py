@@ -1,0 +1,48 @@
+"""Which small files a write is filling: told to others who plan meanwhile, so that two do not take the same.
+
+Advice, not a lock: of two who took one file nevertheless, the second to commit writes its new rows into a file of
+their own.
+"""
+
+from collections.abc import Collection
+
+import msgpack
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.instants.registration import look, open_instants
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.packed import unpack
+
+
+def claim_path(instant: str) -> str:
+    """It lies with the instant's markers, and goes with them."""
+    return f"{marker_folder(instant)}/FILLS"
+
+
+async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
+    """Tell others that these files are being filled, and no others any more."""
+    await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
+
+
+async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozenset[str]:
+    """The files that open instants are filling, but for this one, if it is one; by the log as far as it was read."""
+    found: set[str] = set()
+
+    async def read(other: str) -> None:
+        found.update(await _claimed(handle.backend, claim_path(other)))
+
+    others = [other for other in await open_instants(handle, await look(handle)) if other != instant]
+    await concurrently(read, others, limit=handle.commit_settings.concurrency)
+    return frozenset(found)
+
+
+async def _claimed(backend: Backend, path: str) -> list[str]:
+    """Nothing where it cannot be understood: a later release may say it otherwise."""
+    try:
+        paths = unpack(await backend.get(path))
+    except (NotFound, ValueError):
+        return []
+    return [path for path in paths if isinstance(path, str)] if isinstance(paths, list) else []

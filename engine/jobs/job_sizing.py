@@ -1,0 +1,120 @@
+"""The sizes of one job's files: what was planned, what its tasks have made of it, and what is told of both."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.file_plan import sized, telling_files
+from tallymark.engine.jobs.fill_claims import claim
+from tallymark.engine.jobs.fills import checked_fills, lost_fills
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.profile import WorkloadProfile, check_has_no_updates
+from tallymark.engine.tasks.report import Fill, TaskReport
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.summary import SizingSummary
+
+_events = EventLog(__name__)
+
+
+class JobSizing:
+    def __init__(
+        self,
+        handle: TableHandle,
+        properties: TableProperties,
+        settings: SizingSettings,
+        instant: str,
+        *,
+        is_overwrite: bool,
+    ) -> None:
+        self._handle = handle
+        self._properties = properties
+        self._settings = settings
+        self._instant = instant
+        self._is_overwrite = is_overwrite
+        self._plan: SizingPlan | None = None
+        self._planned_at = 0
+        self._fills: tuple[Fill, ...] = ()
+        self._lost = 0
+        self._expected: dict[str, int] = {}
+        """Bytes of the planned files, by path, as their tasks have named them."""
+        self.has_claimed = False
+        """Whether others may have been told what is filled."""
+
+    async def plan(self, profile: WorkloadProfile) -> SizingPlan:
+        """Plan, and tell others what is filled. Called again, the last plan counts."""
+        check_has_no_updates(profile)
+        if not self._settings.is_on:
+            return SizingPlan(files=())
+        history = await self._handle.log.refresh()
+        at = self._handle.view(self._properties).at(history.head)
+        files = await telling_files(at, (rows.partition for rows in profile.incoming))
+        found = await sized(
+            self._handle, files, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
+        )
+        is_first, self._plan, self._planned_at = self._plan is None, found, at.position
+        if found.fills or not is_first:
+            self.has_claimed = True
+            await claim(self._handle.backend, self._instant, [file.path for file in found.fills])
+        _events.info(
+            "instant.sized",
+            instant=self._instant,
+            policy=self._settings.policy,
+            partitions=len({file.partition for file in found.files}),
+            files=len(found.files),
+            bytes=found.bytes,
+            fills=len(found.fills),
+            rewritten_bytes=found.rewritten_bytes,
+        )
+        return found
+
+    def checked(self, winners: Iterable[TaskReport]) -> tuple[Fill, ...]:
+        """What the tasks have filled. Raises InvalidRequest where it is not what was planned."""
+        to_fill = () if self._plan is None else self._plan.fills
+        return checked_fills(winners, {file.path: file for file in to_fill})
+
+    def reported(self, fills: tuple[Fill, ...], winners: Iterable[TaskReport]) -> None:
+        """By the tasks whose files are to be committed."""
+        self._fills = fills
+        self._expected = dict(size for report in winners for size in report.planned)
+
+    @property
+    def filled(self) -> tuple[DataFile, ...]:
+        """The small files that the commit is to replace."""
+        return tuple(fill.old for fill in self._fills)
+
+    def lost(self, history: History) -> tuple[Fill, ...]:
+        """Of these fills the ones whose small file another commit has replaced."""
+        return lost_fills(self._fills, history, planned_at=self._planned_at)
+
+    def give_up(self, lost: Sequence[Fill]) -> None:
+        """Their new rows are in files of their own."""
+        self._fills = tuple(fill for fill in self._fills if fill not in lost)
+        self._lost += len(lost)
+
+    def summary(self, added: Iterable[DataFile]) -> SizingSummary | None:
+        """Of a commit of these files; None where nothing was planned."""
+        if self._plan is None:
+            return None
+        return SizingSummary(
+            planned_files=len(self._plan.files),
+            planned_bytes=self._plan.bytes,
+            planned_fills=len(self._plan.fills),
+            filled_files=len(self._fills),
+            rewritten_bytes=sum(file.bytes for file in self.filled),
+            lost_fills=self._lost,
+            size_error_p95=_p95(_size_errors(added, self._expected)),
+        )
+
+
+def _size_errors(added: Iterable[DataFile], expected: dict[str, int]) -> list[float]:
+    planned = [(file.bytes, expected[file.path]) for file in added if expected.get(file.path)]
+    return [abs(size - wanted) / wanted for size, wanted in planned]
+
+
+def _p95(values: Sequence[float]) -> float | None:
+    """By nearest rank."""
+    return round(sorted(values)[math.ceil(0.95 * len(values)) - 1], 4) if values else None

@@ -1,0 +1,158 @@
+"""The new rows of a file that was to replace a small one, in a file of their own: the small one was replaced meanwhile.
+
+It is done by the job, after it has sealed its tasks. So the file has a direct marker, and a staging directory of its
+own; and after both, the log is looked at: whoever rolls this instant back wins an entry first, and then closes that
+directory and reads the markers. Either the job sees the entry, or the other finds the file.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+
+import anyio
+import pyarrow as pa
+
+from tallymark.backends.errors import NotFound, Unavailable
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CorruptObject, Sealed
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import recut_folder
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.fills import files_of
+from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.tasks.file_name import new_file_name
+from tallymark.engine.tasks.footer_size import FooterSize
+from tallymark.engine.tasks.old_rows import batches_of
+from tallymark.engine.tasks.open_file import OpenFile
+from tallymark.engine.tasks.report import Fill
+from tallymark.engine.tasks.row_buffer import RowBuffer
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.log import new_nonce
+
+_events = EventLog(__name__)
+
+_in_thread = anyio.to_thread.run_sync
+
+
+class Recut:
+    """Of one job, once it has sealed its tasks."""
+
+    def __init__(self, handle: TableHandle, lease: Lease, ticket: WriteTicket) -> None:
+        self._handle = handle
+        self._lease = lease
+        self._ticket = ticket
+        self._cut: dict[str, DataFile | None] = {}
+        """What was made of each fill, by the path of its small file: it need not be done again."""
+        self._names: set[str] = set()
+        """Paths that were marked for that."""
+
+    @property
+    def has_marked(self) -> bool:
+        """Whether it may have put markers of its own."""
+        return bool(self._names)
+
+    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Excluder) -> LogEntry:
+        """The entry without these fills: their small files stay, and their new rows are in files of their own.
+
+        The files that were to replace them are gone for good on return. May be called again after it has failed.
+
+        Raises:
+            RolledBack: another writer has ended the job.
+            Unavailable: storage did not take a file, or did not give the old one.
+        """
+        await self._handle.backend.open_staging(recut_folder(self._ticket.instant))
+        await self._lease.check_log()
+        gone = files_of(lost, entry.added)
+        for fill in lost:
+            if fill.old.path not in self._cut:
+                self._cut[fill.old.path] = await self._own_file(fill, [gone[path] for path in fill.paths])
+        cut = [file for fill in lost if (file := self._cut[fill.old.path]) is not None]
+        kept = {file.path for file in self._cut.values() if file is not None}
+        fenced = await excluder.exclude({*gone, *self._names}, keep=kept)
+        added = [*(file for file in entry.added if file.path not in gone), *cut]
+        stays = {fill.old.path for fill in lost}
+        return replace(
+            entry,
+            nonce=new_nonce(),
+            added=tuple(sorted(added, key=lambda file: file.path)),
+            removed=tuple(file for file in entry.removed if file.path not in stays),
+            fenced=tuple(sorted({*entry.fenced, *fenced})),
+        )
+
+    async def _own_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
+        """As ``_cut_file``; whatever an end of this job by another looks like here, it is told as that."""
+        try:
+            return await self._cut_file(fill, files)
+        except (NotFound, CorruptObject, Sealed):
+            await self._lease.check_log()
+            raise
+
+    async def _cut_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
+        """A file of the new rows in these files, which begin with the old ones; None where there are none.
+
+        Where storage does not tell what became of it, it is written again under another name.
+        """
+        if sum(file.rows for file in files) <= fill.old.rows:
+            return None
+        data = [await self._handle.backend.get(file.path) for file in files]
+        tries = self._ticket.settings.publish_attempt_count
+        for tried in range(1, tries + 1):
+            name = await self._marked_name(fill.old.partition)
+            try:
+                found = await _in_thread(self._write, name, fill, list(zip(files, data, strict=True)))
+            except Unavailable as error:
+                if tried == tries:
+                    raise
+                _events.warning("fill.unclear", instant=self._ticket.instant, path=fill.old.path, reason=error)
+                await anyio.sleep(tried * self._ticket.settings.publish_pause_s)
+            else:
+                _events.info("fill.recut", instant=self._ticket.instant, path=fill.old.path, rows=found.rows)
+                return found
+        raise AssertionError
+
+    async def _marked_name(self, partition: str) -> str:
+        name = new_file_name(instant=self._ticket.instant, task=0, stage=0, attempt=0)
+        path = DataFile(partition, name, 0, 0).path
+        self._names.add(path)
+        await create_direct(self._handle.backend, self._ticket.instant, [path], self._lease.check_log)
+        return name
+
+    def _write(self, name: str, fill: Fill, sources: Sequence[tuple[DataFile, bytes]]) -> DataFile:
+        """Blocking."""
+        once = replace(self._ticket.settings, publish_attempt_count=1)  # a further name has to be marked first
+        ticket = replace(self._ticket, staging=recut_folder(self._ticket.instant), settings=once)
+        backend, partition = self._handle.backend, fill.old.partition
+        file: OpenFile | None = None
+        footer = FooterSize.of(ticket.schema)
+        try:
+            for rows in _row_groups(_beyond(fill.old.rows, sources, ticket.schema), ticket):
+                file = file or OpenFile(ticket, backend, partition, lambda _: name, first=rows, footer=footer)
+                file.write(rows)
+            assert file is not None, "there are new rows"
+            return file.publish()
+        except BaseException:
+            if file is not None:
+                file.abandon()
+            raise
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Iterator[pa.Table]:
+    """The same rows, as many at once as a task encodes."""
+    buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=ticket.settings.buffer_bytes)
+    for batch in batches:
+        buffer.append(0, batch)
+        if buffer.due() is not None:
+            yield buffer.take(0)
+    for number in buffer.remaining():
+        yield buffer.take(number)
+
+
+def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows after the first so many."""
+    for file, data in sources:
+        for batch in batches_of(data, file, schema):
+            skipped = min(count, batch.num_rows)
+            count -= skipped
+            if skipped < batch.num_rows:
+                yield batch.slice(skipped)

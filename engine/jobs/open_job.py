@@ -1,0 +1,241 @@
+"""A write job's life: begun with its lease, its marker engine and its service, and ended whatever happens."""
+
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import anyio
+from anyio.abc import TaskGroup
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.events import EventLog
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import Sealed, TallymarkError
+from tallymark.engine.instants.finish import staging_folder
+from tallymark.engine.instants.reserve import reserve
+from tallymark.engine.instants.rollback import roll_back
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.base import WriteBase
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.jobs.target import WriteTarget
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.lookups.served_view import ServedView
+from tallymark.engine.maintenance.checkpoint import checkpoint_due
+from tallymark.engine.maintenance.expire import let_go_due
+from tallymark.engine.maintenance.recovery import help_those_found
+from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
+from tallymark.engine.metrics.job_meter import JobMeter
+from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handler import BlockOf, Settle
+from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.server import JobServer
+from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobOptions:
+    """How one write goes about what its ``WriteRequest`` says."""
+
+    markers: MarkerSettings
+    tasks: TaskSettings
+    service: ServiceSettings
+    sizing: SizingSettings
+
+    def __post_init__(self) -> None:
+        check_settings("markers", self.markers, MarkerSettings)
+        check_settings("tasks", self.tasks, TaskSettings)
+        check_settings("service", self.service, ServiceSettings)
+        check_settings("sizing", self.sizing, SizingSettings)
+
+
+@asynccontextmanager
+async def open_job(
+    handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
+) -> AsyncIterator[WriteJob]:
+    """A job for the block, after what dead writers left has been put in order."""
+    flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes under way
+    meter = JobMeter(request.mode)
+    with PROCESS.running(meter, handle.backend):
+        async with background_tasks() as background:
+            try:
+                job = await _begin(handle, properties, request, options, background, flushing, meter)
+                try:
+                    yield job
+                finally:
+                    await _end(job, handle, properties)
+            finally:
+                flushing.cancel()
+
+
+async def _begin(
+    handle: TableHandle,
+    properties: TableProperties,
+    request: WriteRequest,
+    options: JobOptions,
+    background: TaskGroup,
+    flushing: anyio.CancelScope,
+    meter: JobMeter,
+) -> WriteJob:
+    backend = handle.backend
+    reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
+    begun_at = handle.log.history.head
+    target = WriteTarget.of(request, properties)
+    try:
+        base = WriteBase.of(handle.view(properties), handle.log, request.base)
+        background.start_soon(lease.keep)
+        await handle.preload(properties)
+        await backend.open_staging(staging_folder(reservation.instant))
+        reservation = await help_those_found(handle, properties, reservation)
+        engine = await _start_engine(backend, options.markers, background, flushing)
+        directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
+        view = _Counted(ServedView(handle.log, partial(handle.view, properties)), meter)
+        address = await _serve(engine, view if handle.view_settings.serve else None, reservation, options, background)
+    except BaseException:
+        await _undo_begin(handle, properties, reservation, lease)
+        raise
+    _events.info(
+        "instant.begun",
+        instant=reservation.instant,
+        url=backend.url,
+        operation=reservation.operation,
+        base=base.position,
+        markers=options.markers.kind,
+        sizing=options.sizing.policy if options.sizing.is_on else None,
+    )
+    return WriteJob(
+        handle,
+        properties,
+        reservation,
+        base,
+        request=request,
+        directory=directory,
+        lease=lease,
+        meter=meter,
+        ticket=WriteTicket(
+            url=backend.url,
+            options=handle.storage,
+            instant=reservation.instant,
+            base=begun_at,
+            schema=properties.schema,
+            partition_by=properties.partition_by,
+            staging=staging_folder(reservation.instant),
+            marker_kind=options.markers.kind,
+            service=address,
+            settings=options.tasks,
+            max_file_bytes=options.sizing.max_file_bytes,
+            partition=target.partition,
+            guard=target.guard,
+            base_hash=handle.log.history.hash_at(begun_at),
+            views=handle.view_settings,
+        ),
+        sizing=options.sizing,
+    )
+
+
+async def _start_engine(
+    backend: Backend, settings: MarkerSettings, background: TaskGroup, scope: anyio.CancelScope
+) -> MarkerEngine:
+    """One that runs until the scope is cancelled, which shields it from all else.
+
+    Not by ``background.start``: cancelled, that may wait for the end of what it has started.
+    """
+    started: list[MarkerEngine] = []
+    has_started = anyio.Event()
+
+    async def run() -> None:
+        with scope:
+            async with open_marker_engine(backend, settings) as engine:
+                started.append(engine)
+                has_started.set()
+                await anyio.sleep_forever()
+
+    background.start_soon(run)
+    await has_started.wait()
+    return started[0]
+
+
+class _Counted:
+    """A served view whose look-ups a job counts."""
+
+    def __init__(self, served: ServedView, meter: JobMeter) -> None:
+        self._served = served
+        self._meter = meter
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        self._meter.looked_up()
+        return await self._served.look_up(position, log_hash)
+
+    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        blocks = self._served.at_hand(position, log_hash, partitions)
+        if blocks is not None:
+            self._meter.looked_up()
+        return blocks
+
+
+async def _serve(
+    engine: MarkerEngine,
+    view: _Counted | None,
+    reservation: Reservation,
+    options: JobOptions,
+    background: TaskGroup,
+) -> ServiceAddress | None:
+    """Let tasks of other processes ask for markers, and for what partitions hold; where they put their own markers
+    there is nobody to ask.
+    """
+    if options.markers.kind == "direct":
+        return None
+
+    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await engine.directory(instant).create_each(requests, settle)
+
+    farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
+    server = JobServer(
+        secrets.token_bytes(32),
+        options.service,
+        create_each,
+        look_up=None if view is None else view.look_up,
+        at_hand=None if view is None else view.at_hand,
+        farewell=farewell,
+    )
+    await background.start(server.run)
+    return server.address(reservation.instant)
+
+
+async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) -> None:
+    """Whatever happened to the block, the job ends; what cannot be done now is left for the next writer."""
+    timeout_s = handle.commit_settings.end_timeout_s
+    with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
+        try:
+            await job.end()
+            await _clean(handle, properties)
+            await checkpoint_due(handle, properties)
+        except TallymarkError as error:
+            _events.warning("instant.unfinished", instant=job.instant, reason=error)
+    if scope.cancelled_caught:
+        _events.warning("instant.unfinished", instant=job.instant, reason=f"no answer for {timeout_s:g} s")
+
+
+async def _clean(handle: TableHandle, properties: TableProperties) -> None:
+    """What is due is deleted after each write, when all of its own is done; if not now, then after the next."""
+    try:
+        await let_go_due(handle, properties)
+    except TallymarkError as error:
+        _events.warning("clean.postponed", url=handle.backend.url, reason=error)
+
+
+async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
+    with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
+        try:
+            await lease.give_up()
+            await roll_back(handle, properties, reservation)
+        except TallymarkError as error:
+            _events.warning("instant.unfinished", instant=reservation.instant, reason=error)

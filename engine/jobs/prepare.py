@@ -1,0 +1,164 @@
+"""Find the table that a job wants to write, or create it. Nothing is changed by a call that cannot go on."""
+
+from collections.abc import Awaitable, Callable
+
+import pyarrow as pa
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.instants.project import put_projected
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.base import check_base
+from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, clear, is_trial
+from tallymark.engine.jobs.table_spec import WantedTable
+from tallymark.engine.timeline.projection import floor_files
+from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+
+METADATA_TABLE = ".hoodie/metadata"
+"""Where a Hudi metadata table lies; as every table of that format it has properties, put before all else."""
+
+_events = EventLog(__name__)
+
+
+async def read_properties(backend: Backend) -> TableProperties | None:
+    """The table at the backend's root; None where nothing is.
+
+    Raises:
+        UnsupportedTable: something else is there, or a table of a kind that this library does not write.
+    """
+    data = await _read(backend)
+    if data is None:
+        # Listings are read to their end: one that is left half way complains when it is collected.
+        found = [entry.path async for entry in backend.list("") if not is_trial(entry.path)]
+        if not found:
+            return None
+        data = await _read(backend)  # another writer may have created the table meanwhile
+        if data is None:
+            raise UnsupportedTable(
+                f"{backend.url} holds no table, and is not empty (there is {found[0]}); give an empty or new location"
+            )
+    properties = TableProperties.decode(data)
+    if await _read(backend, f"{METADATA_TABLE}/{PROPERTIES}") is not None:
+        raise UnsupportedTable(
+            f"{backend.url} has a Hudi metadata table ({METADATA_TABLE}), which this library does not keep up to date; "
+            "turn it off with the engine that made it and delete it first"
+        )
+    return properties
+
+
+async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
+    try:
+        return await backend.get(path)
+    except NotFound:
+        return None
+
+
+async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProperties:
+    """The table to write, created as wanted if nothing is there.
+
+    Raises:
+        InvalidRequest: the table has other columns, types or partition columns, keeps replaced files otherwise, or is
+            not what the request is for.
+        UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
+    """
+    found = await find_table(handle, wanted)
+    if found is None:
+        found = await _create(handle, wanted.beside(None))
+        _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise meanwhile
+    return found
+
+
+async def find_table(handle: TableHandle, wanted: WantedTable) -> TableProperties | None:
+    """The table to write; None where nothing is, and it would be created. Nothing is changed.
+
+    Raises:
+        InvalidRequest: as ``prepare_table``.
+        UnsupportedTable: as ``read_properties``.
+    """
+    found = await read_properties(handle.backend)
+    mine = wanted.beside(found)
+    await check_base(handle, wanted.request)
+    if found is not None:
+        _check_fits(found, mine, wanted)
+    return found
+
+
+def _check_fits(found: TableProperties, mine: TableProperties, wanted: WantedTable) -> None:
+    wanted.retention.check_kept(found)
+    _check_same(found, mine)
+
+
+async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperties:
+    trial = await check_exclusive(handle.backend)
+    if not await _is_created(handle.backend, wanted, trial):
+        theirs = await read_properties(handle.backend)
+        assert theirs is not None
+        return theirs
+    for file in floor_files(wanted):
+        await put_projected(handle, file)
+    partition_by = ",".join(wanted.partition_by) or None
+    _events.info("table.created", url=handle.backend.url, partition_by=partition_by)
+    return wanted
+
+
+async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> bool:
+    """Create the table, and meanwhile drop what showed that this store may hold it. False if it exists."""
+    is_theirs = False
+
+    async def create() -> None:
+        nonlocal is_theirs
+        try:
+            await backend.put_new(PROPERTIES, wanted.encode())
+        except AlreadyExists:
+            is_theirs = True
+
+    async def drop() -> None:
+        await clear(backend, trial)
+
+    await concurrently(_call, (create, drop), limit=2)
+    return not is_theirs
+
+
+async def _call(act: Callable[[], Awaitable[None]]) -> None:
+    await act()
+
+
+def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
+    if wanted.partition_by and wanted.partition_by != properties.partition_by:
+        raise InvalidRequest(
+            f"partition_by={list(wanted.partition_by)}: the table is partitioned by {list(properties.partition_by)}; "
+            "leave partition_by out, or write a new table"
+        )
+    theirs = {field.name: field.type for field in properties.schema}
+    mine = {field.name: field.type for field in wanted.schema}
+    if absent := [name for name in theirs if name not in mine]:
+        raise InvalidRequest(
+            f"column {absent[0]!r} of the table ({theirs[absent[0]]}) is missing; add it, null if need be"
+        )
+    if extra := [name for name in mine if name not in theirs]:
+        raise InvalidRequest(
+            f"column {extra[0]!r} ({mine[extra[0]]}) is not in the table; drop it, or write a new table"
+        )
+    for name, type_ in mine.items():
+        if not _same_values(type_, theirs[name]):
+            raise InvalidRequest(f"column {name!r} is {type_}, the table has {theirs[name]}; cast it")
+
+
+def _same_values(mine: pa.DataType, theirs: pa.DataType) -> bool:
+    """Equal but for nullability and time zone labels: whether nulls occur, the rows decide when they are written."""
+    return _bare(mine).equals(_bare(theirs))
+
+
+def _bare(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(child.name, _bare(child.type)) for child in type_.fields])
+    if pa.types.is_map(type_):
+        return pa.map_(_bare(type_.key_type), _bare(type_.item_type))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_bare(type_.value_type))
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        return pa.timestamp(type_.unit, "UTC")
+    return type_

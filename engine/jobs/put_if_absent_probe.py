@@ -1,0 +1,65 @@
+"""Whether a store keeps put-if-absent: asked once, before a table is made that could not live without it."""
+
+from contextlib import suppress
+
+from tallymark.backends.concurrently import concurrently
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import AlreadyExists, BackendError
+from tallymark.engine.errors import UnsupportedTable
+from tallymark.engine.maintenance.recovery import PROBE
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.log import new_nonce
+
+TRIALS = 2
+"""Names that are created twice before the store is blamed: of a writer that was stopped for longer than a lease between
+its two puts, another may have swept the first."""
+
+
+async def check_exclusive(backend: Backend) -> str:
+    """Create a new name twice at once; returns it, to be deleted by ``clear``.
+
+    The name is that of a beat of nobody: where its author dies, writers of the table sweep it after a lease, and
+    ``is_trial`` tells it from something of somebody's before there is a table.
+
+    Raises:
+        UnsupportedTable: the store ignores put-if-absent. Nothing is left.
+    """
+    for _ in range(TRIALS):
+        path = f"{BEAT_FOLDER}/{PROBE}{new_nonce()}"
+        if await _is_refused_once(backend, path):
+            return path
+        await clear(backend, path)
+    raise UnsupportedTable(
+        f"{backend.url}: of two writers who created one object at once, both were told that they had. It ignores "
+        "put-if-absent (If-None-Match on S3), by which commits are decided: writers would undo each other. Keep tables "
+        f"elsewhere, or update the server; 'tallymark doctor {backend.url}' tells more"
+    )
+
+
+async def clear(backend: Backend, path: str) -> None:
+    """Delete the name. If that fails, it is swept later."""
+    with suppress(BackendError):
+        await backend.delete([path])
+
+
+def is_trial(path: str) -> bool:
+    """True of what a trial has left whose author died."""
+    return path.startswith(f"{BEAT_FOLDER}/{PROBE}")
+
+
+async def _is_refused_once(backend: Backend, path: str) -> bool:
+    """Raises what storage answers instead, unless one answer was clear enough."""
+    refused = []
+
+    async def create(data: bytes) -> None:
+        try:
+            await backend.put_new(path, data)
+        except AlreadyExists:
+            refused.append(data)
+
+    try:
+        await concurrently(create, (b"1", b"2"), limit=2)
+    except BackendError:
+        if not refused:
+            raise
+    return bool(refused)

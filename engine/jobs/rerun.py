@@ -1,0 +1,119 @@
+"""A write that has been committed before: nothing is begun, and its caller gets the result that it missed."""
+
+from collections.abc import Iterable
+
+from tallymark.backends.errors import BackendError
+from tallymark.backends.events import EventLog
+from tallymark.engine.instants.finish import delete_replaced, staging_folder
+from tallymark.engine.instants.registration import drop, look, open_instants
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.reports import checked_winners
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.jobs.target import WriteTarget
+from tallymark.engine.jobs.txn import committed_write, declared
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.clean import end_abandoned
+from tallymark.engine.settings import NO_SIZING, TaskSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.profile import WorkloadProfile
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.properties import TableProperties
+
+_events = EventLog(__name__)
+
+
+class _CommittedJob(WriteJob):
+    """A job whose txn was committed before it began: it has no instant of its own, and nothing to end.
+
+    Its ticket is good for tasks of a caller who does not look at ``committed``: they read and write nothing.
+    """
+
+    def __init__(self, handle: TableHandle, result: WriteResult, ticket: WriteTicket) -> None:
+        self._handle = handle
+        self._result = result
+        self._ticket = ticket
+
+    @property
+    def instant(self) -> str:
+        """That of the commit."""
+        return self._result.instant
+
+    @property
+    def committed(self) -> WriteResult:
+        return self._result
+
+    @property
+    def marker_count(self) -> int:
+        return 0
+
+    async def size(self, profile: WorkloadProfile) -> SizingPlan:
+        """Nothing: nothing will be written."""
+        return SizingPlan(files=())
+
+    async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
+        """The result of the write that was committed. Raises InvalidRequest for reports of another job."""
+        checked_winners(reports, self.instant)
+        return self._result
+
+    async def end(self) -> None:
+        pass
+
+
+async def find_committed(handle: TableHandle, properties: TableProperties, request: WriteRequest) -> WriteResult | None:
+    """The result of the write that was committed under the request's txn; None if there is none so far.
+
+    What its writer may have died over is done first, so that every reader sees it. Where nobody has left anything,
+    this reads the log and looks for open instants, and changes nothing.
+
+    Raises:
+        InvalidRequest: that write was declared otherwise.
+    """
+    if request.txn is None:
+        return None
+    await handle.log.refresh()
+    found = await committed_write(handle.log, request.txn, declared(WriteTarget.of(request, properties)))
+    if found is None:
+        return None
+    position, entry = found
+    _events.info("txn.committed", txn=request.txn, instant=entry.instant, position=position)
+    return WriteResult.of(position, entry, is_rerun=True, pending=await _finished(handle, properties, position))
+
+
+def committed_job(
+    handle: TableHandle, properties: TableProperties, result: WriteResult, tasks: TaskSettings
+) -> WriteJob:
+    """The job of a write that was committed before; no I/O."""
+    ticket = WriteTicket(
+        url=handle.backend.url,
+        options=handle.storage,
+        instant=result.instant,
+        base=result.position,
+        schema=properties.schema,
+        partition_by=properties.partition_by,
+        staging=staging_folder(result.instant),
+        marker_kind="direct",
+        service=None,
+        settings=tasks,
+        max_file_bytes=NO_SIZING.max_file_bytes,
+        is_committed=True,
+    )
+    return _CommittedJob(handle, result, ticket)
+
+
+async def _finished(handle: TableHandle, properties: TableProperties, position: int) -> str | None:
+    """Do what is left to do for a commit; says so where it cannot be done now."""
+    instant = handle.log.history.entry(position).instant
+    try:
+        found = await look(handle)
+        await drop(handle, found.left)
+        left = await open_instants(handle, found)
+        if left:
+            left -= {ended.instant for ended in await end_abandoned(handle, properties)}
+        if instant in left:  # its writer seems to live: only what readers wait for
+            await delete_replaced(handle, properties, position)
+    except BackendError as error:
+        _events.warning("instant.unfinished", instant=instant, reason=error)
+        return f"its writer may have left something to do ({error}); the next write or clean does it"
+    return None

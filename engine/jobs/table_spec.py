@@ -1,0 +1,42 @@
+"""The table as a call would have it: made so where none is, and compared with the one that is there."""
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.jobs.target import WriteTarget
+from tallymark.engine.maintenance.retention import Retention
+from tallymark.engine.partitions.columns import missing_columns
+from tallymark.engine.partitions.static import prefix_columns
+from tallymark.engine.timeline.properties import TableProperties
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedTable:
+    name: str
+    created: str
+    """The instant of its creation, if it comes to that."""
+    schema: pa.Schema
+    """Of the input. Static columns may be missing."""
+    request: WriteRequest
+    retention: Retention
+
+    def beside(self, found: TableProperties | None) -> TableProperties:
+        """The properties that the call asks for, in view of what is there.
+
+        Raises:
+            InvalidRequest: they make no table, or the request does not fit it. ``prepare`` compares the columns.
+        """
+        static = self.request.partition or {}
+        if static:
+            partition_by = found.partition_by if found else tuple(self.request.partition_by)
+            prefix_columns(static, keyword="partition", partition_by=partition_by)
+        schema = self.schema
+        for field in missing_columns(schema, static, table=found.schema if found else None):
+            schema = schema.append(field)
+        wanted = TableProperties(
+            name=self.name, partition_by=tuple(self.request.partition_by), schema=schema, created=self.created
+        )
+        WriteTarget.of(self.request, found or wanted)
+        return self.retention.of_new(wanted) if found is None else wanted

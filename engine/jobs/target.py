@@ -1,0 +1,104 @@
+"""What a request comes to on one table: where its rows go, and what it replaces. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.partitions.guard import PartitionGuard
+from tallymark.engine.partitions.static import StaticPartition
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.scope import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTarget:
+    """Made by ``of``."""
+
+    partition: StaticPartition | None
+    """Where all rows go; None: each where its own values say."""
+    guard: PartitionGuard | None
+    """What may be touched; None: everything."""
+    is_overwrite: bool
+    static_scope: Scope | None
+    """What an overwrite replaces whatever its rows are; None for an append, and where the rows decide."""
+
+    @classmethod
+    def of(cls, request: WriteRequest, properties: TableProperties) -> "WriteTarget":
+        """Raises InvalidRequest where the request does not fit the table, or its guard refuses it already."""
+        partition = None
+        if request.partition is not None:
+            partition = StaticPartition.of(
+                request.partition,
+                keyword="partition",
+                schema=properties.schema,
+                partition_by=properties.partition_by,
+            )
+        guard = _guard(request, properties)
+        scope = _static_scope(request, properties, partition)
+        if guard is not None:
+            _check_allowed(guard, partition, scope)
+        return cls(partition=partition, guard=guard, is_overwrite=request.mode == "overwrite", static_scope=scope)
+
+    def scope(self, added: Iterable[DataFile]) -> Scope | None:
+        """What the write replaces if it adds these files; None if it replaces nothing because it is an append."""
+        if self.is_overwrite and self.static_scope is None:
+            return Scope(partitions=frozenset(file.partition for file in added))
+        return self.static_scope
+
+    def check(self, added: Iterable[DataFile]) -> None:
+        """Whether files lie where the write may put them: the tasks have looked at each row, this looks again.
+
+        Raises:
+            InvalidRequest: names the first that does not.
+        """
+        for file in added:
+            if self.partition is not None and not self.partition.holds(file.partition):
+                raise InvalidRequest(
+                    f"file {file.path} does not lie in partition={self.partition}, for which this write is alone; "
+                    "commit the reports of tasks that have written with this job's ticket"
+                )
+            if self.guard is not None:
+                self.guard.check(file.partition)
+
+
+def _static_scope(
+    request: WriteRequest, properties: TableProperties, partition: StaticPartition | None
+) -> Scope | None:
+    """As in Spark, the rows decide only where they have a choice: where a partition column is left open."""
+    named = len(partition.columns) if partition else 0
+    is_leaf = named == len(properties.partition_by)
+    if request.mode == "append" or (request.partition_overwrite == "dynamic" and not is_leaf):
+        return None
+    if partition is None:
+        return Scope(is_all=True)
+    paths = frozenset({partition.path})
+    return Scope(partitions=paths) if is_leaf else Scope(prefixes=paths)
+
+
+def _guard(request: WriteRequest, properties: TableProperties) -> PartitionGuard | None:
+    if request.only_partitions is None:
+        return None
+    return PartitionGuard(
+        tuple(
+            StaticPartition.of(
+                part, keyword="only_partitions", schema=properties.schema, partition_by=properties.partition_by
+            )
+            for part in request.allowed
+        )
+    )
+
+
+def _check_allowed(guard: PartitionGuard, partition: StaticPartition | None, scope: Scope | None) -> None:
+    if scope is not None and (partition is None or not guard.holds(partition.path)):
+        what = "the whole table" if partition is None else f"all of partition={partition}"
+        raise InvalidRequest(
+            f"this overwrite replaces {what}, and {guard} allows less; name a partition that it allows, "
+            "say partition_overwrite='dynamic' to replace only partitions that the input has rows for, or allow more"
+        )
+    if partition is not None and not guard.touches(partition):
+        raise InvalidRequest(
+            f"this write is for partition={partition}, and {guard} allows nothing there; name a partition "
+            "that it allows, or allow this one, too"
+        )

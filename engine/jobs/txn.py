@@ -1,0 +1,60 @@
+"""A txn: the name under which a write is committed once and only once, however often it is run.
+
+Owns: what makes two writes of one txn the same, and that the first commit counts. Does not own: the form of a txn
+(``request``), which entry is won (``timeline.log``), nor what a job does that finds its txn committed (``rerun``,
+``write_job``).
+"""
+
+import json
+
+from tallymark.engine.errors import ConflictError, InvalidRequest
+from tallymark.engine.jobs.target import WriteTarget
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.log import CommitLog
+
+
+def declared(target: WriteTarget) -> str:
+    """What a write is to do, in one form whatever the words in which it was said.
+
+    Neither the schema is part of it, since a table has one, nor what only guards a write: ``base`` is another one in
+    each run, and ``only_partitions`` changes nothing that is written.
+    """
+    words = {"mode": "overwrite" if target.is_overwrite else "append"}
+    if target.partition is not None:
+        words["partition"] = target.partition.path
+    if target.is_overwrite:
+        words["partition_overwrite"] = "dynamic" if target.static_scope is None else "static"
+    return json.dumps(words, sort_keys=True)
+
+
+async def committed_write(log: CommitLog, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
+    """The position and entry that committed the txn, as far as the log was read; None while none has, or without one.
+
+    Raises:
+        InvalidRequest: what was committed had been declared otherwise than in ``request``.
+    """
+    position = None if txn is None else log.history.txn_position(txn)
+    if position is None:
+        return None
+    entry = (await log.reach(position - 1)).entry(position)
+    if entry.request != request:
+        raise InvalidRequest(
+            f"txn={txn!r} was committed at position {position} (instant {entry.instant}) as {entry.request}, and this "
+            f"call declares {request}: a txn names one write; give this one a txn of its own, or repeat the call as it "
+            "was"
+        )
+    return position, entry
+
+
+def check_not_committed(mine: LogEntry, history: History) -> None:
+    """Return if no other entry has committed the txn of this one. Raises ConflictError."""
+    position = None if mine.txn is None else history.txn_position(mine.txn)
+    if position is not None:
+        winner = history.instant_at(position)
+        raise ConflictError(
+            f"txn={mine.txn!r} was committed at position {position} by instant {winner}, and instant "
+            f"{mine.instant} is of the same txn",
+            partition=None,
+            winner=winner,
+        )

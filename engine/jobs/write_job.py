@@ -1,0 +1,358 @@
+"""One write on a table, from its instant to its commit."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import partial
+
+import anyio
+
+from tallymark.backends.errors import BackendError
+from tallymark.backends.events import EventLog
+from tallymark.backends.shown import shown
+from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
+from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.finish import finish
+from tallymark.engine.instants.marked import Marked, directly_marked
+from tallymark.engine.instants.project import project
+from tallymark.engine.instants.rollback import roll_back
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.jobs.base import WriteBase
+from tallymark.engine.jobs.file_plan import telling_files
+from tallymark.engine.jobs.fill_claims import claim_path
+from tallymark.engine.jobs.job_sizing import JobSizing
+from tallymark.engine.jobs.lost_fills import Recut
+from tallymark.engine.jobs.reports import checked_winners
+from tallymark.engine.jobs.request import WriteRequest
+from tallymark.engine.jobs.result import WriteResult
+from tallymark.engine.jobs.target import WriteTarget
+from tallymark.engine.jobs.txn import check_not_committed, committed_write, declared
+from tallymark.engine.markers.direct_flag import flag_path, is_flagged
+from tallymark.engine.markers.directory import MarkerDirectory
+from tallymark.engine.metrics.job_meter import JobMeter
+from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing.plan import SizingPlan
+from tallymark.engine.sizing.profile import WorkloadProfile
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.conflict import check_conflicts
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.summary import WriteSummary
+from tallymark.engine.views.partitions import Partitions
+
+_events = EventLog(__name__)
+
+
+class WriteJob:
+    """Made by ``Table.write``, whose block ends it: what is not committed by then is rolled back."""
+
+    def __init__(
+        self,
+        handle: TableHandle,
+        properties: TableProperties,
+        reservation: Reservation,
+        base: WriteBase,
+        *,
+        request: WriteRequest,
+        directory: MarkerDirectory,
+        lease: Lease,
+        meter: JobMeter,
+        ticket: WriteTicket,
+        sizing: SizingSettings,
+    ) -> None:
+        self._handle = handle
+        self._properties = properties
+        self._reservation = reservation
+        self._base = base
+        self._request = request
+        self._target = WriteTarget.of(request, properties)
+        self._directory = directory
+        self._lease = lease
+        self._meter = meter
+        self._ticket = ticket
+        self._sizing = JobSizing(handle, properties, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
+        self._recut = Recut(handle, lease, ticket)
+        self._begun = anyio.current_time()
+        self._committed: WriteResult | None = None
+        self._has_direct = ticket.marker_kind == "direct"
+        """Whether tasks may have put markers themselves; of a job with a service, as far as its seal has shown."""
+        self._added: tuple[DataFile, ...] | None = None
+        """What the first commit was called with: all else has been excluded since, or may have been."""
+        self._entry: LogEntry | None = None
+        self._is_decided = False
+        self._is_rolled_back = False
+        self._has_ended = False
+
+    @property
+    def instant(self) -> str:
+        return self._reservation.instant
+
+    @property
+    def ticket(self) -> WriteTicket:
+        """What tasks need, in any process of any engine."""
+        return self._ticket
+
+    @property
+    def committed(self) -> WriteResult | None:
+        """The result, once the write is committed: by this job, or under the same txn by another one.
+
+        Where it is there as soon as the job begins, tasks need not run, and ``commit(())`` returns it.
+        """
+        return self._committed
+
+    @property
+    def marker_count(self) -> int:
+        """Markers that the job's service has acked so far."""
+        return self._directory.durable_count
+
+    async def size(self, profile: WorkloadProfile) -> SizingPlan:
+        """Plan the files of the rows that this write brings, and tell other writes which small ones it fills.
+
+        Nothing is planned with sizing off; an overwrite fills nothing, since what it replaces goes anyway. Tasks get
+        the planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. Called again, the last plan
+        counts.
+        """
+        return await self._sizing.plan(profile)
+
+    async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
+        """Make exactly the reported files part of the table; on return every reader of the table format sees them.
+
+        ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
+        written, or may yet write, is excluded first. A commit that failed may be called again with the same reports;
+        after CommitUnknown no silence of storage is reported as anything less. If another job has committed the txn of
+        this one meanwhile, its result is returned, and this job is rolled back when its block ends.
+
+        Raises:
+            ConflictError: another write committed first and excludes this one.
+            RolledBack: another writer took this job for dead and ended it.
+            InvalidRequest: reports of another job, two of one task, other ones than before, or files where this write
+                may not put any; or another job has committed the txn of this one with other words. Nothing was decided.
+            CommitUnknown: storage fell silent while it was being decided.
+        """
+        if self._committed is not None and self._committed.is_rerun:
+            return self._committed
+        if self._is_decided or self._has_ended:
+            raise self._too_late()
+        began = anyio.current_time()
+        winners = checked_winners(reports, self.instant)
+        added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
+        self._target.check(added)
+        self._meter.reported(winners)
+        self._meter.proposed(await self._prepared(winners, added))
+        position, entry = await self._win()
+        if entry is not self._entry:
+            return await self._give_way(position, entry)
+        self._is_decided = True
+        self._meter.committed()
+        _events.info(
+            "instant.committed",
+            instant=self.instant,
+            position=position,
+            operation=entry.operation,
+            rows=entry.new_rows,
+            bytes=sum(file.bytes for file in entry.added),
+            files=len(entry.added),
+            removed=len(entry.removed),
+            filled=len(entry.filled),
+            rewritten_bytes=sum(file.bytes for file in entry.filled),
+            fences=len(entry.fenced),
+            marker_wait_s=sum(report.marker_wait_s for report in winners),
+            seconds=anyio.current_time() - began,
+        )
+        self._committed = WriteResult.of(position, entry, pending=await self._project(position))
+        return self._committed
+
+    async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+        """The live files of these partitions and of the newest, by all that the job has read of the log.
+
+        They are what ``size`` goes by for rows of these partitions.
+        """
+        view = self._handle.view(self._properties)
+        return await telling_files(view.at(view.head), partitions)
+
+    async def partitions(self) -> Partitions:
+        """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
+        await self._handle.log.refresh()
+        return Partitions.of(self._handle.view(self._properties))
+
+    async def end(self) -> None:
+        """Finish what was committed, or roll back. Called by the block's end; safe to call again."""
+        self._has_ended = True
+        self._directory.seal()
+        await self._lease.give_up()
+        await self._directory.drained()  # a segment that lands after the others were deleted would stay
+        if self._is_decided:
+            await finish(self._handle, self._properties, self._reservation, objects=self._objects())
+        else:
+            ended = await roll_back(self._handle, self._properties, self._reservation)
+            self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
+            self._is_rolled_back = not self._is_decided
+            if self._is_decided:
+                self._meter.committed()
+            else:
+                self._meter.rolled_back()
+
+    def _too_late(self) -> TallymarkError:
+        if self._is_decided:
+            return InvalidRequest(f"job {self.instant} has been committed already; begin a new one to write more")
+        if self._is_rolled_back:
+            return InvalidRequest(f"job {self.instant} was rolled back when its block ended; begin a new one")
+        return CommitUnknown(
+            f"job {self.instant} is over, and storage did not tell how it ended; ask tallymark timeline "
+            f"{shown(self._handle.backend.url)} once it does",
+            instant=self.instant,
+        )
+
+    async def _seal(self) -> Marked:
+        """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
+        self._directory.seal()
+        await self._excluder().close()
+        backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
+        self._has_direct = not is_served or await is_flagged(backend, self.instant)
+        direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
+        acked = await self._directory.paths() if is_served else frozenset()
+        return Marked(batched=acked - direct, direct=direct)
+
+    def _objects(self) -> frozenset[str] | None:
+        """All that the job has put beside its markers, and these; None where tasks have put some, or the job itself."""
+        if self._has_direct or self._recut.has_marked:
+            return None
+        others = {flag_path(self.instant)}  # of a task that came too late to count
+        if self._sizing.has_claimed:
+            others.add(claim_path(self.instant))
+        return self._directory.objects | others
+
+    def _tell_of_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
+        if self._reservation.marker_kind == "batched" and marked.direct:
+            _events.warning(
+                "markers.mixed",
+                instant=self.instant,
+                direct=len(marked.direct),
+                markers=len(marked.paths),
+                tasks=sum(report.direct_markers > 0 for report in winners),
+            )
+
+    async def _check_marked(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
+        stray = next((file.path for file in added if file.path not in marked), None)
+        if stray is not None:
+            await self._lease.check_log()  # whoever rolls an instant back drops its markers
+            raise InvalidRequest(
+                f"reported file {stray} was never marked; only files that write_task wrote can be committed"
+            )
+
+    async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> LogEntry:
+        """The job's one entry, all but its files excluded; the same one again whenever commit is called again.
+
+        It is not made anew: once it may be in the log, somebody else may have finished the job and dropped its markers.
+        """
+        if self._added not in (None, added):
+            raise InvalidRequest(
+                f"job {self.instant} was to be committed with other files before, and those of these reports may have "
+                "been removed since; call commit with the same reports again, or begin a new job"
+            )
+        if self._entry is None:
+            fills = self._sizing.checked(winners)
+            marked = await self._seal()
+            _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
+            self._tell_of_fallback(marked, winners)
+            await self._check_marked(added, marked.paths)
+            self._added = added
+            self._sizing.reported(fills, winners)
+            unused = {path for report in winners for path in report.unused}
+            fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
+            replaced = await self._base.replaced(self._target.scope(added))
+            self._entry = self._new_entry(added, replaced, fenced, marked)
+        return self._entry
+
+    async def _win(self) -> tuple[int, LogEntry]:
+        """The position and entry of the commit: this job's own, or that of another job of the same txn."""
+        while True:
+            entry = self._entry
+            assert entry is not None, "it was prepared"
+            try:
+                return await self._handle.log.win(entry, check=partial(_check, entry)), entry
+            except ConflictError as error:
+                twin = await committed_write(self._handle.log, entry.txn, entry.request)
+                if twin is not None:
+                    return twin
+                await self._give_up_fills(entry, error)
+            except CommitUnknown as error:
+                _events.warning("instant.unclear", instant=self.instant, reason=error)
+                raise
+
+    async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
+        """An append never fails for want of a small file. Raises the conflict where it is about anything else."""
+        lost = self._sizing.lost(self._handle.log.history)
+        if not lost:
+            self._meter.conflicted()
+            _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
+            raise error
+        cut = await self._recut.entry_without(entry, lost, self._excluder())
+        self._sizing.give_up(lost)
+        assert cut.summary is not None, "it is this job's own"
+        self._entry = replace(cut, summary=replace(cut.summary, sizing=self._sizing.summary(cut.added)))
+        self._meter.proposed(self._entry)
+
+    async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:
+        """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
+        _events.info("txn.committed", txn=twin.txn, instant=twin.instant, position=position)
+        pending = await self._project(position)
+        self._committed = WriteResult.of(position, twin, is_rerun=True, pending=pending)
+        return self._committed
+
+    async def _project(self, position: int) -> str | None:
+        try:
+            await project(self._handle, self._properties, position)
+        except BackendError as error:
+            _events.warning("projection.postponed", instant=self.instant, reason=error)
+            return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"
+        return None
+
+    def _excluder(self) -> Excluder:
+        return Excluder(
+            backend=self._handle.backend,
+            instant=self.instant,
+            schema=self._properties.schema,
+            settings=self._handle.commit_settings,
+        )
+
+    def _new_entry(
+        self, added: tuple[DataFile, ...], replaced: tuple[DataFile, ...], fenced: tuple[str, ...], marked: Marked
+    ) -> LogEntry:
+        return LogEntry(
+            kind="commit",
+            instant=self.instant,
+            nonce=new_nonce(),
+            base=self._base.position,
+            operation=self._request.mode,
+            scope=self._target.scope(added),
+            added=added,
+            removed=(*replaced, *self._sizing.filled),
+            fenced=fenced,
+            txn=self._request.txn,
+            request="" if self._request.txn is None else declared(self._target),
+            summary=self._summary(marked, added),
+            begun=self._reservation.begun,
+            unfinished=self._reservation.unfinished,
+        )
+
+    def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:
+        return WriteSummary(
+            marker_mode=marked.mode(self._reservation.marker_kind),
+            markers=len(marked.paths),
+            direct_markers=len(marked.direct),
+            marker_objects=self._directory.segment_count + len(marked.direct),
+            puts=self._directory.counts.puts + len(marked.direct),
+            seconds=round(anyio.current_time() - self._begun, 3),
+            sizing=self._sizing.summary(added),
+        )
+
+
+def _check(entry: LogEntry, history: History) -> None:
+    """Its txn first: whoever comes second to its own twin is not told of a conflict."""
+    check_not_committed(entry, history)
+    check_conflicts(entry, history.after(entry.base))

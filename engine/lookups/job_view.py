@@ -1,0 +1,112 @@
+"""What a table held when a job began, for its tasks: asked of the job's service, or read in the log."""
+
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Self
+
+from tallymark.backends.contract import Backend
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.lookups.process import PROCESS_BLOCKS
+from tallymark.engine.lookups.source import JobViewStatistics
+from tallymark.engine.tasks.caller import check_may_block
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.block import find_live
+from tallymark.engine.views.view import live_files
+
+
+def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobView":
+    """What the table held when the ticket's job began. Blocking; in any process, and any thread but an event loop's.
+
+    The job's service is asked first. Where it has not answered within ``ViewSettings.wait_s``, or is none, the log is
+    read in this process, once for all its tasks, with the same answers; the service is asked again when it is back.
+    ``backend`` is needed only where the ticket's URL does not say all.
+
+    Raises:
+        InvalidRequest: the ticket is of no job, or the table's storage is one that processes do not share.
+    """
+    check_may_block("open_view")
+    if not ticket.base_hash:
+        raise InvalidRequest("this ticket is of no job, so that there is no position to look up; take WriteJob.ticket")
+    return JobView(ticket, backend)
+
+
+class JobView:
+    """Made by ``open_view``, for a ``with`` block. All views of a job in one process share what was looked up.
+
+    Each query is as of ``position``, whatever is committed meanwhile. Raises, each of them:
+        Stopped: the job is over.
+        CorruptObject: the service is of no use, and the log cannot be read, or is another one.
+        ServiceUnavailable, BackendError: the same, and storage did not answer in time.
+    """
+
+    def __init__(self, ticket: WriteTicket, backend: Backend | None) -> None:
+        self._position = ticket.base
+        self._blocks = PROCESS_BLOCKS.enter(ticket, backend)
+        self._process = os.getpid()
+        self._is_open = True
+
+    @property
+    def position(self) -> int:
+        """The position of the commit log that all answers are of."""
+        return self._position
+
+    def files(self, partition: str) -> tuple[DataFile, ...]:
+        """The live files of a partition, sorted by name; none for one that the table did not have."""
+        return self.files_of([partition])[partition]
+
+    def files_of(self, partitions: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
+        """Those of many partitions, by partition: one request for all that are not at hand."""
+        blocks = self._blocks_of(partitions)
+        return {partition: live_files(block, partition, self._position) for partition, block in blocks.items()}
+
+    def file(self, partition: str, file_id: str) -> DataFile | None:
+        """The live file of this id; None where there was none."""
+        return find_live(self._blocks_of([partition])[partition], partition, file_id, self._position)
+
+    def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
+        """The live files of fewer bytes, sorted by name."""
+        return tuple(file for file in self.files(partition) if file.bytes < below)
+
+    def statistics(self) -> JobViewStatistics:
+        """A reading of all views of the job in this process."""
+        return self._blocks.statistics()
+
+    def close(self) -> None:
+        """No more queries. What was looked up stays for other tasks of the job, until those of another one come."""
+        if self._is_open:
+            self._is_open = False
+            PROCESS_BLOCKS.leave(self._blocks)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _blocks_of(self, partitions: Iterable[str]) -> dict[str, bytes]:
+        if not self._is_open:
+            raise InvalidRequest("this view is closed; ask inside its with block, or open another")
+        if os.getpid() != self._process:
+            raise InvalidRequest(f"a view of process {self._process} is used in {os.getpid()}; call open_view there")
+        check_may_block("a look-up")
+        return self._blocks.blocks(_checked(partitions))
+
+
+def _checked(partitions: Iterable[str]) -> list[str]:
+    """What is wrong with a call is not the service's fault."""
+    if isinstance(partitions, str):
+        raise InvalidRequest(f"partitions {partitions!r}: give a list of partition paths, not one text")
+    found = list(partitions)
+    for partition in found:
+        try:
+            partition.encode("utf-8")
+        except (AttributeError, UnicodeEncodeError) as error:
+            raise InvalidRequest(
+                f"partition {partition!r} is no partition path: give a text such as 'month=1', or '' for a table "
+                "without partitions"
+            ) from error
+    return found

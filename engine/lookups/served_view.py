@@ -1,0 +1,87 @@
+"""What a job's service answers tasks that ask what partitions hold: as of the position that they name, or a refusal."""
+
+from collections.abc import Callable, Sequence
+
+import anyio
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc.handler import BlockOf
+from tallymark.engine.timeline.log import CommitLog
+from tallymark.engine.views.view import View, ViewAt
+
+
+class ServedView:
+    """Belongs to the job's event loop."""
+
+    def __init__(self, log: CommitLog, view: Callable[[], View]) -> None:
+        """``view`` gives the table's, synced with all that was read of the log."""
+        self._log = log
+        self._view = view
+        self._reading = anyio.Lock()
+        self._begun = 0
+        """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
+        self._failure: Exception | None = None
+        self._asked = (-1, "")
+        """The position, and the hash, that were asked for last and are of this log."""
+        self._at: ViewAt | None = None
+        """Tasks of a job ask for one position: it is not looked for, or built, each time."""
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        """What gives the blocks as of a position of the log with that hash.
+
+        Raises:
+            InvalidRequest: the log does not reach there, or is another one, or the view has let go of that position.
+            CorruptObject, BackendError: the log would have to be read for that, and cannot be.
+        """
+        if position > self._log.history.head:
+            await self._catch_up()
+        history = self._log.history
+        if position > history.head:
+            raise InvalidRequest(
+                f"position {position}: the log ends at {history.head}; the ticket is of another table, or log"
+            )
+        if position < history.hashed_from:
+            raise InvalidRequest(
+                f"position {position}: this job has the log from position {history.hashed_from} on; read it for older "
+                "ones"
+            )
+        if history.hash_at(position) != log_hash:
+            raise InvalidRequest(
+                f"position {position} is one of another log: it has the hash {log_hash[:16]!r} there, and this one "
+                f"{history.hash_at(position)[:16]!r}; use the ticket of the job that is running"
+            )
+        if self._at is None or self._at.position != position:
+            self._at = self._view().at(position)
+        self._asked = (position, log_hash)
+        return self._at.block
+
+    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        """Those blocks, where ``look_up`` was asked for that position last and nothing has to be read; else None."""
+        if self._at is None or self._asked != (position, log_hash):
+            return None
+        blocks = []
+        for partition in partitions:
+            block = self._at.block_at_hand(partition)
+            if block is None:
+                return None
+            blocks.append(block)
+        return blocks
+
+    async def _catch_up(self) -> None:
+        """Read the log on, once for all who had asked by the time that the reading began."""
+        begun = self._begun
+        async with self._reading:
+            if self._begun > begun:
+                if self._failure is not None:
+                    raise self._failure
+                return
+            self._begun += 1
+            self._failure = None
+            try:
+                await self._log.refresh()
+            except Exception as error:
+                self._failure = error
+                raise
+            except BaseException:
+                self._begun = begun  # whoever asked has gone; those who wait read for themselves
+                raise

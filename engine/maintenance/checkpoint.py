@@ -1,0 +1,72 @@
+"""Leave checkpoints of a table, so that its log need not be read from the beginning."""
+
+import anyio
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import TryAgain
+from tallymark.engine.instants.project import project
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
+
+_events = EventLog(__name__)
+
+ATTEMPTS = 3
+"""Times that ``leave_checkpoint`` begins anew where others leave theirs at the same time. Each of them is as good."""
+
+
+FIRST_AFTER = 8
+"""Entries of the log that are enough for a table's first checkpoint: until it has one, every write lists the log."""
+
+
+async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> None:
+    """At the end of a job: leave one if enough entries have come since the last, or if that is damaged.
+
+    Whatever happens, the job has done what it was to do: what goes wrong is logged, and left for a later one.
+    """
+    settings = handle.view_settings
+    begun_at = handle.checkpoints.statistics.position
+    since = handle.log.history.head - begun_at
+    enough = settings.checkpoint_entries if begun_at else min(FIRST_AFTER, settings.checkpoint_entries)
+    if since < enough and not (handle.checkpoints.is_damaged and since):
+        return
+    try:
+        with anyio.fail_after(settings.checkpoint_timeout_s):
+            await _write(handle, properties)
+    except Exception as error:
+        _events.warning("checkpoint.postponed", url=handle.backend.url, reason=error)
+
+
+async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> Checkpointed:
+    """One of all that the log holds by now, once every part of the last one was read: a damaged one is replaced.
+
+    Raises:
+        TryAgain: others leave theirs at the same time, again and again.
+    """
+    for _ in range(ATTEMPTS):
+        await handle.log.refresh()
+        await handle.view(properties).preload()
+        if (done := await _write(handle, properties)) is not None:
+            return done
+    raise TryAgain(f"others leave checkpoints of {handle.backend.url} at the same time, which serve as well; ask later")
+
+
+async def _write(handle: TableHandle, properties: TableProperties) -> Checkpointed | None:
+    """Once all that it covers has been projected: whoever begins at it takes that for granted."""
+    while handle.projected < handle.log.history.head:
+        await project(handle, properties, handle.log.history.head)
+    history, view = handle.log.history, handle.view(properties)
+    done = await write_checkpoint(handle.backend, handle.checkpoints, history, view, table=properties.created)
+    if done is not None and done.parts_written + done.bytes_written:
+        _events.info(
+            "checkpoint.written",
+            url=handle.backend.url,
+            position=done.position,
+            files=done.files,
+            partitions=done.partitions,
+            parts=done.parts,
+            parts_written=done.parts_written,
+            bytes=done.bytes_written,
+            seconds=done.seconds,
+        )
+    return done

@@ -1,0 +1,205 @@
+"""Remove what may go: the remains of dead writers, replaced files in their time, and fences nobody can run into."""
+
+from dataclasses import dataclass
+from functools import partial
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
+from tallymark.engine.instants.finish import Progress, drop_bookkeeping
+from tallymark.engine.instants.registration import drop, look
+from tallymark.engine.instants.rollback import Ended
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.expire import Due, LookedAt, find_due, let_go
+from tallymark.engine.maintenance.readers import drop_dead, find_readers
+from tallymark.engine.maintenance.recovery import drop_unreserved, help_others, open_reservations, own_beat
+from tallymark.engine.maintenance.store_time import store_time
+from tallymark.engine.maintenance.stray_checkpoints import drop_strays
+from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_number
+from tallymark.engine.timeline.log import BODY_FOLDER
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reader_lease import Reader
+from tallymark.engine.timeline.seal import SEAL_FOLDER
+
+MARKER_FOLDERS = ".hoodie/.temp"
+"""What ``marker_folder`` gives each instant a folder in."""
+
+NOTHING = LookedAt(entries=0, partitions=0)
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanResult:
+    ended: tuple[Ended, ...]
+    """Instants of dead writers that were rolled back or finished."""
+    fences_swept: int
+    """Names on the lists that were swept; not each of them needed its fence."""
+    files: int
+    """Replaced files whose time was over. What ended writers had left is not among them."""
+    bytes: int
+    partitions: tuple[str, ...]
+    """Partition paths of these files."""
+    horizon: int
+    """What was replaced up to this position of the log is gone; 0 with ``readers="directory"``, where it goes at once.
+    """
+    held_files: int
+    """Replaced files whose time was over, too, and which stay for ``readers``."""
+    readers: tuple[Reader, ...]
+    """Who reads under a lease, and from which position on, where that holds files back."""
+    looked_at: LookedAt
+    """What of the log and the table, to know which replaced files may go."""
+    is_dry_run: bool
+    """True of what would have gone, and has not."""
+
+    @classmethod
+    def of(
+        cls, ended: tuple[Ended, ...], fences_swept: int, let_go: Due | None, *, horizon: int, is_dry_run: bool = False
+    ) -> "CleanResult":
+        files = () if let_go is None else let_go.files
+        return cls(
+            ended=ended,
+            fences_swept=fences_swept,
+            files=len(files),
+            bytes=sum(file.bytes for file in files),
+            partitions=tuple(sorted({file.partition for file in files})),
+            horizon=horizon if let_go is None else max(horizon, let_go.horizon),
+            held_files=0 if let_go is None else len(let_go.held),
+            readers=() if let_go is None else let_go.readers,
+            looked_at=NOTHING if let_go is None else let_go.looked_at,
+            is_dry_run=is_dry_run,
+        )
+
+
+async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
+    """Roll back or finish every instant whose writer is dead."""
+    own = await own_beat(handle)
+    try:
+        return tuple(await help_others(handle, properties, own=own))
+    finally:
+        await handle.backend.delete([own])
+
+
+async def clean(
+    handle: TableHandle, properties: TableProperties, retain_hours: float | None, progress: Progress | None
+) -> CleanResult:
+    """End what dead writers have left, and remove all else that may go.
+
+    That is what came after an end, replaced files that were kept for ``retain_hours`` (None: the table keeps none), and
+    fences that nobody runs into any more.
+    """
+    ended = await end_abandoned(handle, properties)
+    gone = None if retain_hours is None else await _let_go(handle, properties, retain_hours, progress)
+    await _drop_late(handle)
+    swept = 0
+    for path in await old_fence_lists(handle):
+        fences = await read_fences(handle.backend, path)
+        await handle.backend.delete(fences)
+        await handle.backend.delete([path])
+        swept += len(fences)
+    await _drop_bodies(handle)
+    await drop_strays(handle)
+    result = CleanResult.of(ended, swept, gone, horizon=handle.log.history.horizon)
+    PROCESS.count("cleans")
+    _events.info(
+        "table.cleaned",
+        url=handle.backend.url,
+        ended=len(ended),
+        files=result.files,
+        bytes=result.bytes,
+        held=result.held_files,
+        fences_swept=swept,
+    )
+    return result
+
+
+async def _let_go(
+    handle: TableHandle, properties: TableProperties, retain_hours: float, progress: Progress | None
+) -> Due:
+    due = await find_due(handle, retain_hours, now=partial(store_time, handle))
+    if not due.files:
+        await drop_dead(handle, await find_readers(handle))
+        return due
+    return await let_go(handle, properties, due, progress=progress)
+
+
+async def old_fence_lists(handle: TableHandle) -> list[str]:
+    """The lists whose fences nobody runs into any more.
+
+    A fence may be much younger than its list, whose author stood still in between. But he put it before the entry of a
+    commit, or before he gave a rolled-back instant back: both have to lie behind, and the entry as long as the list.
+    """
+    lists = [entry async for entry in handle.backend.list(FENCE_FOLDER)]
+    if not lists:
+        return []
+    latest = await store_time(handle) - handle.commit_settings.zombie_after_s
+    history = handle.log.history
+    decided = {entry.path: history.decided(_below(FENCE_FOLDER, entry.path)) for entry in lists}
+    old = {entry.path: at for entry in lists if entry.modified <= latest and (at := decided[entry.path]) is not None}
+    if not old:
+        return []
+    put = await handle.log.times()
+    is_open = {reservation.instant for reservation in await open_reservations(handle)}
+    return [path for path, at in old.items() if put[at.position - 1] <= latest and at.instant not in is_open]
+
+
+async def _drop_late(handle: TableHandle) -> None:
+    """Delete markers and seals whose put landed after their instant had been dropped.
+
+    An instant that the log does not know may be one that its writer is about to reserve. What lies there for longer
+    than a lease is not waited for: it is dropped as by ``drop_unreserved``.
+    """
+    late: dict[str, float] = {}
+    for folder in (MARKER_FOLDERS, SEAL_FOLDER):
+        async for entry in handle.backend.list(folder):
+            instant = _below(folder, entry.path)
+            late[instant] = max(entry.modified, late.get(instant, entry.modified))
+    for reservation in await open_reservations(handle):
+        late.pop(reservation.instant, None)
+    undecided = {instant for instant in late if handle.log.history.decided(instant) is None}
+    for instant in sorted(late.keys() - undecided):
+        await drop_bookkeeping(handle, instant)
+    if undecided:
+        now = await store_time(handle)
+        for instant in sorted(undecided):
+            if now - late[instant] > handle.lease_settings.expiry_s:
+                await drop_unreserved(handle, instant)
+    await _drop_late_numbers(handle)
+
+
+async def _drop_late_numbers(handle: TableHandle) -> None:
+    """Delete the objects of numbers whose put landed once more after they had been dropped.
+
+    Those that the log has passed, and does not tell as unfinished, are nobody's; of the others a look tells.
+    """
+    begun = handle.log.history.begun
+    found = {begun_number(entry.path) async for entry in handle.backend.list(BEGUN_FOLDER)}
+    passed = {number for number in found if number <= begun.number}.difference(begun.doubtful)
+    left = (await look(handle)).left if found.intersection(begun.doubtful) else []
+    await drop(handle, passed.union(left))
+
+
+async def _drop_bodies(handle: TableHandle) -> None:
+    """Delete the bodies of entries that are not in the log, and never will be: it has decided their instant otherwise.
+
+    Whoever put such a body was to put its entry at the number after those that it had read, and the decision is not
+    among these. So that number is taken by now. While an instant is not decided its body stays, however old: its writer
+    may live, and come back to the commit.
+    """
+    by_instant: dict[str, list[str]] = {}
+    async for entry in handle.backend.list(BODY_FOLDER):
+        by_instant.setdefault(_below(BODY_FOLDER, entry.path), []).append(entry.path)
+    history = handle.log.history
+    for instant, paths in by_instant.items():
+        decided = history.decided(instant)
+        if decided is None:
+            continue
+        if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
+            # One of an older commit is taken for its own. That of a rollback may be, too: its entry tells.
+            known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
+            await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
+
+
+def _below(folder: str, path: str) -> str:
+    """The first part of the path below the folder."""
+    return path.removeprefix(f"{folder}/").partition("/")[0]

@@ -1,0 +1,181 @@
+"""Let replaced files of a table with ``readers="table"`` go: a log entry that says up to where, then the deletes."""
+
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from tallymark.backends.events import EventLog
+from tallymark.engine.background import background_tasks
+from tallymark.engine.instants.finish import Progress, delete_replaced, drop_bookkeeping
+from tallymark.engine.instants.project import project
+from tallymark.engine.instants.reserve import reserve
+from tallymark.engine.instants.rollback import roll_back
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.readers import Readers, drop_dead, find_readers
+from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reader_lease import Reader
+from tallymark.engine.timeline.reservation import Reservation
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LookedAt:
+    """What a clean had to look at, to know what is due. None of it is the whole table."""
+
+    entries: int
+    """Of the log: those that have replaced something since the horizon of the clean before."""
+    partitions: int
+    """Those that what is due lies in."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """What has been kept for long enough."""
+
+    horizon: int
+    """The position up to which it was replaced; that of the clean before where nothing is due."""
+    files: tuple[DataFile, ...]
+    looked_at: LookedAt
+    overdue_s: float = 0.0
+    """For how long the oldest of them has been due, by the store's clock."""
+    held: tuple[DataFile, ...] = ()
+    """What has been kept for as long, and stays for these readers."""
+    readers: tuple[Reader, ...] = ()
+
+    def sparing(self, readers: Readers, history: History) -> "Due":
+        """As much of it as none of these readers may still open."""
+        limit = readers.horizon_max
+        if limit is None or limit >= self.horizon:
+            return self
+        held = history.replaced(range(max(limit, history.horizon) + 1, self.horizon + 1))
+        return replace(
+            self,
+            horizon=max(history.horizon, history.retained_since(limit)),
+            files=history.replaced(range(history.horizon + 1, limit + 1)),
+            held=held + self.held,
+            readers=tuple(reader for reader in readers.living if reader.position < self.horizon),
+        )
+
+
+async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
+    """Let go what is due by the table's own retention, once it has been due for a while (``clean_overdue_ratio``).
+
+    Where nothing can be due, nothing is asked of storage.
+    """
+    if properties.retain_hours is None:
+        return
+    patience_s = properties.retain_hours * 3600 * handle.commit_settings.clean_overdue_ratio
+    if _may_be_due(handle, properties.retain_hours * 3600 + patience_s):
+        due = await find_due(handle, properties.retain_hours)
+        if due.files and due.overdue_s >= patience_s:
+            await let_go(handle, properties, due)
+
+
+def _may_be_due(handle: TableHandle, after_s: float) -> bool:
+    """False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
+
+    It was replaced after its writer had begun, whose instant is the time of that by its clock. If that clock, or ours,
+    is wrong, we may look in vain, or later than we could: what is due, the store's times decide. An instant to come
+    tells that one is wrong, and nothing else.
+    """
+    history = handle.log.history
+    replacing = history.replacing(range(history.horizon + 1, history.head + 1))
+    if not replacing:
+        return False
+    age_s = (handle.clock.now() - parse_instant(history.instant_at(replacing[0]))).total_seconds()
+    return age_s < 0 or age_s >= after_s
+
+
+async def find_due(
+    handle: TableHandle, retain_hours: float, *, now: Callable[[], Awaitable[float]] | None = None
+) -> Due:
+    """What was replaced that many hours ago, as far as the log has been read.
+
+    A file was replaced when the entry that names it was put, by the store's clock. ``now`` asks the time of the same
+    clock; left out, it is that of the newest entry: what was due then, is due. Only entries are looked at that have
+    replaced something since the horizon.
+    """
+    history = handle.log.history
+    replacing = history.replacing(range(history.horizon + 1, history.head + 1))
+    if not replacing:
+        return Due(horizon=history.horizon, files=(), looked_at=LookedAt(entries=0, partitions=0))
+    put = await handle.log.times()
+    present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
+    latest = present - retain_hours * 3600
+    horizon = max((position for position in replacing if put[position - 1] <= latest), default=history.horizon)
+    due = range(history.horizon + 1, horizon + 1)
+    files = (await handle.log.reach_replaced(due)).replaced(due)
+    partitions = {file.partition for file in files}
+    return Due(
+        horizon=horizon,
+        files=files,
+        looked_at=LookedAt(entries=len(replacing), partitions=len(partitions)),
+        overdue_s=max(0.0, latest - put[replacing[0] - 1]),
+    )
+
+
+async def let_go(
+    handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
+) -> Due:
+    """Win a clean entry, then delete. Returns what went: less than was due where somebody reads under a lease, nothing
+    where another clean was ahead.
+
+    The entry has an instant of its own, reserved as that of a write: if this process dies, the next writer finds the
+    reservation, and with the entry in the log it deletes what is left. Where the block is cancelled, likewise.
+
+    Readers are asked for twice: so that no instant is begun in vain, and once it is reserved, by the look that counts.
+    """
+    readers = await find_readers(handle)
+    await drop_dead(handle, readers)
+    due = due.sparing(readers, handle.log.history)
+    if not due.files:
+        return due
+    reservation, lease = await reserve(handle, operation="clean", marker_kind="direct")
+    async with background_tasks() as background:
+        background.start_soon(lease.keep)
+        due = due.sparing(await find_readers(handle), handle.log.history)
+        position = await _win(handle, reservation, due)
+        if position is not None:
+            _events.info("files.let_go", instant=reservation.instant, horizon=due.horizon, files=len(due.files))
+            await project(handle, properties, position)  # a reader of the Hudi format that sees no overwrite needs them
+            await delete_replaced(handle, properties, position, progress=progress)
+    await lease.give_up()
+    if position is None:
+        await roll_back(handle, properties, reservation)
+        return replace(due, files=())
+    await drop_bookkeeping(handle, reservation.instant, begun=reservation.begun)
+    return due
+
+
+async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int | None:
+    """The position of the entry; None where there is nothing left to let go, for readers or by another clean."""
+    if not due.files:
+        return None
+    entry = LogEntry(
+        kind="clean",
+        instant=reservation.instant,
+        nonce=new_nonce(),
+        base=handle.log.history.head,
+        operation="clean",
+        horizon=due.horizon,
+        begun=reservation.begun,
+        unfinished=reservation.unfinished,
+    )
+    try:
+        return await handle.log.win(entry, check=lambda history: _check_behind(history, due))
+    except _Overtaken:
+        return None
+
+
+def _check_behind(history: History, due: Due) -> None:
+    if history.horizon >= due.horizon:
+        raise _Overtaken
+
+
+class _Overtaken(Exception):
+    """Another clean has let go as much, or more."""

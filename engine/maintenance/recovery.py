@@ -1,0 +1,203 @@
+"""Do for other writers what they died before doing."""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import anyio
+
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.instants.finish import drop_bookkeeping
+from tallymark.engine.instants.project import project
+from tallymark.engine.instants.registration import drop, is_over, read_begun
+from tallymark.engine.instants.reserve import is_taken
+from tallymark.engine.instants.rollback import Ended, decide, roll_back
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.timeline.begun import BEGUN_FOLDER, UNNUMBERED
+from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+_events = EventLog(__name__)
+
+PROBE = "probe-"
+"""Begins the name of a beat that belongs to no instant."""
+
+
+async def open_reservations(handle: TableHandle) -> list[Reservation]:
+    """Every instant that is being written, or was left unfinished, oldest first."""
+    found = []
+    for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
+        try:
+            found.append(Reservation.decode(await handle.backend.get(path), source=path))
+        except NotFound:
+            continue  # finished meanwhile
+    return found
+
+
+async def help_others(handle: TableHandle, properties: TableProperties, *, own: str) -> list[Ended]:
+    """Project what lacks its projection, and end every instant whose writer is dead.
+
+    ``own`` is the path of a beat that this process has just put: the age of the others is measured from it, by the
+    store's clock alone.
+    """
+    return (await _help(handle, properties, own)).ended
+
+
+async def help_those_found(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
+    """The same by a writer that has just begun: where all who began before it are over, nothing is listed.
+
+    Returns its reservation as its entry is to tell of it: where no writer without a number is open, others need not
+    list for their sake.
+    """
+    if not reservation.unfinished:
+        await project(handle, properties, handle.log.history.head)
+        return reservation
+    helped = await _help(handle, properties, beat_path(reservation.instant))
+    if any(not living.begun for living in helped.living):
+        return reservation
+    numbers = tuple(number for number in reservation.unfinished if number != UNNUMBERED)
+    return replace(reservation, unfinished=numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Helped:
+    ended: list[Ended]
+    living: list[Reservation]
+
+
+async def _help(handle: TableHandle, properties: TableProperties, own: str) -> _Helped:
+    reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
+    ages = await beat_ages(handle, own)
+    history = await handle.log.refresh()
+    await project(handle, properties, history.head)
+    here = WriterIdentity.here()
+    ended, living = [], []
+    for reservation in reservations:
+        if beat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
+            age = ages.get(reservation.instant)
+            _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
+            ended.append(await end_instant(handle, properties, reservation))
+        else:
+            living.append(reservation)
+    reserved = {reservation.instant for reservation in reservations}
+    dropped = await _drop_numbers(handle, own, ages, reserved)
+    await _drop_unreserved(handle, ages, reserved | dropped)
+    return _Helped(ended, living)
+
+
+def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
+    """True if the writer's process has certainly ended, or its last beat is older than its own lease, or gone."""
+    age = ages.get(reservation.instant, float("inf"))
+    return reservation.writer.is_gone(seen_from=seen_from) or age > reservation.expiry_s
+
+
+async def end_instant(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
+    """Roll back what another writes or has left, be its writer dead or not; or finish it, if it was committed."""
+    if await decide(handle, reservation) == "rollback":
+        await _until_its_writer_knows(handle, reservation)
+    return await roll_back(handle, properties, reservation)
+
+
+async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation) -> None:
+    """After its rollback entry: on return the writer, should it live, acks no marker without having read that entry.
+
+    It does so for half a lease after a beat, and it may have beaten since it was taken for dead. Every beat reads the
+    log, so no later one than the last now can have missed the entry. Where staging is closed before the markers are
+    read, or tasks look for the seal themselves, a late ack does no harm.
+    """
+    is_harmless = handle.backend.has_staging or reservation.marker_kind == "direct"
+    if is_harmless or reservation.writer.is_gone(seen_from=WriterIdentity.here()):
+        return
+    own = await own_beat(handle)
+    try:
+        ages = await beat_ages(handle, own)
+    finally:
+        await handle.backend.delete([own])
+    await anyio.sleep(max(0.0, reservation.expiry_s / 2 - ages.get(reservation.instant, float("inf"))))
+
+
+async def own_beat(handle: TableHandle) -> str:
+    """Put a beat that belongs to no instant, to tell the store's time by. The caller deletes it."""
+    path = f"{BEAT_FOLDER}/{PROBE}{new_nonce()}"
+    await handle.backend.put(path, b"")
+    return path
+
+
+async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
+    """Seconds since the last beat of each instant, measured from one's own fresh beat."""
+    beats = await _beats(handle)
+    now = _now(beats, own)
+    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+
+
+async def _beats(handle: TableHandle) -> dict[str, float]:
+    return {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
+
+
+def _now(beats: dict[str, float], own: str) -> float:
+    return beats.get(own, max(beats.values(), default=0.0))
+
+
+async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
+    """Drop the numbers that are over, and those whose writer died before it had an instant. Returns such instants."""
+    here, dropped = WriterIdentity.here(), set()
+    for entry in [entry async for entry in handle.backend.list(BEGUN_FOLDER)]:
+        found = await read_begun(handle, entry.path)
+        if found is None or found.instant in reserved:
+            continue
+        if await is_over(handle, found):
+            await drop(handle, [found.begun])
+            continue
+        age = ages.get(found.instant)
+        if age is None:  # it has not even beaten
+            age = _now(await _beats(handle), own) - entry.modified
+        if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
+            await drop_unreserved(handle, found.instant, begun=found.begun, unfinished=found.unfinished)
+            dropped.add(found.instant)
+    return dropped
+
+
+async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
+    """A writer that died before it had an instant has left a beat, and no data."""
+    for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
+        if name.startswith(PROBE):
+            await handle.backend.delete([beat_path(name)])
+        else:
+            await drop_unreserved(handle, name)
+
+
+async def drop_unreserved(
+    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
+) -> None:
+    """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
+
+    Its instant is taken first: should it live after all, it finds it taken and goes on with another one. And the log
+    gets past it before it is given back: a delete of the reservation that lands late may not meet another one there.
+    The same is done for its number, where one is known.
+    """
+    reservation = Reservation(
+        instant=instant,
+        nonce=new_nonce(),
+        writer=WriterIdentity.here(),
+        marker_kind="batched",
+        operation="clean",
+        expiry_s=handle.lease_settings.expiry_s,
+        begun=begun,
+        unfinished=unfinished,
+    )
+    if await is_taken(handle, reservation):
+        if _may_be_reserved(handle, instant) or handle.log.history.begun.number < begun:
+            await decide(handle, reservation)
+        await drop_bookkeeping(handle, instant, begun=begun)
+
+
+def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
+    """False if whoever reserves it now is sure to find the log past it, or if it is none."""
+    with suppress(CorruptObject):
+        return parse_instant(instant) > parse_instant(handle.log.history.reached_instant)
+    return False

@@ -1,0 +1,25 @@
+"""Delete what belongs to no checkpoint: of writers that died, gave up, or lost a pointer that another one put, too."""
+
+from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for
+
+
+async def drop_strays(handle: TableHandle) -> None:
+    """Delete what was put for a position before that of the newest checkpoint, and is no part of the newest two.
+
+    Nobody will make a checkpoint of it: whoever still writes one for such a position looks at the pointer again before
+    putting its own, finds another, and gives up. What was put for its own position may be about to take the place of a
+    damaged one, and waits until a checkpoint has passed it, as does what was put for a later one. While the newest one
+    cannot be read everything stays: what belongs to it, nobody knows.
+    """
+    found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
+    if not found:
+        return
+    names = await handle.checkpoints.pointer()
+    manifests = [await handle.checkpoints.read(name) for name in names]
+    newest = manifests[0] if manifests else None
+    if newest is None:
+        return
+    named = {path for manifest in manifests if manifest is not None for path in manifest.paths}
+    passed = [path for path in found if (position := put_for(path)) is not None and position < newest.position]
+    await handle.backend.delete([path for path in passed if path not in named])

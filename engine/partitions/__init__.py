@@ -1,0 +1,1 @@
+"""Partition paths and values, and the rows and writes that they select."""

@@ -1,0 +1,34 @@
+"""Which parts of a table a write may touch at all, as its caller has fenced it in with ``only_partitions``."""
+
+from dataclasses import dataclass
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.partitions.static import StaticPartition
+
+SHOWN = 3
+"""Parts of a guard that an error names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionGuard:
+    parts: tuple[StaticPartition, ...]
+
+    def holds(self, partition: str) -> bool:
+        """Whether all below a partition path, or a prefix of some, is allowed."""
+        return any(part.holds(partition) for part in self.parts)
+
+    def touches(self, part: StaticPartition) -> bool:
+        """Whether anything in that part of the table is allowed."""
+        return any(mine.holds(part.path) or part.holds(mine.path) for mine in self.parts)
+
+    def check(self, partition: str) -> None:
+        """Raises InvalidRequest for the partition path of rows that it does not allow."""
+        if not self.holds(partition):
+            raise InvalidRequest(
+                f"a row belongs to partition {partition!r}, and {self} allows no other than it names; drop such rows, "
+                "or name their partition, too. Nothing was changed"
+            )
+
+    def __str__(self) -> str:
+        shown = [*map(str, self.parts[:SHOWN]), *(["..."] if len(self.parts) > SHOWN else [])]
+        return f"only_partitions=[{', '.join(shown)}]"

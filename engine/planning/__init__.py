@@ -1,0 +1,1 @@
+"""Dry runs of a write: what it would add, replace and cost."""

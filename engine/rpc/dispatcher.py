@@ -1,0 +1,177 @@
+"""What peers of the service ask for, carried out: together what has come together, whoever has asked.
+
+Requests for markers take one task an instant, and look-ups of what is at hand take none.
+
+Owns: which requests are carried out together, and what is answered of a fault. Does not own: how markers are made
+durable, or what partitions hold (``work``), nor how answers travel (``connections``).
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from anyio import CancelScope
+from anyio.abc import TaskGroup
+
+from tallymark.backends.errors import TallymarkError
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import ServiceUnavailable
+from tallymark.engine.rpc.blocks import BlockCutter
+from tallymark.engine.rpc.handler import Outcome, Work, as_refusal
+from tallymark.engine.rpc.handshake import MAC_BYTES
+from tallymark.engine.rpc.messages import (
+    ANSWER_OVERHEAD_BYTES,
+    PIECE_OVERHEAD_BYTES,
+    Ack,
+    Answer,
+    Blocks,
+    CreateMarkers,
+    LookUp,
+    Piece,
+    Refusal,
+    Request,
+)
+from tallymark.engine.rpc.peer import Peer
+
+Asked = tuple[Peer, Request]
+
+Post = Callable[[Collection[Peer]], Awaitable[None]]
+"""post(peers) sees to it that what these were told leaves."""
+
+_AT_HAND_COUNT_MAX = 64
+"""Partitions of a look-up that is answered between two readings; one for more gets a task of its own, and the other
+requests of the moment do not wait for it."""
+
+_AT_HAND_BYTES_MAX = 65536
+"""The same of what such an answer holds."""
+
+_events = EventLog(__name__)
+
+
+@dataclass(slots=True)
+class ServiceCounts:
+    """What the connections of one service add up to."""
+
+    connections: int = 0
+    refused_connections: int = 0
+    requests: int = 0
+    inflight: int = 0
+    names: int = 0
+    look_ups: int = 0
+    refusals: int = 0
+
+
+class Answering:
+    """Answers each request once, unless its peer is gone."""
+
+    def __init__(self, work: Work, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, post: Post) -> None:
+        self._work = work
+        self._counts = counts
+        self._tasks = tasks
+        self._post = post
+        self._message_bytes = frame_bytes - MAC_BYTES
+        overhead_bytes = ANSWER_OVERHEAD_BYTES + _AT_HAND_COUNT_MAX * PIECE_OVERHEAD_BYTES
+        self._at_hand_bytes_max = min(_AT_HAND_BYTES_MAX, self._message_bytes - overhead_bytes)
+
+    def begin(self, asked: Sequence[Asked]) -> None:
+        """What is at hand is told when this returns; the rest is posted."""
+        for_markers: dict[str, list[tuple[Peer, CreateMarkers]]] = {}
+        for peer, request in asked:
+            if isinstance(request, CreateMarkers):
+                for_markers.setdefault(peer.instant, []).append((peer, request))
+            else:
+                self._begin_look_up(peer, request)
+        for instant, requests in for_markers.items():
+            self._tasks.start_soon(self._create_markers, instant, requests)
+
+    async def _create_markers(self, instant: str, asked: Sequence[tuple[Peer, CreateMarkers]]) -> None:
+        asker = {id(request): peer for peer, request in asked}
+
+        async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
+            told: dict[Peer, list[Answer]] = {}
+            for request, outcome in outcomes:
+                told.setdefault(asker.pop(id(request)), []).append(self._answer_to(request, outcome))
+            for peer, answers in told.items():
+                if peer.is_open:
+                    peer.tell(answers, ending=len(answers))
+            await self._post(told)
+
+        self._counts.names += sum([len(request.paths) for _, request in asked])
+        try:
+            with _while_somebody_waits(asker.values()) as waiting:
+                await self._work.create_each(instant, [request for _, request in asked], settle)
+            assert waiting.cancel_called or not asker, f"{len(asker)} requests were not answered"
+        except Exception as error:
+            refusal = as_refusal(error, instant)
+            await settle([(request, refusal) for _, request in asked if id(request) in asker])
+
+    def _answer_to(self, request: CreateMarkers, outcome: Outcome) -> Answer:
+        if not isinstance(outcome, TallymarkError):
+            return Ack(request.id)
+        self._counts.refusals += 1
+        return Refusal(request.id, outcome)
+
+    def _begin_look_up(self, peer: Peer, request: LookUp) -> None:
+        self._counts.look_ups += 1
+        try:
+            is_told = peer.unsent_bytes <= _AT_HAND_BYTES_MAX and self._tell_at_hand(peer, request)
+        except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
+            is_told = False
+        if not is_told:
+            self._tasks.start_soon(self._answer_look_up, peer, request)
+
+    def _tell_at_hand(self, peer: Peer, request: LookUp) -> bool:
+        """The whole answer, where that is small and has to wait for nothing."""
+        if self._work.at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
+            return False
+        blocks = self._work.at_hand(request.position, request.hash, request.partitions)
+        if blocks is None or sum(map(len, blocks)) > self._at_hand_bytes_max:
+            return False
+        peer.tell([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
+        return True
+
+    async def _answer_look_up(self, peer: Peer, request: LookUp) -> None:
+        """One block at a time, so that no request takes more memory than one, and a frame."""
+        with _while_somebody_waits([peer]):
+            try:
+                await self._send(peer, await self._blocks(peer, request), ending=1)
+            except Exception as error:
+                self._counts.refusals += 1
+                await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
+
+    async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
+        """The last answer to the request; those before it are sent."""
+        if self._work.look_up is None:
+            raise ServiceUnavailable("this service answers no look-ups (ViewSettings.serve)")
+        block_of = await self._work.look_up(request.position, request.hash)
+        cutter = BlockCutter(request.id, self._message_bytes)
+        for partition in request.partitions:
+            for full in cutter.add(await block_of(partition)):
+                await self._send(peer, full)
+        return cutter.rest()
+
+    async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
+        """Once the peer has taken what it was told before, and what others have waited longer to tell it."""
+        async with peer.turn:
+            await peer.room()
+            peer.tell([answer], ending=ending)
+            await self._post([peer])
+
+
+@contextmanager
+def _while_somebody_waits(askers: Collection[Peer]) -> Iterator[CancelScope]:
+    """The block is cancelled when the last of these has gone: their requests are in no count any more."""
+    with CancelScope() as scope:
+
+        def look() -> None:
+            if not any(peer.is_open for peer in askers):
+                scope.cancel()
+
+        peers = {*askers}
+        for peer in peers:
+            peer.on_end.add(look)
+        try:
+            yield scope
+        finally:
+            for peer in peers:
+                peer.on_end.discard(look)

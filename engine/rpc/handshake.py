@@ -1,0 +1,254 @@
+"""Who is on the other side, and that every frame comes from there. Sans-I/O, HMAC-SHA256 throughout.
+
+Both sides hold the job's key and show it over both sides' fresh nonces and everything said so far:
+
+    client                                             server
+    hello      magic, protocol, release, instant, nonce  ->
+               <-  challenge  protocol, release, nonce
+    proof      HMAC(job key, "client", all of the above) ->
+               <-  welcome    frame limit, HMAC(job key, "server", all of the above, frame limit)
+
+From then on each frame ends in 16 bytes of an HMAC over its number and its body, with a key of the session and the
+direction: what is forged, altered, repeated, reordered or sent back to its sender is refused.
+
+There is no confidentiality. Names and sizes of files can be read on the way; the job's key cannot. Where the network is
+not trusted with file names, run the service behind TLS or in an encrypted network.
+
+Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messages inside mean (``wire``).
+"""
+
+import hashlib
+import hmac
+from typing import Final
+
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
+from tallymark.engine.rpc.frames import encode_frame
+from tallymark.engine.rpc.messages import REFUSAL, WHOLE_CONNECTION, Refusal, Scalar, decode_answer, pack, unpack
+
+PROTOCOL: Final = 2
+"""Counts the changes of what is said on the wire."""
+RELEASE: Final = "0.1"
+"""Major and minor number of this release: both sides run code that stores files of one kind."""
+NONCE_BYTES: Final = 32
+MAC_BYTES: Final = 16
+"""What a session adds to a message."""
+SECRET_BYTES_MIN: Final = 32
+
+_MAGIC = "tallymark"
+_HELLO, _CHALLENGE, _PROOF, _WELCOME = 16, 17, 18, 19
+_REMEDY = "install one release of tallymark on the driver and on every executor"
+
+
+def job_key(secret: bytes, instant: str) -> bytes:
+    """The key that opens one job at the service that holds the secret. It tells nothing about another job's.
+
+    Raises:
+        InvalidRequest: the secret is too short to resist guessing.
+    """
+    if len(secret) < SECRET_BYTES_MIN:
+        raise InvalidRequest(
+            f"a secret of {len(secret)} bytes: give at least {SECRET_BYTES_MIN} random ones, as of secrets.token_bytes"
+        )
+    return _hmac(secret, b"tallymark job key 1\0" + instant.encode("utf-8"))
+
+
+class Session:
+    """Both directions of one authenticated connection. A frame that fails ends the connection."""
+
+    def __init__(self, key: bytes, *, is_server: bool) -> None:
+        to_server = _Direction(_hmac(key, b"client to server"))
+        to_client = _Direction(_hmac(key, b"server to client"))
+        self._sending, self._receiving = (to_client, to_server) if is_server else (to_server, to_client)
+
+    def protect(self, body: bytes) -> bytes:
+        """The frame for this message. Frames must be sent in the order in which they were protected."""
+        return body + self._sending.next_mac(body)
+
+    def verify(self, frame: bytes) -> bytes:
+        """The message in this frame. Raises NotAuthenticated unless it is the peer's next."""
+        body, mac = frame[:-MAC_BYTES], frame[-MAC_BYTES:]
+        if not hmac.compare_digest(self._receiving.next_mac(body), mac):
+            raise NotAuthenticated("a frame that the peer did not send, or not now; the connection is closed")
+        return body
+
+
+class ServerHandshake:
+    """The server's half: give it the peer's frames, send what it returns, until ``session`` is there."""
+
+    def __init__(self, secret: bytes, *, nonce: bytes, frame_bytes: int) -> None:
+        """``nonce``: NONCE_BYTES from a cryptographic source, never used before. ``frame_bytes`` is told the client."""
+        self._secret = secret
+        self._nonce = nonce
+        self._frame_bytes = frame_bytes
+        self._transcript = _Transcript()
+        self._key: bytes | None = None
+        self.instant = ""
+        """The job that the peer has named; proved once ``session`` is there."""
+        self.session: Session | None = None
+
+    def receive(self, frame: bytes) -> bytes:
+        """The answer to the peer's frame. Raises NotAuthenticated; then the handshake is over."""
+        if self._key is None:
+            return self._challenge(frame)
+        return self._welcome(self._key, frame)
+
+    def _challenge(self, frame: bytes) -> bytes:
+        match _unpack(frame):
+            case [int(kind), str(magic), int(protocol), str(release), *rest] if (kind, magic) == (_HELLO, _MAGIC):
+                _check_version(task=(protocol, release), driver=(PROTOCOL, RELEASE))
+            case _:
+                raise _stranger("hello")
+        match rest:
+            case [str(instant), bytes(nonce)] if len(nonce) == NONCE_BYTES:
+                self.instant = instant
+            case _:
+                raise _stranger("hello")
+        self._key = job_key(self._secret, self.instant)
+        challenge = pack(_CHALLENGE, PROTOCOL, RELEASE, self._nonce)
+        self._transcript.add(frame)
+        self._transcript.add(challenge)
+        return challenge
+
+    def _welcome(self, key: bytes, frame: bytes) -> bytes:
+        match _unpack(frame):
+            case [int(kind), bytes(proof)] if kind == _PROOF and self.session is None:
+                _check_proof(
+                    self._transcript.mac(key, b"client"), proof, f"the key does not open {self.instant!r} here"
+                )
+            case _:
+                raise _stranger("proof")
+        self._transcript.add(frame)
+        self._transcript.add(pack(self._frame_bytes))
+        self.session = Session(self._transcript.mac(key, b"session"), is_server=True)
+        return pack(_WELCOME, self._frame_bytes, self._transcript.mac(key, b"server"))
+
+
+class ClientHandshake:
+    """The client's half: send ``hello()``, give it the peer's frames, send what it returns, until ``session`` is there.
+
+    A refusal by the service is raised as the error that it is.
+    """
+
+    def __init__(self, key: bytes, instant: str, *, nonce: bytes) -> None:
+        """``key`` is the job's. ``nonce``: NONCE_BYTES from a cryptographic source, never used before."""
+        self._key = key
+        self._instant = instant
+        self._nonce = nonce
+        self._transcript = _Transcript()
+        self._has_proved = False
+        self.frame_bytes = 0
+        """The largest frame that the service takes, once ``session`` is there."""
+        self.session: Session | None = None
+
+    def hello(self) -> bytes:
+        hello = pack(_HELLO, _MAGIC, PROTOCOL, RELEASE, self._instant, self._nonce)
+        self._transcript.add(hello)
+        return hello
+
+    def receive(self, frame: bytes) -> bytes | None:
+        """What to send next, if anything. Raises NotAuthenticated, or the error of the service's refusal."""
+        fields = _unpack(frame)
+        if fields[:2] == [REFUSAL, WHOLE_CONNECTION]:
+            _raise_refusal(frame)
+        if not self._has_proved:
+            return self._prove(frame, fields)
+        self._be_welcomed(fields)
+        return None
+
+    def _prove(self, frame: bytes, fields: list[Scalar]) -> bytes:
+        match fields:
+            case [int(kind), int(protocol), str(release), *rest] if kind == _CHALLENGE:
+                _check_version(task=(PROTOCOL, RELEASE), driver=(protocol, release))
+            case _:
+                raise _stranger("challenge")
+        match rest:
+            case [bytes(nonce)] if len(nonce) == NONCE_BYTES:
+                self._transcript.add(frame)
+            case _:
+                raise _stranger("challenge")
+        proof = pack(_PROOF, self._transcript.mac(self._key, b"client"))
+        self._transcript.add(proof)
+        self._has_proved = True
+        return proof
+
+    def _be_welcomed(self, fields: list[Scalar]) -> None:
+        match fields:
+            case [int(kind), int(frame_bytes), bytes(proof)] if kind == _WELCOME and self.session is None:
+                self._transcript.add(pack(frame_bytes))
+            case _:
+                raise _stranger("welcome")
+        _check_proof(self._transcript.mac(self._key, b"server"), proof, "the service does not know the job's key")
+        self.frame_bytes = frame_bytes
+        self.session = Session(self._transcript.mac(self._key, b"session"), is_server=False)
+
+
+class _Direction:
+    """The frames of one direction, numbered from 0."""
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hmac.new(key, digestmod="sha256")
+        """Before any message: to copy it takes less than to key a new one."""
+        self._count = 0
+
+    def next_mac(self, body: bytes) -> bytes:
+        mac = self._keyed.copy()
+        mac.update(self._count.to_bytes(8, "big") + body)
+        self._count += 1
+        return mac.digest()[:MAC_BYTES]
+
+
+class _Transcript:
+    """Everything said so far, each message with its length, so that none can be read as two."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, message: bytes) -> None:
+        self._hash.update(encode_frame(message))
+
+    def mac(self, key: bytes, purpose: bytes) -> bytes:
+        return _hmac(key, purpose + b"\0" + self._hash.digest())
+
+
+def _hmac(key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, "sha256")
+
+
+def _unpack(frame: bytes) -> list[Scalar]:
+    try:
+        return unpack(frame)
+    except InvalidRequest as error:
+        raise _stranger("message") from error
+
+
+def _check_version(*, task: tuple[int, str], driver: tuple[int, str]) -> None:
+    if task != driver:
+        raise NotAuthenticated(f"the task runs tallymark {_version(task)}, the driver {_version(driver)}; {_REMEDY}")
+
+
+def _version(version: tuple[int, str]) -> str:
+    protocol, release = version
+    return f"{release[:20]} (protocol {protocol})"
+
+
+def _check_proof(expected: bytes, proof: bytes, what: str) -> None:
+    if not hmac.compare_digest(expected, proof):
+        raise NotAuthenticated(f"{what}; use the ticket of the job that is running, made by the driver it names")
+
+
+def _stranger(what: str) -> NotAuthenticated:
+    return NotAuthenticated(
+        f"no {what} of tallymark's protocol; check that host and port are those of the driver's service"
+    )
+
+
+def _raise_refusal(frame: bytes) -> None:
+    """What a service says before it has proved anything: enough to stop or to try again, not to be believed."""
+    try:
+        answer = decode_answer(frame)
+    except InvalidRequest as error:
+        raise _stranger("refusal") from error
+    assert isinstance(answer, Refusal)
+    if isinstance(answer.error, InvalidRequest):
+        raise NotAuthenticated(str(answer.error))
+    raise ServiceUnavailable(str(answer.error))

@@ -1,0 +1,177 @@
+"""One peer of the service: what it has said and was not carried out yet, and what it is told and has not taken yet.
+
+Owns: the handshake, the bound of its requests in flight, and the order of frames. Does not own: when its socket is read
+or written (``connections``), nor what its requests mean (``answering``). Never blocks, and has no task.
+"""
+
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import anyio
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc.frames import FrameReader, encode_frame
+from tallymark.engine.rpc.handshake import NONCE_BYTES, ServerHandshake, Session
+from tallymark.engine.rpc.messages import (
+    WHOLE_CONNECTION,
+    Answer,
+    Refusal,
+    Request,
+    decode_request,
+    encode_answer,
+)
+from tallymark.engine.settings import ServiceSettings
+
+READ_BYTES = 65536
+"""Read at once from a peer that is known."""
+
+
+class Peer:
+    """Its socket does not block."""
+
+    def __init__(self, raw: socket.socket, secret: bytes, settings: ServiceSettings) -> None:
+        self.raw = raw
+        self.watched = 0
+        """The events that its socket is watched for."""
+        self.free = settings.inflight_count
+        """How many more of its requests may be in flight."""
+        self.is_open = True
+        self.is_leaving = False
+        """It was refused: nothing more is heard from it, and the connection ends when it has taken what it was told."""
+        self.on_end: set[Callable[[], None]] = set()
+        """Called when the connection has ended."""
+        self.turn = anyio.Lock()
+        """Of those who wait until there is ``room``, each in its order."""
+        self._settings = settings
+        self._handshake = ServerHandshake(
+            secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
+        )
+        self._session: Session | None = None
+        self._reader = FrameReader(settings.handshake_bytes, setting="ServiceSettings.handshake_bytes")
+        self._read_bytes = settings.handshake_bytes
+        self._frames: deque[bytes] = deque()
+        self._unsent = bytearray()
+        self.ending = 0
+        """Requests that end with what it is told and has not taken yet."""
+        self._emptied: anyio.Event | None = None
+
+    @property
+    def instant(self) -> str:
+        """The job that it has named; it holds the key of that one once it ``is_known``."""
+        return self._handshake.instant
+
+    @property
+    def is_known(self) -> bool:
+        return self._session is not None
+
+    @property
+    def inflight(self) -> int:
+        """Requests that were taken, and whose answers have not left."""
+        return self._settings.inflight_count - self.free
+
+    @property
+    def may_go_on(self) -> bool:
+        """It has asked for something that may be in flight now."""
+        return bool(self._frames and self.free and self.is_open)
+
+    @property
+    def unsent_bytes(self) -> int:
+        return len(self._unsent)
+
+    def read(self) -> None:
+        """What its socket holds, once.
+
+        Raises:
+            OSError: it has left, or is lost.
+            InvalidRequest: it is not of the job, or says what cannot be a message.
+        """
+        try:
+            data = self.raw.recv(self._read_bytes)
+        except BlockingIOError:
+            return
+        if not data:
+            raise ConnectionResetError("it has closed the connection")
+        self._frames.extend(self._reader.feed(data))
+        while self._session is None and self._frames:
+            self._shake_hands(self._frames.popleft())
+
+    def _shake_hands(self, frame: bytes) -> None:
+        self._unsent += encode_frame(self._handshake.receive(frame))
+        self._session = self._handshake.session
+        if self.is_known:
+            self._reader.raise_limit(self._settings.frame_bytes, setting="ServiceSettings.frame_bytes")
+            self._read_bytes = READ_BYTES
+
+    def take(self, count_max: int) -> list[Request]:
+        """What it has asked, as far as that may be in flight, and so many at most.
+
+        Raises:
+            InvalidRequest: the peer did not send it, or nobody can understand it. Nothing of what follows is good.
+        """
+        if self._session is None:
+            return []
+        frames, verify = self._frames, self._session.verify
+        requests = [decode_request(verify(frames.popleft())) for _ in range(min(self.free, len(frames), count_max))]
+        self.free -= len(requests)
+        return requests
+
+    def tell(self, answers: Iterable[Answer], *, ending: int = 0) -> None:
+        """Have these leave, in this order, and with them end so many of its requests."""
+        assert self._session is not None
+        for answer in answers:
+            self._unsent += encode_frame(self._session.protect(encode_answer(answer)))
+        self.ending += ending
+
+    def refuse(self, error: InvalidRequest) -> None:
+        """Tell it why the connection ends, and leave undone what it has asked and was not begun."""
+        self._frames.clear()
+        refusal = Refusal(WHOLE_CONNECTION, error)
+        if self.is_known:
+            self.tell([refusal])
+        else:
+            self._unsent += encode_frame(encode_answer(refusal))
+        self.is_leaving = True
+
+    def write(self) -> int:
+        """Send what the socket takes. Returns how many requests have ended with that. Raises OSError."""
+        if self._unsent:
+            try:
+                sent = self.raw.send(self._unsent)
+            except BlockingIOError:
+                return 0
+            del self._unsent[:sent]
+            if self._unsent:
+                return 0
+        if self._emptied is not None:
+            self._emptied.set()
+        ended, self.ending = self.ending, 0
+        self.free += ended
+        return ended
+
+    async def room(self) -> None:
+        """Returns when nothing waits to be sent, or the connection has ended."""
+        while self._unsent and self.is_open:
+            if self._emptied is None or self._emptied.is_set():
+                self._emptied = anyio.Event()
+            await self._emptied.wait()
+
+    def close(self) -> None:
+        """End the connection, whatever it has not taken yet.
+
+        Bytes left unread would make it a reset, which takes from the peer what it was told last: some are let go.
+        """
+        self.is_open = False
+        self._frames.clear()
+        self._unsent.clear()
+        if self._emptied is not None:
+            self._emptied.set()
+        with suppress(OSError):
+            self.raw.recv(READ_BYTES)
+        with suppress(OSError):  # a forked child may hold a copy of the descriptor
+            self.raw.shutdown(socket.SHUT_RDWR)
+        self.raw.close()
+        for call in [*self.on_end]:
+            call()

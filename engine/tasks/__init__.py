@@ -1,0 +1,1 @@
+"""The task level: Arrow batches in, marked and sized Parquet files out."""

@@ -1,0 +1,85 @@
+"""What a task was planned to write, and how far it has come with the small files that it fills.
+
+Owns: which partitions have a planned file, whose old rows are still to be published, and in which files they ended up.
+Does not own: reading (``old_rows``) and writing.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.tasks.report import Fill
+from tallymark.engine.timeline.entry import DataFile
+
+
+@dataclass(slots=True)
+class _Underway:
+    old: DataFile
+    rows_left: int
+    """Of the old ones, not yet published."""
+    paths: tuple[str, ...] = ()
+
+
+class Filling:
+    """Of one attempt of a task."""
+
+    def __init__(self, planned: Sequence[PlannedFile]) -> None:
+        """Raises InvalidRequest for two files of one partition: rows could not be told to belong to one of them."""
+        self._planned: dict[str, PlannedFile] = {}
+        for file in planned:
+            if self._planned.setdefault(file.partition, file) is not file:
+                raise InvalidRequest(
+                    f"partition {file.partition!r} has two planned files in one task; give each to a task of its own, "
+                    "as tasks_of does"
+                )
+        self._expected = {file.partition: file.bytes for file in planned}
+        """Of the planned files that are not published yet; without the rows of small files that are gone."""
+        self._sizes: list[tuple[str, int]] = []
+        self._underway: dict[str, _Underway] = {}
+        self._done: list[Fill] = []
+
+    def is_planned(self, partition: str) -> bool:
+        return partition in self._planned
+
+    def begin(self, partitions: Iterable[str]) -> list[DataFile]:
+        """The small files to be filled there that no earlier call has named."""
+        found = []
+        for partition in partitions:
+            planned = self._planned.get(partition)
+            if planned is not None and planned.fill is not None:
+                self._planned[partition] = replace(planned, fill=None)
+                self._expected[partition] -= planned.fill.bytes
+                found.append(planned.fill)
+        return found
+
+    def took(self, old: DataFile) -> None:
+        """All rows of this file are on their way, before any other of its partition."""
+        self._underway[old.partition] = _Underway(old, old.rows)
+        self._expected[old.partition] += old.bytes
+
+    def published(self, file: DataFile) -> DataFile:
+        """The file of rows in their order, with what it cost to come to it."""
+        expected = self._expected.pop(file.partition, None)
+        if expected is not None:
+            self._sizes.append((file.path, expected))
+        underway = self._underway.get(file.partition)
+        if underway is None:
+            return file
+        cost = 0 if underway.paths else underway.old.rewritten_bytes + underway.old.bytes
+        underway.paths += (file.path,)
+        underway.rows_left -= file.rows
+        if underway.rows_left <= 0:
+            self._done.append(Fill(underway.old, underway.paths))
+            del self._underway[file.partition]
+        return replace(file, rewritten_bytes=cost)
+
+    @property
+    def sizes(self) -> tuple[tuple[str, int], ...]:
+        """Paths of the planned files, of each the first that was published, with the bytes that were expected."""
+        return tuple(self._sizes)
+
+    @property
+    def done(self) -> tuple[Fill, ...]:
+        assert not self._underway, "a task that is over has published all rows"
+        return tuple(self._done)

@@ -1,0 +1,66 @@
+"""File names of a task, marked before they are needed.
+
+Owns: which names were asked, which are taken and how long the task stood still for them. Does not own: how a marker
+gets durable (``marker_source``).
+"""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, wait
+
+from tallymark.engine.errors import ServiceUnavailable
+from tallymark.engine.markers.name import MarkerIo
+from tallymark.engine.tasks.marker_source import MarkerSource
+
+
+class MarkersAhead:
+    """One name in hand for each partition at most: asked early, waited for late."""
+
+    def __init__(
+        self, source: MarkerSource, new_name: Callable[[], str], *, wait_s: float, monotonic: Callable[[], float]
+    ) -> None:
+        self._source = source
+        self._new_name = new_name
+        self._wait_s = wait_s
+        self._monotonic = monotonic
+        self._asked: dict[str, tuple[str, Future[None]]] = {}
+        self.waited_s = 0.0
+        """Seconds that the task stood still for acks."""
+
+    def ask(self, partitions: Iterable[str], io: MarkerIo = "CREATE") -> None:
+        """Ask one request for a name in each of the partitions that has none in hand. Does not wait."""
+        names = {partition: self._new_name() for partition in partitions if partition not in self._asked}
+        if names:
+            ack = self._source.ask([_path(*item) for item in names.items()], io)
+            self._asked.update((partition, (name, ack)) for partition, name in names.items())
+
+    def take(self, partition: str) -> str:
+        """A name in this partition whose marker survives a crash: the file may be begun. Waits for the ack.
+
+        Raises:
+            ServiceUnavailable: no ack within the bound. Else what the source raises.
+        """
+        self.ask([partition])
+        name, ack = self._asked[partition]
+        self._await(ack, _path(partition, name))
+        del self._asked[partition]
+        return name
+
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Paths that were asked for and not taken. Nothing was written there."""
+        return tuple(_path(partition, name) for partition, (name, _) in self._asked.items())
+
+    def _await(self, ack: Future[None], path: str) -> None:
+        if not ack.done():
+            began = self._monotonic()
+            wait([ack], timeout=self._wait_s * 1.1)  # the source's own error says more: let it come first
+            self.waited_s += self._monotonic() - began
+        if not ack.done():
+            raise ServiceUnavailable(
+                f"the marker of {path} was not acked within {self._wait_s} s (marker_wait_s); nothing was written there"
+            )
+        ack.result()
+
+
+def _path(partition: str, name: str) -> str:
+    return f"{partition}/{name}" if partition else name

@@ -1,0 +1,88 @@
+"""The rows of small files that a task writes once more, read from storage ahead of need."""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, wait
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.arrow.conform import conform
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import DataFile
+
+READ_AHEAD_BYTES = 32 * 1024 * 1024
+"""Of small files that are read at once: dozens where they are tiny and a round trip is what they cost, else one."""
+
+BATCH_BYTES = 16 * 1024 * 1024
+"""Of old rows that are decoded at once. Arrow's own measure is rows, 65,536, which of 200 columns are 160 MB."""
+
+BATCH_ROWS_MAX = 65_536
+"""Of narrow rows: more at once are decoded no faster."""
+
+_events = EventLog(__name__)
+
+
+def read_old_rows(
+    files: Iterable[DataFile], read: Callable[[str], Future[bytes]], schema: pa.Schema
+) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
+    """Each file with its rows, in order and in this schema, some at a time; files that are gone are left out.
+
+    A file is gone where another commit has replaced it meanwhile. Held are the bytes of one file, and of those that
+    are read ahead. How long a read may take is storage's own affair (``RetrySettings.timeout_s``).
+
+    Raises:
+        CorruptObject: a file is no Parquet file, or does not hold the rows that its commit told of.
+    """
+    waiting = deque(files)
+    asked: deque[tuple[DataFile, Future[bytes]]] = deque()
+    while waiting or asked:
+        while waiting and _fits(waiting[0], asked):
+            file = waiting.popleft()
+            asked.append((file, read(file.path)))
+        yield from _rows_of(*asked.popleft(), schema)
+
+
+def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows of a data file of these bytes, in this schema. Raises CorruptObject."""
+    try:
+        parquet = pq.ParquetFile(pa.BufferReader(data))
+        if parquet.metadata.num_rows != file.rows:
+            raise CorruptObject(
+                f"{file.path} holds {parquet.metadata.num_rows} rows, and was committed with {file.rows}; restore it "
+                "from a copy, or write with sizing=None, which leaves it alone"
+            )
+        for batch in parquet.iter_batches(_batch_rows(parquet.metadata, file)):
+            yield conform(batch, schema)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptObject(
+            f"{file.path} cannot be read ({error}); restore it from a copy, or write with sizing=None, which leaves "
+            "it alone"
+        ) from error
+
+
+def _batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
+    """So many of this file's rows are about ``BATCH_BYTES`` in Arrow, by what it was told that they take."""
+    stored = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    row_bytes = max(file.plain_bytes, stored) / max(1, file.rows)
+    return min(BATCH_ROWS_MAX, max(1, round(BATCH_BYTES / max(1.0, row_bytes))))
+
+
+def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
+    under_way = sum(other.bytes for other, _ in asked)
+    return not under_way or under_way + file.bytes <= READ_AHEAD_BYTES
+
+
+def _rows_of(
+    file: DataFile, answer: Future[bytes], schema: pa.Schema
+) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
+    """The file, or nothing if it is gone."""
+    wait([answer])
+    try:
+        found = batches_of(answer.result(), file, schema)
+    except NotFound:
+        _events.info("fill.gone", path=file.path)
+    else:
+        yield file, found

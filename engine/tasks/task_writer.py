@@ -1,0 +1,260 @@
+"""A task's rows, Arrow batches in, sized Parquet files out, none of whose names is unmarked.
+
+The way of a batch::
+
+    conform -> partition_index -> markers_ahead.ask -> row_buffer -> (row group due) -> markers_ahead.take -> open_file
+
+Where it was planned that a small file is filled, that file's rows go the same way, before the first new one.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
+from typing import Self
+
+import pyarrow as pa
+
+from tallymark.backends import Backend
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.partitions.index import PartitionIndex
+from tallymark.engine.sizing.plan import PlannedFile
+from tallymark.engine.tasks.caller import check_may_block
+from tallymark.engine.tasks.file_growth import FileGrowth
+from tallymark.engine.tasks.file_name import new_file_name
+from tallymark.engine.tasks.filling import Filling
+from tallymark.engine.tasks.footer_size import FooterSize
+from tallymark.engine.tasks.marker_prefetch import MarkersAhead
+from tallymark.engine.tasks.marker_source import MarkerSource
+from tallymark.engine.tasks.old_rows import read_old_rows
+from tallymark.engine.tasks.open_file import OpenFile, pause_thread
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.row_buffer import RowBuffer
+from tallymark.engine.tasks.shared_backend import shared_backend
+from tallymark.engine.tasks.table_rows import table_rows
+from tallymark.engine.tasks.task_loop import TaskLoop
+from tallymark.engine.tasks.task_markers import task_markers
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+
+_events = EventLog(__name__)
+
+
+def write_task(
+    ticket: WriteTicket,
+    batches: Iterable[pa.RecordBatch] | pa.Table,
+    *,
+    task: int,
+    attempt: int = 0,
+    stage: int = 0,
+    planned: Sequence[PlannedFile] = (),
+    backend: Backend | None = None,
+) -> TaskReport:
+    """Write the batches as files of the ticket's job. Blocking; in any process, and any thread but an event loop's.
+
+    The files exist when this returns, and count when the job commits this report. Memory is bounded by the settings'
+    ``buffer_bytes``, one batch and one row group being encoded, and what the open files' sinks hold: nothing worth
+    counting on stores with staging, the bytes of each open file where a store takes only whole objects.
+
+    ``batches`` may be a table or a reader, too. ``task`` tells the job which reports are of one task; with ``stage``
+    and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``planned`` are the
+    files that this task was planned to write, one a partition at most (``WriteJob.size``): where one fills a small
+    file, that file's rows are written once more, before the new ones. A plan is advice: other rows are written, too.
+    ``backend`` is needed only where the ticket's URL does not say all.
+
+    Raises:
+        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, a row lies where the
+            job does not write, or a partition has two planned files.
+        CorruptObject: a small file that was to be filled cannot be read.
+        Sealed: the job was committed or rolled back meanwhile.
+        ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
+        FlushFailed: storage does not take its markers.
+        Unavailable: storage did not answer.
+            After any error nothing of this attempt counts; the job removes what it had published. Try anew.
+    """
+    _check_caller(task=task, stage=stage, attempt=attempt)
+    if ticket.is_committed:
+        return TaskReport(instant=ticket.instant, task=task, attempt=attempt, files=())
+    batches = batches.to_batches() if isinstance(batches, pa.Table) else batches
+    backend = backend if backend is not None else shared_backend(ticket, "write_task")
+    with closing(TaskLoop(patience_s=ticket.settings.marker_wait_s)) as loop:
+        markers = task_markers(ticket, backend, loop)
+        with TaskWriter(
+            ticket,
+            backend,
+            markers.source,
+            task=task,
+            attempt=attempt,
+            stage=stage,
+            planned=planned,
+            read=partial(loop.start_soon, backend.get),
+        ) as writer:
+            for batch in batches:
+                writer.write(batch)
+            report = replace(writer.finish(), direct_markers=markers.direct.count)
+    _events.info(
+        "task.finished",
+        instant=ticket.instant,
+        task=task,
+        attempt=attempt,
+        rows=report.rows,
+        bytes=sum(file.bytes for file in report.files),
+        files=len(report.files),
+        filled=len(report.fills),
+        direct=report.direct_markers,
+        marker_wait_s=report.marker_wait_s,
+        seconds=report.seconds,
+    )
+    return report
+
+
+def _check_caller(**numbers: int) -> None:
+    for name, number in numbers.items():
+        if not isinstance(number, int) or number < 0:
+            raise InvalidRequest(f"{name}={number!r}: give a whole number, 0 or more")
+    check_may_block("write_task")
+
+
+class TaskWriter:
+    """One attempt of one task. Leaving it drops the files that were not published."""
+
+    def __init__(
+        self,
+        ticket: WriteTicket,
+        backend: Backend,
+        markers: MarkerSource,
+        *,
+        task: int,
+        attempt: int = 0,
+        stage: int = 0,
+        planned: Sequence[PlannedFile] = (),
+        read: Callable[[str], Future[bytes]] | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = pause_thread,
+    ) -> None:
+        """``read`` begins to read an object, and is needed where files are filled."""
+        settings = ticket.settings
+        self._ticket = ticket
+        self._backend = backend
+        self._task = task
+        self._attempt = attempt
+        self._monotonic = monotonic
+        self._pause = pause
+        self._began = monotonic()
+        self._footer = FooterSize.of(ticket.schema)
+        self._growth = FileGrowth(ticket.max_file_bytes, ticket.row_group_bytes, self._footer)
+        self._filling = Filling(planned)
+        self._read = read
+        self._partitions = PartitionIndex(ticket.partition_by, ticket.guard)
+        self._buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=settings.buffer_bytes)
+        self._markers = MarkersAhead(
+            markers,
+            lambda: new_file_name(instant=ticket.instant, task=task, stage=stage, attempt=attempt),
+            wait_s=settings.marker_wait_s,
+            monotonic=monotonic,
+        )
+        self._open: OrderedDict[int, OpenFile] = OrderedDict()
+        """By partition; the one that waited longest for rows comes first."""
+        self._files: list[DataFile] = []
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Take the rows of a batch; encode what has become due."""
+        rows = table_rows(batch, self._ticket)
+        if not rows.num_rows:
+            return
+        placed = self._partitions.place(rows)
+        numbers = {self._partitions.path(number): number for number in placed.partitions}
+        fills = self._filling.begin(numbers)
+        self._markers.ask((old.partition for old in fills), "MERGE")
+        self._markers.ask(path for path, number in numbers.items() if number not in self._open)
+        self._take_over(fills, numbers)
+        self._buffer.add(placed)
+        self._encode_due()
+
+    def _take_over(self, fills: Sequence[DataFile], numbers: Mapping[str, int]) -> None:
+        """The rows of the small files, before any other row of their partitions."""
+        if not fills:
+            return
+        assert self._read is not None, "who fills files can read them"
+        for old, batches in read_old_rows(fills, self._read, self._ticket.schema):
+            self._filling.took(old)
+            for batch in batches:
+                self._buffer.append(numbers[old.partition], batch)
+                self._encode_due()
+
+    def _encode_due(self) -> None:
+        while (partition := self._buffer.due()) is not None:
+            self._encode(partition)
+
+    def finish(self) -> TaskReport:
+        """Publish everything. The task is over with this."""
+        for partition in self._buffer.remaining():
+            self._encode(partition, is_last=True)
+            self._publish(partition)
+        while self._open:
+            self._publish(next(iter(self._open)))
+        return TaskReport(
+            instant=self._ticket.instant,
+            task=self._task,
+            attempt=self._attempt,
+            files=tuple(self._files),
+            fills=self._filling.done,
+            planned=self._filling.sizes,
+            unused=self._markers.unused,
+            marker_wait_s=self._markers.waited_s,
+            seconds=self._monotonic() - self._began,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with ExitStack() as abandoned:
+            while self._open:
+                abandoned.callback(self._open.popitem()[1].abandon)
+
+    def _encode(self, partition: int, *, is_last: bool = False) -> None:
+        rows, path = self._buffer.take(partition), self._partitions.path(partition)
+        is_planned = self._filling.is_planned(path)
+        while rows.num_rows:
+            count = self._growth.next_rows(rows, self._open[partition].bytes if partition in self._open else 0)
+            if not count:
+                self._publish(partition)
+                continue
+            piece, rows = rows.slice(0, count), rows.slice(count)
+            file = self._open_file(partition, piece)
+            file.write(piece)
+            needs_next = rows.num_rows or not (is_last or is_planned)
+            if needs_next and file.bytes >= self._ticket.max_file_bytes / 2:
+                self._markers.ask([path])
+            if self._growth.is_full(file.bytes, is_planned=is_planned):
+                self._publish(partition)
+
+    def _open_file(self, partition: int, rows: pa.Table) -> OpenFile:
+        """The partition's open file; a new one is made for these rows."""
+        if partition not in self._open:
+            if len(self._open) >= self._ticket.settings.open_file_count:
+                self._publish(next(iter(self._open)))
+            path = self._partitions.path(partition)
+            self._open[partition] = OpenFile(
+                self._ticket,
+                self._backend,
+                path,
+                self._markers.take,
+                first=rows,
+                footer=self._footer,
+                pause=self._pause,
+            )
+        self._open.move_to_end(partition)
+        return self._open[partition]
+
+    def _publish(self, partition: int) -> None:
+        """Publish the partition's open file, if it has one."""
+        file = self._open.get(partition)
+        if file is not None:
+            self._files.append(self._filling.published(file.publish()))
+            del self._open[partition]

@@ -1,0 +1,197 @@
+"""A table's checkpoints, as a reader has them: where its log begins for it, and the rows by then.
+
+Owns: which checkpoint is the newest that can be read, and that one that cannot be costs time and nothing else. Does not
+own: what a checkpoint says (``checkpoint``), whether it is of this log (``CommitLog``), who writes it
+(``new_checkpoint``).
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.lazy import Lazy
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history_base import HistoryBase
+from tallymark.engine.timeline.log import read_entries
+from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
+from tallymark.engine.views.checkpoint_format import POINTER, Manifest, decode_manifest, decode_part, decode_pointer
+from tallymark.engine.views.part_plan import part_of
+from tallymark.engine.views.view import View
+
+_events = EventLog(__name__)
+
+
+@dataclass(slots=True)
+class CheckpointStatistics:
+    """A reading."""
+
+    position: int = 0
+    """Where the log begins for this reader; 0 where it was read whole."""
+    refused: int = 0
+    """Checkpoints, or pointers to them, that were damaged, of another log or of a newer format."""
+    damaged_parts: int = 0
+    """That could not be: their rows were gathered from the log."""
+
+
+class Checkpoints:
+    """A ``LogStart``, and what a view starts from. Belongs to one event loop."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._base: CheckpointBase | None = None
+        self._foreign: set[str] = set()
+        """Names of manifests that are of another log."""
+        self.statistics = CheckpointStatistics()
+        self.is_damaged = False
+        """Whether something was met, since the last one was written, that a new one should take the place of."""
+
+    @property
+    def base(self) -> ViewBase:
+        """What a view of the log starts from that was read from here on."""
+        return NoBase() if self._base is None else self._base
+
+    @property
+    def manifest(self) -> Manifest | None:
+        return None if self._base is None else self._base.manifest
+
+    async def newest(self) -> HistoryBase | None:
+        """What the newest checkpoint says; None where there is none, or none that can be read. No listing.
+
+        Where both that the pointer names are gone, it is asked again: others may have put newer ones meanwhile.
+        """
+        tried: set[str] = set()
+        while names := [name for name in await self.pointer() if name not in tried]:
+            for name in names:
+                tried.add(name)
+                if (manifest := await self.read(name)) is not None:
+                    self.begin_at(manifest)
+                    return manifest.history
+        return None
+
+    def refuse(self, reason: str) -> None:
+        assert self._base is not None, "what was not given cannot be refused"
+        self._foreign.add(self._base.manifest.name)
+        self._refused(self._base.manifest.path, reason)
+        self._base = None
+        self.statistics.position = 0
+
+    def begin_at(self, manifest: Manifest) -> "CheckpointBase":
+        """From now on ``base`` is this one."""
+        self._base = CheckpointBase(self._backend, manifest, self._lost)
+        self.statistics.position = manifest.position
+        return self._base
+
+    async def pointer(self) -> tuple[str, ...]:
+        """The names of the newest manifest and the one before; none where there are none, or nobody can tell."""
+        try:
+            return decode_pointer(await self._backend.get(POINTER))
+        except NotFound:
+            return ()
+        except CorruptObject as error:
+            self._refused(POINTER, error)
+            return ()
+
+    async def read(self, name: str, *, is_needed: bool = True) -> Manifest | None:
+        """The manifest of this name; None where it is gone or cannot be read, which is told and counted where it is
+        needed, or where it is of another log.
+        """
+        if name in self._foreign:
+            return None
+        path = Manifest.path_of(name)
+        try:
+            return decode_manifest(await self._backend.get(path), name=name)
+        except (CorruptObject, NotFound) as error:
+            if is_needed:
+                self._refused(path, error)
+            return None
+
+    def _refused(self, path: str, reason: Exception | str) -> None:
+        self.statistics.refused += 1
+        self._tell(path, reason)
+
+    def _lost(self, path: str, reason: Exception) -> None:
+        self.statistics.damaged_parts += 1
+        self._tell(path, reason)
+
+    def _tell(self, path: str, reason: Exception | str) -> None:
+        self.is_damaged = True
+        _events.warning("checkpoint.refused", url=self._backend.url, path=path, reason=reason)
+
+
+class CheckpointBase:
+    """A ``ViewBase``: reads the part in which a partition lies. Where one cannot be read, the log tells all rows."""
+
+    def __init__(self, backend: Backend, manifest: Manifest, lost: Callable[[str, Exception], None]) -> None:
+        """``lost`` is told of a part that cannot be read, and why."""
+        self._backend = backend
+        self._lost = lost
+        self._reading: dict[str, Lazy[dict[str, bytes]]] = {}
+        """By part, those that are being read."""
+        self._logged = Lazy(self._from_log)
+        self._is_damaged = False
+        self.manifest = manifest
+
+    @property
+    def position(self) -> int:
+        return self.manifest.position
+
+    @property
+    def floor(self) -> int:
+        return self.manifest.floor
+
+    @property
+    def partitions(self) -> Mapping[str, PartitionState]:
+        return self.manifest.states
+
+    def leaders(self, partitions: Iterable[str]) -> tuple[str, ...]:
+        """One of each part."""
+        found = ((part_of(self.manifest.parts, partition), partition) for partition in partitions)
+        return tuple({part.path: partition for part, partition in found if part is not None}.values())
+
+    async def blocks(self, partition: str) -> Mapping[str, bytes]:
+        """The block of this partition as of ``position``, and those that lie with it.
+
+        Raises:
+            CorruptObject: neither its part nor the log can be read.
+        """
+        if self._is_damaged:
+            return await self._logged.get()
+        part = part_of(self.manifest.parts, partition)
+        if part is None:
+            return {partition: b""}
+        reading = self._reading.setdefault(part.path, Lazy(partial(self._read, part.path)))
+        try:
+            return {partition: b"", **await reading.get()}
+        except (CorruptObject, NotFound) as error:
+            self._lost(part.path, error)
+            self._is_damaged = True
+            return await self._logged.get()
+        finally:
+            self._reading.pop(part.path, None)
+
+    async def _read(self, path: str) -> dict[str, bytes]:
+        return decode_part(await self._backend.get(path), source=path)
+
+    async def _from_log(self) -> dict[str, bytes]:
+        """All blocks, gathered from the entries up to the position."""
+        numbers = range(1, self.position + 1)
+        entries = await read_entries(self._backend, numbers)
+        history = History()
+        for number in numbers:
+            if number not in entries:
+                raise CorruptObject(
+                    f"entry {number} of the log is gone, and a part of a checkpoint too; restore a copy"
+                )
+            history.apply(entries.pop(number))
+        if history.hash_at(self.position) != self.manifest.history.hash.hex():
+            raise CorruptObject(
+                f"the log up to position {self.position} is not the one that {self.manifest.path} was made of; delete "
+                ".hoodie/.tallymark/checkpoint, which costs time and nothing else"
+            )
+        view = View(keep_positions=self.position - self.floor)
+        view.sync(history)
+        return {partition: await view.block(partition) for partition in view.states}

@@ -1,0 +1,322 @@
+"""Each fate that a file can have, on both families of stores, and which command ends it."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.inspection.explanation import Explanation
+from tallymark.engine.tasks.report import TaskReport
+from tests.engine.jobs.scene import (
+    FAMILIES,
+    LEASE,
+    Store,
+    abandon,
+    begin,
+    committed,
+    flights,
+    mark,
+    name_of,
+    parquet,
+    publish,
+    table,
+    write_rows,
+)
+from tests.support.faulty import FaultyBackend, lost_request
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import committed_files, data_files
+
+families = pytest.mark.parametrize("has_staging", FAMILIES)
+
+
+async def explained(store: Store, file: str) -> Explanation:
+    """Asking leaves storage as it was."""
+    before = store.objects
+    found = await table(store.backend).explain(file)
+    assert store.objects == before
+    assert str(found).startswith(found.path)
+    return found
+
+
+async def one_file(store: Store) -> str:
+    """Of a table with one commit."""
+    await committed(store.backend, months={1: 3})
+    (path,) = committed_files(store.objects)
+    return path
+
+
+@on_both_loops
+@families
+async def test_a_committed_file_is_live(has_staging):
+    store = Store(has_staging=has_staging)
+    path = await one_file(store)
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position, found.command) == ("live", True, 1, None)
+    assert (found.rows, found.bytes) == (3, len(store.objects[path]))
+
+
+@on_both_loops
+async def test_a_committed_file_that_somebody_deleted_is_missing():
+    store = Store(has_staging=True)
+    path = await one_file(store)
+    await store.backend.delete([path])
+    found = await explained(store, path)
+    assert (found.fate, found.is_there) == ("missing", False)
+    assert "restored from a copy" in found.next
+
+
+@on_both_loops
+@families
+async def test_a_replaced_file_is_gone_once_the_overwrite_is_over(has_staging):
+    store = Store(has_staging=has_staging)
+    path = await one_file(store)
+    await committed(store.backend, "overwrite", months={2: 1})
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position, found.command) == ("replaced", False, 2, None)
+
+
+@on_both_loops
+@families
+async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(has_staging):
+    store = Store(has_staging=has_staging)
+    path = await one_file(store)
+    async with begin(store.backend, "overwrite") as job:
+        await job.commit([await write_rows(job, store.backend)])
+        found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position, found.command) == ("replaced", True, 2, None)
+    assert "is at work" in found.next
+
+
+@on_virtual_time
+@families
+async def test_a_replaced_file_that_a_dead_writer_has_left_goes_with_rollback(has_staging):
+    store = Store(has_staging=has_staging)
+    path = await one_file(store)
+    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+    async with begin(storage, "overwrite") as job:
+        await job.commit([await write_rows(job, storage)])
+    store.clock.pass_lease()
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position) == ("replaced", True, 2)
+    assert found.command == f"tallymark rollback {store.backend.url}"
+    await table(store.backend).rollback()
+    assert (await explained(store, path)).is_there is False
+
+
+@on_both_loops
+async def test_a_replaced_file_that_was_put_back_is_nobodys():
+    store = Store(has_staging=True)
+    path = await one_file(store)
+    data = store.objects[path]
+    await committed(store.backend, "overwrite", months={2: 1})
+    await store.backend.put(path, data)
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.command) == ("replaced", True, None)
+    assert "came back" in found.why
+    assert "delete it by the store's own means" in found.next
+
+
+@on_both_loops
+@families
+async def test_a_replaced_file_is_retained_for_readers_of_older_positions(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
+    (path,) = committed_files(store.objects)
+    await committed(store.backend, "overwrite", months={2: 1})
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position) == ("retained", True, 2)
+    assert found.until == datetime.fromtimestamp(store.clock.now, UTC) + timedelta(hours=2)
+    assert found.command == f"tallymark clean {store.backend.url} --retain-hours 0"
+    await table(store.backend).clean(retain_hours=0)
+    after = await explained(store, path)
+    assert (after.fate, after.is_there, after.until, after.command) == ("replaced", False, None, None)
+
+
+@on_virtual_time
+async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
+    (path,) = committed_files(store.objects)
+    await committed(store.backend, "overwrite", months={2: 1})
+    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+    with pytest.raises(OSError, match="lost"):
+        await table(storage).clean(retain_hours=0)
+    store.clock.pass_lease()
+    found = await explained(store, path)
+    assert (found.fate, found.is_there) == ("replaced", True)
+    assert found.command == f"tallymark rollback {store.backend.url}"
+    await table(store.backend).rollback()
+    assert not (await explained(store, path)).is_there
+
+
+@on_both_loops
+async def test_a_fence_says_until_when_it_keeps_its_name():
+    store = Store(has_staging=False)
+    async with begin(store.backend) as job:
+        path = f"month=1/{name_of(job, attempt=5)}"
+        await mark(job, store.backend, [path])
+        await job.commit([await write_rows(job, store.backend)])
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.instant, found.position) == ("fence", True, job.instant, 1)
+    assert found.until == datetime.fromtimestamp(store.clock.now, UTC) + timedelta(days=1)
+    store.clock.now += 24 * 3600
+    await table(store.backend).clean()
+    assert ((await explained(store, path)).fate, (await explained(store, path)).is_there) == ("left out", False)
+
+
+@on_both_loops
+async def test_a_lost_attempt_is_gone_where_files_are_renamed_into_place():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        path = f"month=1/{name_of(job, attempt=5)}"
+        await mark(job, store.backend, [path])
+        publish(job.ticket, store.backend, path, flights({1: 1}))
+        await job.commit([await write_rows(job, store.backend)])
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position) == ("left out", False, 1)
+
+
+@on_both_loops
+@families
+async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(has_staging):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend) as job:
+        report = await write_rows(job, store.backend)
+        found = await explained(store, report.files[0].path)
+        await job.commit([report])
+    assert (found.fate, found.is_there, found.instant, found.position) == ("uncommitted", True, job.instant, None)
+    assert "is at work" in found.next
+    assert found.command is None
+
+
+@on_virtual_time
+@families
+async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(has_staging):
+    store = Store(has_staging=has_staging)
+    instant = await abandon(store)
+    store.clock.now += LEASE.expiry_s + 1
+    path, *_ = sorted(data_files(store.objects))
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.instant) == ("uncommitted", True, instant)
+    assert "is dead" in found.next
+    assert found.command == f"tallymark rollback {store.backend.url}"
+    await table(store.backend).rollback()
+    after = await explained(store, path)
+    assert (after.fate, after.is_there, after.command) == ("rolled back", False, None)
+
+
+@on_both_loops
+async def test_a_marked_file_that_is_not_there_may_be_on_its_way():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        path = f"month=1/{name_of(job)}"
+        await mark(job, store.backend, [path])
+        found = await explained(store, path)
+        unmarked = await explained(store, f"month=1/{name_of(job)}")
+    assert (found.fate, found.is_there) == ("marked", False)
+    assert (unmarked.fate, unmarked.is_there) == ("unknown", False)
+    assert "has not marked it" in unmarked.why
+
+
+@on_both_loops
+async def test_a_rolled_back_file_that_came_back_is_nobodys():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        report = await write_rows(job, store.backend)
+    path = report.files[0].path
+    await store.backend.put(path, parquet(flights({1: 1})))
+    found = await explained(store, path)
+    assert (found.fate, found.is_there, found.position, found.command) == ("rolled back", True, 1, None)
+
+
+@on_both_loops
+async def test_files_of_others_are_unknown_and_nothing_touches_them():
+    store = Store(has_staging=True)
+    await one_file(store)
+    elsewhere = f"month=1/{uuid4()}-0_0-0-0_20010101000000000.parquet"
+    for path in ("month=1/part-0000.parquet", "README.txt", elsewhere):
+        await store.backend.put(path, b"PAR1")
+        found = await explained(store, path)
+        assert (found.fate, found.is_there, found.command) == ("unknown", True, None)
+    assert "another table" in (await explained(store, elsewhere)).why
+    assert (await explained(store, "month=1/absent.parquet")).is_there is False
+
+
+@on_both_loops
+@families
+async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend)
+    async with begin(store.backend) as job:
+        await mark(job, store.backend, [f"month=1/{name_of(job, attempt=5)}"])
+        report = await write_rows(job, store.backend)
+        await job.commit([report])
+        for path in store.objects.keys() - data_files(store.objects):
+            found = await explained(store, path)
+            assert (path, found.fate, found.is_there) == (path, "bookkeeping", True)
+            assert found.why
+    for path in store.objects.keys() - data_files(store.objects):
+        found = await explained(store, path)
+        assert found.fate == "bookkeeping"
+        assert "stays" in found.next or "/fence/" in path
+
+
+@on_both_loops
+async def test_bookkeeping_that_nobody_holds_any_more_goes_with_clean():
+    store = Store(has_staging=True)
+    result = await committed(store.backend)
+    path = f".hoodie/.tallymark/seal/{result.instant}"
+    await store.backend.put(path, b"")
+    found = await explained(store, path)
+    assert (found.fate, found.command) == ("bookkeeping", f"tallymark clean {store.backend.url}")
+    await table(store.backend).clean()
+    assert (await explained(store, path)).next == "It is not there."
+
+
+@on_both_loops
+async def test_what_lies_below_hoodie_and_is_of_nobody_is_unknown():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    for path in (".hoodie/notes.txt", ".hoodie/20010101000000000.commit", ".hoodie/.tallymark/log/99"):
+        assert (await explained(store, path)).fate == "unknown"
+
+
+@on_both_loops
+@families
+async def test_a_bare_name_is_enough(has_staging):
+    store = Store(has_staging=has_staging)
+    path = await one_file(store)
+    assert (await explained(store, path.rpartition("/")[2])).path == path
+    async with begin(store.backend) as job:
+        open_path = f"month=2/{name_of(job)}"
+        await mark(job, store.backend, [open_path])
+        found = await explained(store, open_path.rpartition("/")[2])
+    assert (found.path, found.fate) == (open_path, "marked")
+
+
+@on_both_loops
+async def test_a_table_without_partitions_is_not_listed():
+    store = Store(has_staging=True)
+    async with begin(store.backend, partition_by=[]) as job:
+        path = name_of(job)
+        await mark(job, store.backend, [path])
+        await job.commit([await _one(job, store, path)])
+    storage = FaultyBackend(store.backend)
+    assert (await table(storage).explain(path)).fate == "live"
+    assert "" not in storage.paths("list")
+
+
+async def _one(job, store, path):
+    file = publish(job.ticket, store.backend, path, flights())
+    return TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))
+
+
+@on_both_loops
+async def test_explaining_needs_a_table_and_a_file_below_it():
+    store = Store(has_staging=True)
+    with pytest.raises(UnsupportedTable, match="holds no table yet"):
+        await table(store.backend).explain("a.parquet")
+    await committed(store.backend)
+    with pytest.raises(InvalidRequest, match="does not lie below"):
+        await table(store.backend).explain("s3://elsewhere/a.parquet")

@@ -1,0 +1,101 @@
+"""What explain says of small files that were filled, and of the files that were made of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tallymark.engine.inspection.lineage import filled_into, made_of
+from tallymark.engine.timeline.entry import DataFile
+from tests.engine.inspection.test_explain import explained
+from tests.engine.jobs.filling import appended
+from tests.engine.jobs.scene import FAMILIES, Store, committed, table
+from tests.engine.jobs.test_fills import rivals
+from tests.support.loops import on_both_loops
+
+families = pytest.mark.parametrize("has_staging", FAMILIES)
+
+
+async def live(store: Store) -> dict[str, DataFile]:
+    """By partition, which have one file each."""
+    return {file.partition: file for file in (await table(store.backend).snapshot()).files}
+
+
+@on_both_loops
+@families
+async def test_a_filled_file_says_where_its_rows_went_and_that_one_what_it_was_made_of(has_staging):
+    store = Store(has_staging=has_staging)
+    await appended(store.backend, {1: [1, 2], 2: [3]})
+    old = (await live(store))["month=1"]
+    await appended(store.backend, {1: [4], 2: [5, 6, 7]})
+    new = (await live(store))["month=1"]
+    gone, made = await explained(store, old.path), await explained(store, new.path)
+    assert (gone.fate, gone.is_there, gone.position) == ("replaced", False, 2)
+    assert gone.filled_into == (new.path,)
+    assert f"filled by instant {made.instant} at position 2: its rows went into {new.path}." in gone.why
+    assert (made.fate, made.made_of, made.rewritten_bytes) == ("live", (old.path,), old.bytes)
+    assert f"It was made by filling {old.path} (2 rows, {old.bytes} B)" in made.why
+    assert f"{old.bytes} B were written once more to come to it, {old.bytes / new.bytes:.2f} for each byte" in made.why
+
+
+@on_both_loops
+async def test_a_file_that_was_filled_again_says_both():
+    store = Store(has_staging=False)
+    paths = []
+    for flight in range(3):
+        await appended(store.backend, {1: [flight]})
+        paths.append((await live(store))["month=1"].path)
+    first, second, third = paths
+    found = await explained(store, second)
+    assert (found.made_of, found.filled_into) == ((first,), (third,))
+    assert first in found.why
+    assert third in found.why
+
+
+@on_both_loops
+async def test_a_file_that_an_overwrite_replaced_went_into_none():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]})
+    old = (await live(store))["month=1"]
+    await committed(store.backend, "overwrite", {1: 5})
+    found = await explained(store, old.path)
+    assert (found.filled_into, found.made_of, found.rewritten_bytes) == ((), (), 0)
+    assert "replaced by instant" in found.why
+
+
+@on_both_loops
+async def test_the_new_rows_of_a_lost_fill_were_made_of_nothing():
+    store = Store(has_staging=False)
+    async with rivals(store) as (job, report, _):
+        await job.commit([report])
+    files = (await table(store.backend).snapshot()).files
+    own = next(file for file in files if file.path.endswith(f"{job.instant}.parquet"))
+    assert (await explained(store, own.path)).made_of == ()
+    lost = await explained(store, report.files[0].path)
+    assert (lost.fate, lost.filled_into) == ("left out", ())
+    assert "filled in vain" in lost.why
+
+
+@on_both_loops
+async def test_of_small_files_that_the_log_does_not_tell_apart_each_is_named():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1], 2: [2]})
+    await appended(store.backend, {1: [3], 2: [4]})
+    (_, first), (_, entry) = await table(store.backend).timeline()
+    one = next(file for file in entry.added if file.partition == "month=1")
+    old = next(file for file in first.added if file.partition == "month=1")
+    twin, other = replace(old, name="twin.parquet"), replace(one, name="other.parquet")
+    doubled = replace(entry, added=(*entry.added, other), removed=(*entry.removed, twin))
+    assert made_of(one, doubled) == (old, twin)
+    assert filled_into(old, doubled) == (one, other)
+    assert made_of(replace(one, partition="month=3"), doubled) == ()
+
+
+@on_both_loops
+async def test_a_retained_file_that_was_filled_says_so_too():
+    store = Store(has_staging=False)
+    await appended(store.backend, {1: [1]}, readers="table")
+    old = (await live(store))["month=1"]
+    await appended(store.backend, {1: [2]})
+    found = await explained(store, old.path)
+    assert (found.fate, found.is_there) == ("retained", True)
+    assert found.filled_into == ((await live(store))["month=1"].path,)

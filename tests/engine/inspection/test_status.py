@@ -1,0 +1,60 @@
+import pytest
+
+from tallymark.engine.errors import UnsupportedTable
+from tests.engine.jobs.scene import FAMILIES, LEASE, Store, begin, committed, table, write_rows
+from tests.support.faulty import FaultyBackend, refused
+from tests.support.loops import on_both_loops
+
+
+@on_both_loops
+@pytest.mark.parametrize("has_staging", FAMILIES)
+async def test_status_of_a_table_at_rest_is_its_snapshot_and_nobody_at_work(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend)
+    status = await table(store.backend).status()
+    assert status.snapshot == await table(store.backend).snapshot()
+    assert (status.readers, status.open_instants) == ("directory", ())
+
+
+@on_both_loops
+async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        store.clock.now += LEASE.expiry_s
+        (found,) = (await table(store.backend).status()).open_instants
+        assert (found.reservation.instant, found.beat_age_s, found.writer) == (job.instant, LEASE.expiry_s, "alive")
+        store.clock.now += 1
+        (found,) = (await table(store.backend).status()).open_instants
+        assert (found.beat_age_s, found.writer, found.decision) == (LEASE.expiry_s + 1, "dead", None)
+
+
+@on_both_loops
+async def test_writer_is_unknown_where_storage_lets_us_read_only():
+    store = Store(has_staging=True)
+    async with begin(store.backend):
+        (found,) = (await table(FaultyBackend(store.backend, refused("put"))).status()).open_instants
+        assert (found.beat_age_s, found.writer) == (None, "unknown")
+
+
+@on_both_loops
+async def test_instant_that_was_committed_and_not_finished_carries_its_decision():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        await job.commit([await write_rows(job, store.backend)])
+        (found,) = (await table(store.backend).status()).open_instants
+        assert (found.reservation.instant, found.decision) == (job.instant, "commit")
+
+
+@on_both_loops
+async def test_status_leaves_storage_as_it_was():
+    store = Store(has_staging=False)
+    async with begin(store.backend):
+        before = store.objects
+        await table(store.backend).status()
+        assert store.objects == before
+
+
+@on_both_loops
+async def test_status_of_nothing_is_refused():
+    with pytest.raises(UnsupportedTable, match="holds no table yet"):
+        await table(Store(has_staging=True).backend).status()

@@ -1,0 +1,182 @@
+"""Looks at the markers of open instants, from outside."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tallymark.backends.contract import Entry
+from tallymark.backends.measured import MeasuredBackend
+from tallymark.backends.meter import RequestMeter
+from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.inspection.watch import InstantWatch
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.settings import MarkerSettings
+from tests.engine.jobs.scene import Store, begin, mark_directly, table, write_rows
+from tests.support.faulty import FaultyBackend, refused
+from tests.support.loops import on_virtual_time
+
+EAGER = MarkerSettings(interval_s=0)
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def watching(backend, clock: Clock) -> InstantWatch:
+    watch = await table(backend).watch()
+    watch._now = clock
+    return watch
+
+
+@on_virtual_time
+async def test_a_look_counts_what_is_durable_by_now():
+    store, clock = Store(has_staging=True), Clock()
+    async with begin(store.backend, markers=EAGER) as job:
+        watch = await watching(store.backend, clock)
+        (found,) = await watch.look()
+        assert (found.instant, found.operation, found.marker_kind) == (job.instant, "append", "batched")
+        assert (found.folder.markers, found.markers_s, found.is_over) == (0, None, False)
+        await job._directory.create("month=1/a.parquet", "month=1/b.parquet")
+        await job._directory.create("month=1/c.parquet")
+        clock.now += 2
+        (found,) = await watch.look(job.instant)
+    lines = 3 * len("month=1/a.parquet.marker.CREATE\n")
+    assert (found.folder.markers, found.folder.segments, found.folder.bytes) == (3, 2, lines)
+    assert found.markers_s == 1.5
+
+
+@on_virtual_time
+async def test_a_look_asks_for_each_segment_once():
+    store, meter = Store(has_staging=True), RequestMeter()
+    async with begin(store.backend, markers=EAGER) as job:
+        watch = await watching(MeasuredBackend(store.backend, meter), Clock())
+        await job._directory.create("month=1/a.parquet")
+        await watch.look()
+        before = meter.statistics()
+        await watch.look()
+        idle = _made(before, meter.statistics())
+        await job._directory.create("month=1/b.parquet")
+        before = meter.statistics()
+        await watch.look()
+        busy = _made(before, meter.statistics())
+    assert idle == {"list": 3, "get": 1}  # reservations, beats, markers; the log's next entry
+    assert busy == {"list": 3, "get": 2}
+
+
+@on_virtual_time
+async def test_a_merge_between_two_looks_counts_no_marker_twice():
+    store = Store(has_staging=True)
+    settings = MarkerSettings(interval_s=0, segment_count_max=1, merge_freed_min=1)
+    async with begin(store.backend, markers=settings) as job:
+        watch = await watching(store.backend, Clock())
+        for number in range(10):
+            await job._directory.create(f"month=1/{number}.parquet")
+            (found,) = await watch.look()
+            assert found.folder.markers == number + 1
+        assert found.folder.segments < 10
+
+
+@on_virtual_time
+async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went():
+    store = Store(has_staging=True)
+    async with begin(store.backend, markers=EAGER) as job:
+        folder = marker_folder(job.instant)
+        await job._directory.create("month=1/a.parquet")
+
+        class Merging(FaultyBackend):
+            async def list(self, directory: str) -> AsyncIterator[Entry]:
+                entries = [entry async for entry in super().list(directory)]
+                if directory == folder:
+                    (old,) = [entry.path for entry in entries if "/MARKERS1" in entry.path]
+                    await store.backend.put(f"{folder}/MARKERS1999999999", await store.backend.get(old))
+                    await store.backend.delete([old])
+                for entry in entries:
+                    yield entry
+
+        watch = await watching(Merging(store.backend), Clock())
+        (during,) = await watch.look()
+        watch._handle.backend = store.backend
+        watch._folders[job.instant]._backend = store.backend
+        (after,) = await watch.look()
+    assert (during.folder.markers, after.folder.markers) == (0, 1)
+
+
+@on_virtual_time
+async def test_markers_that_tasks_put_themselves_are_counted_among_the_others():
+    store = Store(has_staging=False)
+    async with begin(store.backend, markers=EAGER) as job:
+        await job._directory.create("month=1/a.parquet")
+        await mark_directly(job, store.backend, ["month=1/b.parquet"])
+        (found,) = await (await watching(store.backend, Clock())).look()
+    assert (found.folder.markers, found.folder.direct, found.folder.segments) == (2, 1, 1)
+
+
+@on_virtual_time
+async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_probes():
+    store, clock = Store(has_staging=True), Clock()
+    async with begin(store.backend):
+        store.clock.now += 30
+        watch = await watching(store.backend, clock)
+        (found,) = await watch.look()
+        assert found.beat_age_s == 30
+        before = store.objects
+        clock.now += 5
+        (found,) = await watch.look()
+        assert (found.beat_age_s, store.objects) == (35, before)
+
+
+@on_virtual_time
+async def test_where_storage_lets_us_read_only_no_age_is_told():
+    store = Store(has_staging=True)
+    async with begin(store.backend):
+        (found,) = await (await watching(FaultyBackend(store.backend, refused("put")), Clock())).look()
+    assert found.beat_age_s is None
+
+
+@pytest.mark.parametrize(("is_committed", "decision"), [(True, "commit"), (False, "rollback")])
+@on_virtual_time
+async def test_how_an_instant_ended_is_told_once(is_committed, decision):
+    store = Store(has_staging=True)
+    async with begin(store.backend, markers=EAGER) as job:
+        watch = await watching(store.backend, Clock())
+        report = await write_rows(job, store.backend)
+        await watch.look()
+        if is_committed:
+            await job.commit([report])
+            (still_tidied,) = await watch.look()
+            assert (still_tidied.is_over, still_tidied.decision) == (True, "commit")
+            assert await watch.look() == ()
+    looks = [await watch.look(), await watch.look()]
+    if not is_committed:
+        ((found,), *looks) = looks
+        assert (found.is_over, found.decision, found.position) == (True, decision, 1)
+        assert found.folder.markers == 2
+    assert not any(looks)
+
+
+@on_virtual_time
+async def test_an_instant_that_is_not_open_is_refused():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        pass
+    with pytest.raises(InvalidRequest, match=f"instant '{job.instant}' is not open"):
+        await (await watching(store.backend, Clock())).look(job.instant)
+
+
+@on_virtual_time
+async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it():
+    store = Store(has_staging=True)
+    async with begin(store.backend, markers=EAGER) as job:
+        await store.backend.put(f"{marker_folder(job.instant)}/MARKERS1073741999", b"nonsense\n")
+        with pytest.raises(CorruptObject, match="MARKERS1073741999"):
+            await (await watching(store.backend, Clock())).look()
+
+
+def _made(before, after) -> dict[str, int]:
+    counts = {each.request_class: each.count for each in before.classes}
+    made = {each.request_class: each.count - counts.get(each.request_class, 0) for each in after.classes}
+    return {request: count for request, count in made.items() if count}

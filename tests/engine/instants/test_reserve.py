@@ -1,0 +1,222 @@
+"""How a write gets its instant."""
+
+from collections import Counter
+from datetime import timedelta
+from functools import partial
+
+import anyio
+import pytest
+
+from tallymark.backends.errors import NotFound
+from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.timeline.begun import begun_path
+from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
+from tests.engine.jobs.scene import (
+    FAMILIES,
+    Store,
+    WallClock,
+    begin,
+    committed,
+    flights,
+    table,
+    write_in_thread,
+    write_rows,
+)
+from tests.support.faulty import FaultyBackend, lost_answer, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+
+
+@pytest.mark.parametrize("kind", ["batched", "direct"])
+@on_both_loops
+async def test_number_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(kind):
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
+        await job.commit([])
+    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    start = calls.index(("put_new", begun_path(2)))
+    assert sorted(calls[start + 1 : start + 3]) == [
+        ("put", f".hoodie/.tallymark/beat/{job.instant}"),
+        ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
+    ]
+    assert calls[start + 3 : start + 5] == [
+        ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
+        ("get", ".hoodie/.tallymark/log/00000000000000000002"),
+    ]
+
+
+@families
+@on_both_loops
+async def test_no_object_is_written_twice_within_a_short_write(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    for _ in range(2):
+        async with begin(storage, markers=MarkerSettings(kind="batched")) as job:
+            await job.commit([await write_in_thread(job, store.backend, flights())])
+    puts = Counter(path for call in storage.calls if call.verb == "put" for path in call.paths)
+    assert {path for path, count in puts.items() if count > 1} == set(), "GCS takes one write a second of each"
+
+
+@families
+@on_both_loops
+async def test_a_clock_behind_the_log_does_not_matter(has_staging):
+    store = Store(has_staging=has_staging)
+    clock = WallClock()
+    target = table(store.backend, clock=clock)
+    instants = []
+    for step in (timedelta(0), timedelta(days=-400), timedelta(0), timedelta(milliseconds=1)):
+        clock.moment += step
+        async with begin(target) as job:
+            await job.commit([await write_rows(job, store.backend)])
+            instants.append(job.instant)
+    assert instants == sorted(set(instants))
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_an_instant_that_the_log_has_is_given_back_at_once():
+    store = Store(has_staging=True)
+    clock = WallClock()
+    await committed(store.backend)  # by the real clock, which is ahead
+    async with begin(table(store.backend, clock=clock)) as job:
+        held = {
+            path for path in store.objects if path.startswith((OPEN_FOLDER, ".hoodie/.temp", ".hoodie/.tallymark/beat"))
+        }
+        assert all(job.instant in path for path in held)
+        await job.commit([])
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_after_a_lost_answer_ones_own_reservation_is_known_again():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{OPEN_FOLDER}/*"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("unclear: no job")
+    store.clock.pass_lease()
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one():
+    """The reservation was taken when it was put, and gone when it was read."""
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    clock = WallClock()
+
+    class Vanishing(FaultyBackend):
+        async def get(self, path: str) -> bytes:
+            if path.startswith(OPEN_FOLDER) and not self.paths("list").count(OPEN_FOLDER):
+                await self.inner.delete([path])
+            return await super().get(path)
+
+    async with begin(table(store.backend, clock=clock)) as first:
+        storage = Vanishing(store.backend)
+        second = table(storage, clock=WallClock(parse_instant(first.instant)))
+        async with begin(second) as job:
+            assert job.instant > first.instant
+            await job.commit([])
+        assert decisions(store.objects)[job.instant]["kind"] == "commit"
+
+
+@families
+@on_virtual_time
+async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("no job")
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(caplog):
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+    storage.add(lost_answer("close_staging"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("no job")
+    assert "instant.unfinished" in caplog.text
+    store.clock.pass_lease()
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_staging_is_open_for_the_job_and_for_nobody_after_it():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as job:
+        store.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
+    with pytest.raises(NotFound):
+        store.backend.new_file("x.parquet", staging=job.ticket.staging)
+
+
+@families
+@on_virtual_time
+async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(has_staging):
+    """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
+    store, clock = Store(has_staging=has_staging), WallClock()
+    await committed(store.backend)
+    clock.moment += timedelta(hours=1)
+    late = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    leaving = FaultyBackend(store.backend, slow("delete", 30, f"{OPEN_FOLDER}/*"))
+    instants = []
+
+    async def loser():
+        async with begin(table(late, clock=clock)) as job:
+            instants.append(job.instant)
+            await anyio.sleep(60)
+            await job.commit([])
+
+    async def winner():
+        await anyio.sleep(1)
+        async with begin(table(leaving, clock=clock)) as job:
+            instants.append(job.instant)
+            await job.commit([])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(loser)
+        tasks.start_soon(winner)
+    assert len(set(instants)) == 2
+    assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(has_staging):
+    """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
+    store, behind, ahead = Store(has_staging=has_staging), WallClock(), WallClock()
+    await committed(store.backend, clock=behind)
+    ahead.moment += timedelta(hours=1)
+    behind.moment += timedelta(minutes=1)
+    overtaken = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    overtaken.add(slow("delete", 30, ".hoodie/.tallymark/beat/*"))
+    instants = []
+
+    async def write(storage, *, clock, after_s, for_s=0.0):
+        await anyio.sleep(after_s)
+        async with begin(table(storage, clock=clock)) as job:
+            instants.append(job.instant)
+            await anyio.sleep(for_s)
+            await job.commit([])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(write, overtaken, clock=ahead, after_s=0))
+        tasks.start_soon(partial(write, store.backend, clock=behind, after_s=1))
+        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=20, for_s=80))
+        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=45))
+    assert len(set(instants)) == 4
+    table_is_at_rest(store.objects)

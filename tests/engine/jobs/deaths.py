@@ -1,0 +1,60 @@
+"""Run a writer in a process of its own that dies at a chosen call to storage."""
+
+import copy
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+
+import trio
+import trio.testing
+
+from tallymark.backends import Backend
+from tallymark.engine.maintenance.recovery import PROBE
+from tallymark.engine.settings import MarkerKind, MarkerSettings
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tests.engine.jobs.scene import Store
+from tests.support.dying import DyingBackend, ProcessDied
+
+Writer = Callable[[Backend, MarkerSettings], Awaitable[None]]
+
+
+def run_to_death(store: Store, writer: Writer, kind: MarkerKind, *, at: int | None) -> DyingBackend:
+    """Run the writer in a process of its own, until it ends, or has made its ``at``-th call to storage."""
+    backend = DyingBackend(store.backend, at=at)
+
+    async def main() -> None:
+        with trio.fail_after(1e6):
+            await writer(backend, MarkerSettings(kind=kind))
+
+    try:
+        trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+    except BaseException as error:
+        if not _is_death(error):
+            raise
+    assert at is None or backend.is_dead
+    return backend
+
+
+def _is_death(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_is_death, error.exceptions))
+    return isinstance(error, ProcessDied)
+
+
+def copied(store: Store) -> Store:
+    twin = Store(has_staging=store.backend.has_staging)
+    twin.clock.now = store.clock.now
+    twin.backend._objects = copy.copy(store.backend._objects)
+    return twin
+
+
+def without_probes(store: Store) -> dict[str, bytes]:
+    """All that is stored, but for beats that ask the time: those of the dead are swept by the next clean."""
+    return {path: data for path, data in store.objects.items() if not path.startswith(f"{BEAT_FOLDER}/{PROBE}")}
+
+
+@contextmanager
+def told_where(where: str) -> Iterator[None]:
+    try:
+        yield
+    except AssertionError as error:
+        raise AssertionError(f"{where}: {error}") from error

@@ -1,0 +1,210 @@
+"""What the tests of this room share: a store with its own clock, tasks that mark and publish, a look around it all.
+
+Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtual time and counted calls stay exact.
+``write_in_thread`` is the real ``write_task`` in a worker thread, over the real service.
+"""
+
+import io
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from itertools import count
+from typing import Any
+
+import anyio
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tallymark.backends import Backend
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.clock import Clock
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.markers.direct_flag import DirectFlag
+from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerKind, MarkerSettings
+from tallymark.engine.table import Table, open_table
+from tallymark.engine.tasks.direct_markers import DirectMarkers
+from tallymark.engine.tasks.file_name import new_file_name
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.entry import DataFile
+from tests.support.faulty import FaultyBackend, Verb, lost_request
+
+FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
+LEASE = LeaseSettings()
+TWO_MONTHS = {1: 3, 2: 2}
+FAMILIES = (True, False)
+"""Of stores: with staging, and without."""
+
+
+class StoreClock:
+    """The store's time, in seconds: it stands still until told."""
+
+    def __init__(self) -> None:
+        self.now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pass_lease(self) -> None:
+        """After this every writer that does not beat again looks dead."""
+        self.now += LEASE.expiry_s + 1
+
+
+class WallClock:
+    """A clock that a test moves, or leaves where it is."""
+
+    def __init__(self, moment: datetime = datetime(2026, 11, 21, 2, 3, 4, tzinfo=UTC)) -> None:
+        self.moment = moment
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def pass_s(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+class Store:
+    """A memory store of one family, its clock, and the view of its administrator."""
+
+    def __init__(self, *, has_staging: bool) -> None:
+        self.clock = StoreClock()
+        self.backend = MemoryBackend(has_staging=has_staging, now=self.clock)
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """All that is stored, read around the library."""
+        return {path: data for path, (data, _) in self.backend._objects.items()}
+
+    @property
+    def modified(self) -> dict[str, float]:
+        return {path: modified for path, (_, modified) in self.backend._objects.items()}
+
+
+class TickingClock:
+    """A millisecond later each time it is asked: by chance no two writers have one instant."""
+
+    def __init__(self) -> None:
+        self._moments = (datetime(2026, 11, 21, 3, tzinfo=UTC) + timedelta(milliseconds=tick) for tick in count())
+        self._passed = timedelta()
+
+    def now(self) -> datetime:
+        return next(self._moments) + self._passed
+
+    def pass_s(self, seconds: float) -> None:
+        self._passed += timedelta(seconds=seconds)
+
+
+_ticking = TickingClock()
+
+
+def table(backend: Backend, *, clock: Clock | None = None, **settings) -> Table:
+    return open_table("memory:", backend=backend, clock=clock or _ticking, **settings)
+
+
+def flights(months: Mapping[int, int] | None = None) -> pa.Table:
+    """That many flights in each month."""
+    months = TWO_MONTHS if months is None else months
+    rows = [
+        {"flight": 1000 * month + number, "month": month} for month, flown in months.items() for number in range(flown)
+    ]
+    return pa.Table.from_pylist(rows, schema=FLIGHTS)
+
+
+def begin(where: Table | Backend, mode: Any = "append", **named):
+    """``Table.write`` of flights by month; with direct markers, unless told otherwise."""
+    target = where if isinstance(where, Table) else table(where)
+    named.setdefault("markers", MarkerSettings(kind="direct"))
+    return target.write(schema=FLIGHTS, mode=mode, partition_by=named.pop("partition_by", ["month"]), **named)
+
+
+def name_of(job: WriteJob, *, task: int = 0, attempt: int = 0) -> str:
+    return new_file_name(instant=job.instant, task=task, stage=0, attempt=attempt)
+
+
+async def mark(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
+    """Get the markers as a task of this job would."""
+    if job.ticket.marker_kind == "direct":
+        await mark_directly(job, backend, paths)
+    else:
+        await job._directory.create(*paths)
+
+
+async def mark_directly(job: WriteJob, backend: Backend, paths: Iterable[str]) -> None:
+    """Put the markers as a task of this job would that has no service, or none within reach."""
+    flag = DirectFlag() if job.ticket.marker_kind == "batched" else None
+    await DirectMarkers(_on_no_loop, backend, job.ticket, flag=flag)._put("CREATE", list(paths))
+
+
+def _on_no_loop(*_: object) -> Any:
+    raise AssertionError("put at once")
+
+
+def parquet(rows: pa.Table) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(rows, sink)
+    return sink.getvalue()
+
+
+def publish(ticket: WriteTicket, backend: Backend, path: str, rows: pa.Table) -> DataFile:
+    """The second half of a task: the marked file comes to its path. Does not wait, on a memory store."""
+    file = backend.new_file(path, staging=ticket.staging)
+    data = parquet(rows)
+    file.sink.write(data)
+    file.publish()
+    partition, _, name = path.rpartition("/")
+    return DataFile(partition, name, rows.num_rows, len(data))
+
+
+async def write_rows(
+    job: WriteJob, backend: Backend, months: Mapping[int, int] | None = None, *, task: int = 0, attempt: int = 0
+) -> TaskReport:
+    """One attempt of one task, on this loop: mark a file for each month, then publish each; as ``write_task`` does."""
+    if job.ticket.is_committed:
+        return TaskReport(instant=job.instant, task=task, attempt=attempt, files=())
+    paths = {
+        f"month={month}/{name_of(job, task=task, attempt=attempt)}": flights({month: flown})
+        for month, flown in (months or TWO_MONTHS).items()
+    }
+    await mark(job, backend, paths)
+    files = [publish(job.ticket, backend, path, rows) for path, rows in paths.items()]
+    return TaskReport(instant=job.instant, task=task, attempt=attempt, files=tuple(files))
+
+
+async def write_in_thread(job: WriteJob, backend: Backend, rows: pa.Table, **named) -> TaskReport:
+    """The real task, in a worker thread."""
+    named.setdefault("task", 0)
+    return await anyio.to_thread.run_sync(partial(write_task, job.ticket, rows.to_batches(), backend=backend, **named))
+
+
+async def committed(
+    backend: Backend,
+    mode: str = "append",
+    months: Mapping[int, int] | None = None,
+    *,
+    clock: Clock | None = None,
+    **named,
+):
+    """A whole write in one go; returns its result."""
+    async with begin(table(backend, clock=clock), mode, **named) as job:
+        report = await write_rows(job, backend, months)
+        return await job.commit([report])
+
+
+def impatient(decision_timeout_s: float = 120.0, **named) -> CommitSettings:
+    return CommitSettings(decision_timeout_s=decision_timeout_s, **named)
+
+
+def die(storage: FaultyBackend) -> None:
+    """Nothing of this process reaches storage any more."""
+    verbs: tuple[Verb, ...] = ("get", "put", "put_new", "list", "delete", "close_staging")
+    storage.add(*map(lost_request, verbs))
+
+
+async def abandon(store: Store, kind: MarkerKind = "batched", mode: str = "append") -> str:
+    """A writer that is gone with its files published and nothing committed; returns its instant."""
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, mode, markers=MarkerSettings(kind=kind)) as job:
+        await write_rows(job, storage)
+        die(storage)
+    return str(job.instant)

@@ -1,0 +1,141 @@
+"""``base``: an overwrite goes by what its caller has read, not by what the table holds when the write begins."""
+
+import pytest
+
+from tallymark.engine.errors import ConflictError, InvalidRequest
+from tests.engine.jobs.scene import FAMILIES, Store, table
+from tests.engine.jobs.yearly import OLD, begin, held, write
+from tests.support.loops import on_both_loops
+from tests.table_invariants import (
+    committed_files,
+    log_entries,
+    no_bookkeeping_is_left,
+    only_committed_files_exist,
+    overwrites_replace_what_their_base_held,
+    table_is_at_rest,
+)
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+
+LATE = (8, 2013, 1)
+NEW = (9, 2013, 1)
+YEAR = {"year": 2013}
+OVERWRITES = pytest.mark.parametrize(
+    "named",
+    [{}, {"partition": YEAR}, {"partition_overwrite": "dynamic"}, {"partition": {"year": 2013, "month": 1}}],
+    ids=["all", "year", "dynamic", "month"],
+)
+
+
+@families
+@OVERWRITES
+@on_both_loops
+async def test_rows_that_others_append_between_reading_and_beginning_stay(has_staging, named):
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD)
+    read = await table(store.backend).snapshot()
+    await write(store.backend, [LATE])
+    await write(store.backend, [NEW], "overwrite", base=read.position, **named)
+    assert {LATE, NEW} <= set(held(store.objects))
+    assert OLD[0] not in held(store.objects)
+    assert log_entries(store.objects)[-1]["base"] == read.position
+    overwrites_replace_what_their_base_held(store.objects)
+    table_is_at_rest(store.objects)
+
+
+@OVERWRITES
+@on_both_loops
+async def test_without_a_base_they_are_replaced(named):
+    store = Store(has_staging=True)
+    await write(store.backend, OLD)
+    await write(store.backend, [LATE])
+    await write(store.backend, [NEW], "overwrite", **named)
+    assert LATE not in held(store.objects)
+
+
+@families
+@OVERWRITES
+@on_both_loops
+async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(has_staging, named):
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD)
+    read = await table(store.backend).snapshot()
+    between = await write(store.backend, [LATE], "overwrite", partition=YEAR)
+    with pytest.raises(ConflictError) as caught:
+        await write(store.backend, [NEW], "overwrite", base=read.position, **named)
+    assert caught.value.winner == between.instant
+    assert f"this write had read position {read.position}" in str(caught.value)
+    assert LATE in held(store.objects)
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_both_loops
+async def test_what_was_replaced_outside_of_the_scope_is_no_conflict():
+    store = Store(has_staging=True)
+    await write(store.backend, OLD)
+    await write(store.backend, [], "overwrite", partition={"year": 2014})
+    await write(store.backend, [NEW], "overwrite", partition=YEAR, base=1)
+    assert held(store.objects) == [(4, 20130, 1), NEW]
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_the_base_of_a_new_table_is_0():
+    store = Store(has_staging=True)
+    await write(store.backend, [NEW], "overwrite", base=0)
+    await write(store.backend, [LATE])
+    with pytest.raises(ConflictError):
+        await write(store.backend, [], "overwrite", base=0)
+    assert held(store.objects) == [LATE, NEW]
+
+
+@pytest.mark.parametrize(
+    ("base", "mode", "says"),
+    [
+        (2, "overwrite", "base=2: the log ends at position {head}"),
+        (-1, "overwrite", "base=-1: give a position of the log, 0 or more"),
+        (True, "overwrite", "base=True: give a position"),
+        ("1", "overwrite", "base='1': give a position"),
+        (1, "append", "base=1: an append replaces nothing.*leave base out"),
+    ],
+)
+@pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
+@on_both_loops
+async def test_a_position_that_nobody_has_read_is_refused_before_anything_changes(base, mode, says, exists):
+    store = Store(has_staging=False)
+    if exists:
+        await write(store.backend, OLD)
+    before = (store.objects, store.modified)
+    with pytest.raises(InvalidRequest, match=says.format(head=int(exists))):
+        await write(store.backend, [NEW], mode, base=base)
+    assert (store.objects, store.modified) == before
+
+
+@on_both_loops
+async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_beginning():
+    store = Store(has_staging=False)
+    for _ in range(3):
+        await write(store.backend, OLD)
+    async with begin(store.backend, "overwrite", base=1) as job:
+        assert job.ticket.base == 3
+    assert len(committed_files(store.objects)) == 12
+
+
+@families
+@on_both_loops
+async def test_a_base_whose_files_a_clean_has_let_go_since_is_one_all_the_same(has_staging):
+    """What was read can still be replaced, or conflicts; only whether its bytes are there has changed."""
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD, readers="table", retain_hours=0)
+    await write(store.backend, [(7, 2014, 1)])
+    read = await table(store.backend).snapshot()
+    await write(store.backend, [(8, 2014, 1)], "overwrite", partition={"year": 2014})
+    assert [entry["kind"] for entry in log_entries(store.objects)][-1] == "clean"
+    with pytest.raises(ConflictError):
+        await write(store.backend, [NEW], "overwrite", base=read.position)
+    await write(store.backend, [NEW], "overwrite", base=read.position, partition=YEAR)
+    assert NEW in held(store.objects)
+    assert OLD[0] not in held(store.objects)
+    overwrites_replace_what_their_base_held(store.objects)
+    table_is_at_rest(store.objects)

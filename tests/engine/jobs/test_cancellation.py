@@ -1,0 +1,247 @@
+"""A write is cancelled at each of its calls to storage in turn; its block still ends whole."""
+
+import asyncio
+
+import anyio
+import anyio.lowlevel
+import pytest
+import trio
+import trio.testing
+
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import RolledBack
+from tallymark.engine.settings import MarkerKind, MarkerSettings
+from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
+from tests.support.dying import DyingBackend
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.posted import PostedBackend
+from tests.table_invariants import (
+    committed_files,
+    data_files,
+    log_entries,
+    no_bookkeeping_is_left,
+    only_committed_files_exist,
+    projection_is_a_prefix_of_the_log,
+    table_is_at_rest,
+)
+
+PASSES = 200
+"""Of the event loop: more than a write takes from its begin to the ack of a marker."""
+
+
+class CancellingBackend(DyingBackend):
+    """At the ``at``-th call a scope is cancelled: before the call reaches storage, or once it has."""
+
+    def __init__(self, inner: MemoryBackend, *, at: int | None, lands: bool) -> None:
+        super().__init__(inner)
+        self.scope = anyio.CancelScope()
+        self._cancel_at = at
+        self._lands = lands
+
+    async def _live(self, call):
+        self.count += 1
+        is_the_one = self.count == self._cancel_at
+        if is_the_one and not self._lands:
+            self.scope.cancel()
+        try:
+            return await call()
+        finally:
+            if is_the_one and self._lands:
+                self.scope.cancel()
+
+    def _publish(self, file) -> None:
+        file.publish()  # blocks: nothing can be cancelled there
+
+
+async def overwrite(backend: CancellingBackend, kind: MarkerKind) -> bool:
+    """A write that meets a loser, within the scope; whether its job had begun."""
+    has_begun = False
+    with backend.scope:
+        async with begin(backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
+            has_begun = True
+            await mark(job, backend, [f"month=9/{name_of(job, task=2)}"])
+            await write_rows(job, backend, task=1, attempt=0)
+            winner = await write_rows(job, backend, task=1, attempt=1)
+            await job.commit([winner])
+    return has_begun
+
+
+def run(store: Store, kind: MarkerKind, *, at: int | None, lands: bool) -> tuple[CancellingBackend, bool]:
+    async def main() -> tuple[CancellingBackend, bool]:
+        backend = CancellingBackend(store.backend, at=at, lands=lands)
+        with trio.fail_after(1e6):
+            return backend, await overwrite(backend, kind)
+
+    return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+def fresh_store(*, has_staging: bool) -> Store:
+    store = Store(has_staging=has_staging)
+    anyio.run(committed, store.backend, backend="trio")
+    return store
+
+
+@pytest.mark.parametrize(
+    ("has_staging", "kind", "lands"),
+    [(True, "batched", True), (True, "direct", False), (False, "direct", True), (False, "batched", False)],
+)
+def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, lands):
+    calls = run(fresh_store(has_staging=has_staging), kind, at=None, lands=lands)[0].count
+    for at in range(1, calls + 1):
+        store = fresh_store(has_staging=has_staging)
+        backend, has_begun = run(store, kind, at=at, lands=lands)
+        assert backend.scope.cancel_called
+        try:
+            only_committed_files_exist(store.objects)
+            projection_is_a_prefix_of_the_log(store.objects)
+            if has_begun:
+                table_is_at_rest(store.objects)
+            else:
+                assert len(log_entries(store.objects)) <= 2
+            store.clock.pass_lease()
+            anyio.run(committed, store.backend, backend="trio")
+            table_is_at_rest(store.objects)
+        except AssertionError as error:
+            raise AssertionError(f"cancelled at call {at} of {calls}: {error}") from error
+
+
+def test_in_whatever_pass_of_the_loop_a_write_is_cancelled_its_block_ends_whole():
+    """Where storage is not asked, too: its service and its marker engine begin and end."""
+
+    async def cancelled_after(passes: int, storage: MemoryBackend) -> bool:
+        with anyio.CancelScope() as scope:
+            async with anyio.create_task_group() as tasks:
+
+                async def cancel() -> None:
+                    for _ in range(passes):
+                        await anyio.lowlevel.checkpoint()
+                    scope.cancel()
+
+                tasks.start_soon(cancel)
+                async with begin(storage, markers=MarkerSettings()) as job:
+                    await mark(job, storage, [f"month=9/{name_of(job)}"])
+                    await anyio.sleep_forever()
+        return scope.cancelled_caught
+
+    for passes in range(PASSES):
+        store = fresh_store(has_staging=False)
+        assert trio.run(cancelled_after, passes, store.backend, clock=trio.testing.MockClock(autojump_threshold=0))
+        only_committed_files_exist(store.objects)
+        projection_is_a_prefix_of_the_log(store.objects)
+
+
+def test_in_whatever_pass_of_asyncio_s_own_loop_a_task_is_cancelled_that_begins_a_job_it_ends():
+    """By ``Task.cancel``, which is no scope's."""
+
+    async def cancelled_after(passes: int) -> None:
+        async def write() -> None:
+            async with begin(Store(has_staging=False).backend, markers=MarkerSettings()):
+                await anyio.sleep_forever()
+
+        task = asyncio.create_task(write())
+        for _ in range(passes):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(task, 30)
+
+    for passes in range(PASSES):
+        asyncio.run(cancelled_after(passes))
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+@on_both_loops
+async def test_a_cancelled_block_rolls_back_on_either_loop(has_staging):
+    store = Store(has_staging=has_staging)
+    with anyio.CancelScope() as scope:
+        async with begin(store.backend, markers=MarkerSettings()) as job:
+            await write_rows(job, store.backend)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@pytest.mark.parametrize("delay_s", [1, 30])
+@on_virtual_time
+async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_void(delay_s):
+    """The put was sent, its sender stopped waiting: whichever of commit and rollback gets the number counts."""
+    store = Store(has_staging=False)
+    async with anyio.create_task_group() as network:
+        commits = iter([delay_s])
+
+        def delay(path: str) -> float:
+            return next(commits, 10) if "/log/" in path else 0
+
+        storage = PostedBackend(store.backend, network, delay)
+        with anyio.move_on_after(0.5):
+            async with begin(storage) as job:
+                report = await write_rows(job, storage)
+                await job.commit([report])
+    table_is_at_rest(store.objects)
+    assert len(data_files(store.objects) - {*committed_files(store.objects)}) in (0, 2)
+    assert (log_entries(store.objects)[0]["kind"] == "commit") == (delay_s == 1)
+
+
+@on_virtual_time
+async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped():
+    store = Store(has_staging=False)
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+            async with begin(storage, markers=MarkerSettings()) as job:
+                with anyio.move_on_after(1):
+                    await mark(job, storage, [f"month=1/{name_of(job)}"])
+                raise ZeroDivisionError
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped():
+    store = Store(has_staging=False)
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        with anyio.move_on_after(1):
+            async with begin(storage, markers=MarkerSettings()) as job:
+                await mark(job, storage, [f"month=1/{name_of(job)}"])
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for():
+    """The beat learns it, and cancels the block."""
+    store = Store(has_staging=True)
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        with pytest.raises(RolledBack):  # noqa: PT012
+            async with begin(storage, markers=MarkerSettings()) as job:
+                await table(store.backend).rollback(job.instant)
+                await mark(job, storage, [f"month=1/{name_of(job)}"])
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped():
+    store = Store(has_staging=True)
+    beats = iter([0, 0, 20])
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
+        with anyio.move_on_after(11):
+            async with begin(table(storage)):
+                await anyio.sleep_forever()
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_is_dropped():
+    store = Store(has_staging=True)
+    beats = iter([0, 0, 20])
+    async with anyio.create_task_group() as network:
+        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
+        async with begin(table(storage)) as job:
+            await anyio.sleep(11)
+            await job.commit([])
+    table_is_at_rest(store.objects)

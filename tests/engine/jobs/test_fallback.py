@@ -1,0 +1,382 @@
+"""Batched jobs whose tasks cannot reach the service, and put their markers themselves (docs/decisions/0009)."""
+
+import os
+from dataclasses import replace
+from functools import partial
+
+import anyio
+import pytest
+
+from tallymark.backends import Backend
+from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import Sealed
+from tallymark.engine.instants.marked import Marked, directly_marked
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
+from tallymark.engine.markers.segment import marker_folder
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.settings import MarkerSettings, TaskSettings
+from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.tasks.task_writer import write_task
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.seal import seal_path
+from tests.engine.jobs.scene import (
+    FAMILIES,
+    Store,
+    begin,
+    committed,
+    die,
+    flights,
+    mark,
+    mark_directly,
+    name_of,
+    publish,
+    table,
+    write_in_thread,
+    write_rows,
+)
+from tests.support.faulty import FaultyBackend, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import (
+    committed_files,
+    data_files,
+    decisions,
+    fences,
+    no_bookkeeping_is_left,
+    only_committed_files_exist,
+    table_is_at_rest,
+)
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+BATCHED = MarkerSettings()
+HASTY = TaskSettings(service_wait_s=0.1)
+"""Of those whom nobody would answer, however long they waited; the others have the time that tasks have."""
+
+
+def cut_off(job: WriteJob) -> WriteTicket:
+    """The job's ticket, for tasks to whom nobody listens at the service's address."""
+    return replace(job.ticket, service=ServiceAddress("127.0.0.1", 1, os.urandom(32)), settings=HASTY)
+
+
+async def write_cut_off(job: WriteJob, backend: Backend, months: dict[int, int], **named) -> TaskReport:
+    """The real task in a worker thread, which cannot reach the service."""
+    batches = flights(months).to_batches()
+    return await anyio.to_thread.run_sync(partial(write_task, cut_off(job), batches, backend=backend, **named))
+
+
+# ---------------------------------------------------------------- what is committed
+
+
+@families
+@on_both_loops
+async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks_report(has_staging, caplog):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        reports = [await write_cut_off(job, store.backend, {1: 5, 2: 3}, task=0)]
+        await write_cut_off(job, store.backend, {2: 4, 3: 1}, task=1)  # an attempt that nobody reports
+        reports.append(await write_cut_off(job, store.backend, {2: 4}, task=1, attempt=1))
+        result = await job.commit(reports)
+    assert (result.rows, result.files, result.fences) == (12, 3, 0)
+    assert committed_files(store.objects) == {file.path for report in reports for file in report.files}
+    assert (result.marker_mode, result.markers, result.direct_markers) == ("direct", 5, 5)
+    assert (result.marker_objects, result.puts) == (5, 5)
+    assert f"markers.mixed instant={job.instant} direct=5 markers=5 tasks=2" in caplog.text
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_both_loops
+async def test_some_tasks_may_reach_it_and_others_not(has_staging, caplog):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        reports = [
+            await write_in_thread(job, store.backend, flights({1: 5, 2: 3}), task=0),
+            await write_cut_off(job, store.backend, {1: 4}, task=1),
+        ]
+        result = await job.commit(reports)
+    assert [report.direct_markers for report in reports] == [0, 1]
+    assert (result.rows, result.files) == (12, 3)
+    assert (result.marker_mode, result.markers, result.direct_markers) == ("mixed", 3, 1)
+    assert "<td>mixed</td>" in result._repr_html_()
+    assert f"markers.mixed instant={job.instant} direct=1 markers=3 tasks=1" in caplog.text
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_while_all_reach_it_the_result_and_the_log_say_nothing_else(has_staging, caplog):
+    store = Store(has_staging=has_staging)
+    result = await committed(store.backend, markers=BATCHED)
+    assert (result.marker_mode, result.direct_markers) == ("batched", 0)
+    assert "markers." not in caplog.text
+
+
+@families
+@on_virtual_time
+async def test_a_marker_that_both_have_made_is_one_marker(has_staging):
+    """The service made it, and its ack came too late or not at all."""
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        path, other = f"month=1/{name_of(job)}", f"month=2/{name_of(job, attempt=1)}"
+        await mark(job, store.backend, [path, other])
+        await mark_directly(job, store.backend, [path])
+        file = publish(job.ticket, store.backend, path, flights({1: 2}))
+        publish(job.ticket, store.backend, other, flights({2: 2}))
+        result = await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
+    assert (result.markers, result.direct_markers, result.marker_objects) == (2, 1, 2)
+    assert committed_files(store.objects) == {path}
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(has_staging):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        unused = f"month=1/{name_of(job)}"
+        report = replace(await write_rows(job, store.backend), unused=(unused,))
+        await mark_directly(job, store.backend, [unused])
+        result = await job.commit([report])
+    assert (result.fences, fences(store.objects)) == (0, set())
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=BATCHED) as job:
+        report = await write_rows(job, storage, dict.fromkeys(range(1, 13), 1))
+        storage.calls.clear()
+        await job.commit([report])
+    assert len([path for path in storage.paths("put") if "/seal/" in path]) == 1
+    assert storage.paths("list") == []
+    assert [path for path in storage.paths("get") if path.startswith(marker_folder(job.instant))] == [
+        flag_path(job.instant)
+    ]
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_both_loops
+async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_the_seal_after_it(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(store.backend, markers=BATCHED) as job:
+        report = await write_cut_off(job, storage, {1: 1}, task=0)
+        await job.commit([report])
+    marker = f"{marker_folder(job.instant)}/{report.files[0].path}.marker.CREATE"
+    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    wanted = [("put_new", flag_path(job.instant)), ("put_new", marker), ("get", seal_path(job.instant))]
+    assert [call for call in calls if call in wanted] == wanted
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropped(has_staging):
+    """Its process has died before it could tell anybody of them."""
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=BATCHED) as job:
+        report = await write_rows(job, storage)
+        loser = f"month=1/{name_of(job, attempt=1)}"
+        await mark_directly(job, store.backend, [loser])
+        storage.calls.clear()
+        result = await job.commit([report])
+    assert (result.direct_markers, result.fences) == (1, 0 if has_staging else 1)
+    assert storage.paths("list").count(marker_folder(job.instant)) == 1 + 1, "before the entry, and to delete them"
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean():
+    """Its task has died right after."""
+    store = Store(has_staging=False)
+    async with begin(store.backend, markers=BATCHED) as job:
+        await job.commit([await write_rows(job, store.backend)])
+    await DirectFlag().put(store.backend, job.instant)
+    await table(store.backend).clean()
+    table_is_at_rest(store.objects)
+
+
+# ---------------------------------------------------------------- losers of whom nobody has heard
+
+
+@families
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@on_virtual_time
+async def test_the_published_files_of_a_loser_that_fell_back_are_removed(has_staging, commits):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        report = await write_rows(job, store.backend)
+        loser = f"month=1/{name_of(job, attempt=1)}"
+        await mark_directly(job, store.backend, [loser])
+        publish(job.ticket, store.backend, loser, flights({1: 2}))
+        if commits:
+            await job.commit([report])
+    assert loser not in data_files(store.objects)
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@families
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@on_virtual_time
+async def test_a_loser_that_fell_back_can_publish_nothing_any_more(has_staging, commits):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        report = await write_rows(job, store.backend)
+        loser = f"month=1/{name_of(job, attempt=1)}"
+        await mark_directly(job, store.backend, [loser])
+        if commits:
+            await job.commit([report])
+    with pytest.raises(NotFound if has_staging else FileExistsError):
+        publish(job.ticket, store.backend, loser, flights({1: 2}))
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@families
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@on_both_loops
+async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothing(has_staging, commits):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=BATCHED) as job:
+        report = await write_rows(job, store.backend)
+        if commits:
+            await job.commit([report])
+            with pytest.raises(Sealed, match="is being committed"):
+                await write_cut_off(job, store.backend, {1: 2}, task=1)
+    with pytest.raises(Sealed, match="stands at position 1"):
+        await write_cut_off(job, store.backend, {1: 2}, task=1)
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@families
+@on_virtual_time
+async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refused(commits, has_staging):
+    """Whatever the delays of its put and of its look for the seal, no row outlives the end of the job."""
+    outcomes = set()
+    for put_s in range(6):
+        for before_s, after_s in [(0, 0), (1, 0), (4, 0), (0, 2), (0, 5), (2, 3)]:
+            store = Store(has_staging=has_staging)
+            look = slow("get", before_s, "*/seal/*", after_s=after_s)
+            task = FaultyBackend(store.backend, slow("put_new", put_s, "*.marker.*"), look)
+            job_side = FaultyBackend(store.backend, slow("put", 2, "*/seal/*"), slow("list", 2, ".hoodie/.temp/*"))
+            job_side.add(slow("put_new", 2, "*/log/*"))
+
+            async def loser(job, storage) -> None:
+                path = f"month=1/{name_of(job, attempt=7)}"
+                try:
+                    await mark_directly(job, storage, [path])
+                    publish(job.ticket, storage, path, flights({1: 1}))
+                    outcomes.add("published")
+                except Sealed:
+                    outcomes.add("refused")
+                except (FileExistsError, NotFound):
+                    outcomes.add("excluded")
+
+            async with anyio.create_task_group() as tasks, begin(job_side, markers=BATCHED) as job:
+                report = await write_rows(
+                    job, store.backend
+                )  # from here on the service knows by heart what it has acked
+                tasks.start_soon(loser, job, task)
+                await anyio.sleep(1)
+                if commits:
+                    await job.commit([report])
+            only_committed_files_exist(store.objects)
+            no_bookkeeping_is_left(store.objects)
+    # A rollback has its entry before all else: whoever comes too late to publish is refused by it.
+    assert outcomes == {"published", "refused"} | ({"excluded"} if commits else set()), "else there was no race"
+
+
+# ---------------------------------------------------------------- drivers that die
+
+
+@families
+@on_both_loops
+async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_marked(has_staging):
+    store = Store(has_staging=has_staging)
+    storage = FaultyBackend(store.backend)
+    async with begin(storage, markers=BATCHED) as job:
+        await write_rows(job, storage, task=0)
+        die(storage)
+    await write_cut_off(job, store.backend, {3: 2}, task=1)  # its task lives on, and has been told nothing
+    late = f"month=4/{name_of(job, task=2)}"
+    await mark_directly(job, store.backend, [late])
+    assert len(data_files(store.objects)) == 3
+    store.clock.pass_lease()
+    await committed(store.backend)
+    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
+    assert (late in fences(store.objects)) is not has_staging
+    with pytest.raises(Sealed):
+        await write_cut_off(job, store.backend, {3: 2}, task=1, attempt=1)
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tasks_that_fell_back(has_staging):
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    storage = FaultyBackend(store.backend)
+    refused = []
+
+    async def write_on(job: WriteJob) -> None:
+        for attempt in range(200):
+            path = f"month=1/{name_of(job, attempt=attempt)}"
+            try:
+                await mark_directly(job, store.backend, [path])
+                publish(job.ticket, store.backend, path, flights({1: 1}))
+            except (Sealed, NotFound, FileExistsError) as error:
+                refused.append(error)
+            await anyio.sleep(0.5)
+
+    async with anyio.create_task_group() as tasks:
+        async with begin(storage, markers=BATCHED) as job:
+            tasks.start_soon(write_on, job)
+            await anyio.sleep(5.25)
+            die(storage)
+        await table(store.backend).rollback(job.instant)
+    assert refused
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+# ---------------------------------------------------------------- what counts as marked
+
+
+@on_both_loops
+async def test_all_direct_markers_are_found_among_all_else_that_lies_there():
+    store = Store(has_staging=True)
+    folder = marker_folder("20261121020304005")
+    for name in (
+        "MARKERS.type",
+        "MARKERS1073741824",
+        "SERVER1024",
+        "a=1/f.parquet.marker.CREATE",
+        "g.parquet.marker.MERGE",
+    ):
+        await store.backend.put(f"{folder}/{name}", b"")
+    await store.backend.put(f"{folder}/h.parquet.marker.SOMETHING", b"")
+    await store.backend.put(f"{folder}6/i.parquet.marker.CREATE", b"")
+    assert await directly_marked(store.backend, "20261121020304005") == {"a=1/f.parquet", "g.parquet"}
+
+
+@pytest.mark.parametrize(
+    ("batched", "direct", "kind", "mode"),
+    [
+        ("", "", "batched", "batched"),
+        ("", "", "direct", "direct"),
+        ("a", "", "batched", "batched"),
+        ("", "b", "direct", "direct"),
+        ("", "b", "batched", "direct"),
+        ("a", "b", "batched", "mixed"),
+    ],
+)
+def test_the_mode_is_the_one_in_effect(batched, direct, kind, mode):
+    assert Marked(batched=frozenset(batched), direct=frozenset(direct)).mode(kind) == mode

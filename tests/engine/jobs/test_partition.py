@@ -1,0 +1,278 @@
+"""A write for a static partition: what it replaces, what it fills in, and what it refuses."""
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tallymark.engine.errors import ConflictError, InvalidRequest
+from tallymark.engine.settings import MarkerSettings
+from tests.backends.local_peek import LocalPeek
+from tests.engine.jobs.scene import FAMILIES, Store, table, write_in_thread
+from tests.engine.jobs.yearly import FLIGHTS, OLD, begin, flights, held, write
+from tests.support.loops import on_both_loops
+from tests.table_invariants import (
+    committed_files,
+    data_files,
+    log_entries,
+    no_bookkeeping_is_left,
+    only_committed_files_exist,
+    table_is_at_rest,
+)
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+
+NEW = (9, 2013, 1)
+YEAR = {"year": 2013}
+MONTH = {"year": 2013, "month": 1}
+ONLY_FLIGHT = pa.schema([("flight", pa.int64())])
+WITHOUT_YEAR = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
+
+CASES: dict[str, tuple[dict[str, Any], list[tuple[int, int, int]], set[int]]] = {
+    # call, new rows, flights of OLD that stay
+    "append": ({"mode": "append"}, [NEW], {1, 2, 3, 4}),
+    "append to a year": ({"mode": "append", "partition": YEAR}, [NEW], {1, 2, 3, 4}),
+    "static": ({"mode": "overwrite"}, [NEW], set()),
+    "static, empty": ({"mode": "overwrite"}, [], set()),
+    "static of a year": ({"mode": "overwrite", "partition": YEAR}, [NEW], {3, 4}),
+    "static of a year, empty": ({"mode": "overwrite", "partition": YEAR}, [], {3, 4}),
+    "static of a month": ({"mode": "overwrite", "partition": MONTH}, [NEW], {2, 3, 4}),
+    "static of a month, empty": ({"mode": "overwrite", "partition": MONTH}, [], {2, 3, 4}),
+    "dynamic": ({"mode": "overwrite", "partition_overwrite": "dynamic"}, [NEW], {2, 3, 4}),
+    "dynamic, empty": ({"mode": "overwrite", "partition_overwrite": "dynamic"}, [], {1, 2, 3, 4}),
+    "dynamic of a year": (
+        {"mode": "overwrite", "partition_overwrite": "dynamic", "partition": YEAR},
+        [NEW],
+        {2, 3, 4},
+    ),
+    "dynamic of a year, empty": (
+        {"mode": "overwrite", "partition_overwrite": "dynamic", "partition": YEAR},
+        [],
+        {1, 2, 3, 4},
+    ),
+    "dynamic of a month": (
+        {"mode": "overwrite", "partition_overwrite": "dynamic", "partition": MONTH},
+        [NEW],
+        {2, 3, 4},
+    ),
+    "dynamic of a month, empty": (
+        {"mode": "overwrite", "partition_overwrite": "dynamic", "partition": MONTH},
+        [],
+        {2, 3, 4},
+    ),
+}
+
+
+@families
+@pytest.mark.parametrize("case", CASES)
+@on_both_loops
+async def test_each_call_replaces_what_the_documentation_says(has_staging, case):
+    call, new, stay = CASES[case]
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD)
+    untouched = {path: store.objects[path] for path in committed_files(store.objects)}
+    await write(store.backend, new, **call)
+    assert held(store.objects) == sorted([*(row for row in OLD if row[0] in stay), *new])
+    assert {path for path in untouched if path in store.objects} == committed_files(store.objects) & untouched.keys()
+    table_is_at_rest(store.objects)
+
+
+@pytest.mark.parametrize("kind", ["batched", "direct"])
+@on_both_loops
+async def test_on_a_local_disk_too(tmp_path, kind):
+    peek = LocalPeek(tmp_path / "table")
+    markers = MarkerSettings(kind=kind)
+    await write(peek.backend, OLD, markers=markers)
+    result = await write(peek.backend, [NEW], "overwrite", partition=YEAR, schema=WITHOUT_YEAR, markers=markers)
+    assert (result.removed_files, result.files) == (2, 1)
+    assert held(peek.objects()) == [(3, 2014, 1), (4, 20130, 1), NEW]
+    table_is_at_rest(peek.objects())
+
+
+@on_both_loops
+async def test_the_scope_that_is_logged_is_the_prefix_or_the_partition():
+    store = Store(has_staging=True)
+    await write(store.backend, OLD)
+    await write(store.backend, [NEW], "overwrite", partition=YEAR)
+    await write(store.backend, [NEW], "overwrite", partition=MONTH)
+    await write(store.backend, [NEW], "overwrite", partition=YEAR, partition_overwrite="dynamic")
+    assert [entry["scope"] for entry in log_entries(store.objects)[1:]] == [
+        {"all": False, "partitions": [], "prefixes": ["year=2013"]},
+        {"all": False, "partitions": ["year=2013/month=1"], "prefixes": []},
+        {"all": False, "partitions": ["year=2013/month=1"], "prefixes": []},
+    ]
+
+
+# ---------------------------------------------------------------- columns that the input lacks
+
+
+@families
+@pytest.mark.parametrize(
+    ("schema", "partition"),
+    [(WITHOUT_YEAR, YEAR), (ONLY_FLIGHT, MONTH), (WITHOUT_YEAR.append(FLIGHTS.field(1)), MONTH)],
+)
+@on_both_loops
+async def test_static_columns_that_the_input_lacks_are_filled_in_where_the_table_has_them(
+    has_staging, schema, partition
+):
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD)
+    await write(store.backend, [NEW], partition=partition, schema=schema)
+    assert held(store.objects) == [*OLD, NEW]
+    assert (await table(store.backend).snapshot()).schema == FLIGHTS
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_a_new_table_has_the_static_column_at_its_end_in_the_values_type():
+    store = Store(has_staging=True)
+    schema = WITHOUT_YEAR.with_metadata({b"kept": b"yes"})
+    await write(store.backend, [NEW], partition=YEAR, schema=schema)
+    found = (await table(store.backend).snapshot()).schema
+    assert found == WITHOUT_YEAR.append(pa.field("year", pa.int64()))
+    assert found.metadata == {b"kept": b"yes"}
+    await write(store.backend, [(10, 2014, 1)], partition={"year": 2014, "month": 1}, schema=ONLY_FLIGHT)
+    assert held(store.objects) == [NEW, (10, 2014, 1)]
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_an_existing_table_knows_its_partitioning_and_types_by_itself():
+    store = Store(has_staging=True)
+    await write(store.backend, OLD)
+    await write(store.backend, [NEW], "overwrite", partition=YEAR, schema=WITHOUT_YEAR, partition_by=())
+    await write(store.backend, [(10, 0, 5)], partition={"year": None}, schema=WITHOUT_YEAR, partition_by=())
+    snapshot = await table(store.backend).snapshot()
+    assert [file.partition for file in snapshot.files] == [
+        "year=2013/month=1",
+        "year=20130/month=1",
+        "year=2014/month=1",
+        "year=__HIVE_DEFAULT_PARTITION__/month=5",
+    ]
+
+
+@families
+@on_both_loops
+async def test_of_two_creators_the_later_finds_the_types_of_the_earlier(has_staging):
+    """Its own guess of the column's type was int64."""
+    store = Store(has_staging=has_staging)
+    others = table(store.backend)
+    raced = []
+
+    class Racing:
+        """Lets another writer create the table when this one has found none."""
+
+        def __getattr__(self, name: str):
+            return getattr(store.backend, name)
+
+        async def put_new(self, path: str, data: bytes) -> None:
+            if path.endswith("hoodie.properties") and not raced:
+                raced.append(path)
+                async with begin(others) as job:
+                    await job.commit([])
+            await store.backend.put_new(path, data)
+
+    await write(Racing(), [NEW], partition=YEAR, schema=WITHOUT_YEAR)
+    assert raced
+    assert (await table(store.backend).snapshot()).schema == FLIGHTS
+    assert held(store.objects) == [NEW]
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+@families
+@on_both_loops
+async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(has_staging):
+    store = Store(has_staging=has_staging)
+    await write(store.backend, OLD)
+    before = {path: store.objects[path] for path in data_files(store.objects)}
+    with pytest.raises(InvalidRequest, match=r"a row has year=2014, and .* partition={'year': 2013}"):
+        await write(store.backend, [NEW, (10, 2014, 7)], "overwrite", partition=YEAR)
+    assert {path: store.objects[path] for path in committed_files(store.objects)} == before
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+    assert not any(path.startswith("year=2013/") for path in data_files(store.objects) - before.keys()), "not begun"
+
+
+@on_both_loops
+async def test_a_report_of_files_elsewhere_is_refused_at_the_commit():
+    store = Store(has_staging=True)
+    async with begin(store.backend) as other, begin(store.backend, "overwrite", partition=YEAR) as job:
+        report = await write_in_thread(other, store.backend, flights([(3, 2014, 1)]))
+        stray = type(report)(instant=job.instant, task=0, attempt=0, files=report.files)
+        with pytest.raises(InvalidRequest, match=r"year=2014/month=1/.* does not lie in partition={'year': 2013}"):
+            await job.commit([stray])
+    assert committed_files(store.objects) == set()
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "of another type": ({"partition": {"year": "2013"}}, "column 'year' is int32, and '2013' is a str"),
+    "too large": ({"partition": {"year": 2**40}}, "cannot hold 1099511627776"),
+    "not a prefix": ({"partition": {"month": 1}}, "leaves out 'year'"),
+    "unknown": ({"partition": {"airport": "EWR"}}, "'airport' is no partition column"),
+    "no mapping": ({"partition": "year=2013"}, "give values of first partition columns"),
+    "empty": ({"partition": {}}, "partition={}: give values"),
+    "names that are none": ({"partition": {2013: "year"}}, "give values"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
+@on_both_loops
+async def test_a_partition_that_the_table_cannot_have_is_refused_before_anything_changes(case, exists):
+    named, says = BAD[case]
+    store = Store(has_staging=False)
+    if exists:
+        await write(store.backend, OLD)
+    before = store.objects
+    with pytest.raises(InvalidRequest, match=says):
+        await write(store.backend, [NEW], "overwrite", **named)
+    assert store.objects == before
+
+
+@on_both_loops
+async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition():
+    store = Store(has_staging=False)
+    with pytest.raises(InvalidRequest, match="the table is not partitioned; leave partition out, or give partition_by"):
+        await write(store.backend, [NEW], partition=YEAR, partition_by=())
+    assert store.objects == {}
+
+
+# ---------------------------------------------------------------- two at once
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shared"),
+    [
+        (YEAR, YEAR, "year=2013"),
+        (YEAR, MONTH, "year=2013/month=1"),
+        (MONTH, YEAR, "year=2013/month=1"),
+        (None, YEAR, "year=2013"),
+    ],
+)
+@on_both_loops
+async def test_overwrites_of_one_part_exclude_each_other_also_where_it_is_empty(one, other, shared):
+    store = Store(has_staging=False)
+    async with begin(store.backend, "overwrite", partition=one) as winner:
+        with pytest.raises(ConflictError) as caught:  # noqa: PT012
+            async with begin(store.backend, "overwrite", partition=other) as loser:
+                await winner.commit([])
+                await loser.commit([])
+    assert caught.value.partition == shared
+    assert repr(shared) in str(caught.value)
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_overwrites_of_different_years_both_stand():
+    store = Store(has_staging=False)
+    await write(store.backend, OLD)
+    async with (
+        begin(store.backend, "overwrite", partition=YEAR) as one,
+        begin(store.backend, "overwrite", partition={"year": 2014}) as other,
+    ):
+        await one.commit([])
+        await other.commit([])
+    assert held(store.objects) == [(4, 20130, 1)]
+    table_is_at_rest(store.objects)

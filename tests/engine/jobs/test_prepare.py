@@ -1,0 +1,318 @@
+"""Finding or creating the table that a job wants; and every call that cannot go on leaves storage as it was."""
+
+import anyio
+import pyarrow as pa
+import pytest
+
+from tallymark.backends.errors import InvalidPath, NotPermitted
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.settings import MarkerSettings, ServiceSettings
+from tallymark.engine.table import open_table
+from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline.properties import PROPERTIES
+from tests.engine.jobs.scene import (
+    FLIGHTS,
+    Store,
+    begin,
+    committed,
+    flights,
+    table,
+    write_in_thread,
+    write_rows,
+)
+from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import FLOOR, table_is_at_rest
+
+
+async def write_with(target, **named) -> None:
+    named.setdefault("schema", FLIGHTS)
+    named.setdefault("mode", "append")
+    async with target.write(**named) as job:
+        await job.commit([])
+
+
+async def refusal(storage: Store, **named) -> InvalidRequest:
+    """What the call is told; storage is byte-identical."""
+    before = (storage.objects, storage.modified)
+    with pytest.raises(InvalidRequest) as caught:
+        await write_with(table(storage.backend), **named)
+    assert (storage.objects, storage.modified) == before
+    return caught.value
+
+
+# ---------------------------------------------------------------- creation
+
+
+@on_both_loops
+async def test_the_first_write_creates_the_table_with_its_floor():
+    store_ = Store(has_staging=True)
+    async with begin(store_.backend) as job:
+        assert f".hoodie/{FLOOR}.commit" in store_.objects, "before any data"
+        await job.commit([await write_rows(job, store_.backend)])
+    assert load(store_.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
+    table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_an_empty_write_makes_an_empty_table():
+    store_ = Store(has_staging=True)
+    await write_with(table(store_.backend))
+    snapshot = await table(store_.backend).snapshot()
+    assert (snapshot.files, snapshot.rows, snapshot.schema) == ((), 0, FLIGHTS)
+    table_is_at_rest(store_.objects)
+
+
+@pytest.mark.parametrize("delays", [(0, 0), (1, 0), (0, 1), (2, 1)])
+@on_virtual_time
+async def test_of_two_first_writers_one_creates_the_table_and_both_write(delays):
+    """Whatever is slow: the look for the properties, the look around, the creation."""
+    get_s, list_s = delays
+    store_ = Store(has_staging=False)
+    slow_one = FaultyBackend(store_.backend, slow("get", 0, PROPERTIES, after_s=get_s), slow("list", list_s, ""))
+    async with anyio.create_task_group() as writers:
+        for backend in (slow_one, FaultyBackend(store_.backend, slow("put_new", 0.5, PROPERTIES)), store_.backend):
+            writers.start_soon(committed, backend)
+    assert len((await table(store_.backend).snapshot()).files) == 6
+    table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_a_table_that_appears_between_the_two_looks_is_no_strange_directory():
+    store_ = Store(has_staging=False)
+
+    class Late(FaultyBackend):
+        async def list(self, directory: str):
+            if directory == "" and PROPERTIES not in store_.objects:
+                await committed(self.inner)
+            async for entry in super().list(directory):
+                yield entry
+
+    await committed(Late(store_.backend))
+    assert len((await table(store_.backend).snapshot()).files) == 4
+    table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_a_floor_that_its_creator_died_over_is_completed_by_the_next_write():
+    for nth in (1, 2, 3):
+        store_ = Store(has_staging=False)
+        storage = FaultyBackend(store_.backend, lost_request("put_new", f".hoodie/{FLOOR}.*", nth=nth))
+        with pytest.raises(OSError, match="lost"):
+            await committed(storage)
+        await committed(store_.backend)
+        table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_an_unclear_creation_is_met_by_the_next_write():
+    store_ = Store(has_staging=False)
+    with pytest.raises(OSError, match="lost"):
+        await committed(FaultyBackend(store_.backend, lost_answer("put_new", PROPERTIES)))
+    await committed(store_.backend)
+    table_is_at_rest(store_.objects)
+
+
+# ---------------------------------------------------------------- calls that fit the table, and calls that do not
+
+
+@on_virtual_time
+async def test_an_existing_table_keeps_its_partitioning_where_none_is_named():
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    async with table(store_.backend).write(schema=FLIGHTS, mode="append") as job:
+        assert job.ticket.partition_by == ("month",)
+        await job.commit([])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        FLIGHTS.set(0, pa.field("flight", pa.int64(), nullable=False)),
+        pa.schema([("month", pa.int32()), ("flight", pa.int64())]),
+    ],
+    ids=["nullability", "order"],
+)
+@on_virtual_time
+async def test_nullability_and_the_order_of_columns_may_differ(schema):
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    async with table(store_.backend).write(schema=schema, mode="append") as job:
+        assert job.ticket.schema == FLIGHTS
+        await job.commit([])
+
+
+@on_virtual_time
+async def test_labels_of_time_zones_and_inner_nullability_may_differ():
+    def schema(zone: str, inner_null: bool) -> pa.Schema:
+        item = pa.field("item", pa.timestamp("us", zone), nullable=inner_null)
+        return pa.schema(
+            [
+                ("at", pa.timestamp("us", zone)),
+                ("many", pa.list_(item)),
+                ("pair", pa.struct([item])),
+                ("named", pa.map_(pa.string(), item)),
+            ]
+        )
+
+    store_ = Store(has_staging=True)
+    await write_with(table(store_.backend), schema=schema("UTC", True))
+    await write_with(table(store_.backend), schema=schema("Europe/Vienna", True))
+    table_is_at_rest(store_.objects)
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ({"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
+        ({"mode": None}, "mode=None"),
+        ({"partition_by": "month"}, "partition_by='month' is one string; give a list: ['month']"),
+        ({"partition_by": [1]}, "partition_by=[1]: give a list of column names"),
+        ({"partition_by": None}, "partition_by=None: give a list of column names"),
+        ({"schema": {"a": pa.int64()}}, "schema is dict; give a pyarrow.Schema"),
+        ({"partition_overwrite": "Dynamic"}, "partition_overwrite='Dynamic': say 'static' or 'dynamic'"),
+        ({"partition_by": ["year"]}, "'year'"),
+        ({"partition_by": ["month", "month"]}, "'month' is named twice"),
+        ({"partition_by": ["month", "flight"]}, "are all there is"),
+        ({"schema": pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int8()))]), "partition_by": ["b"]}, "'b'"),
+        ({"schema": pa.schema([("a", pa.struct([("b", pa.int8())]))]), "partition_by": ["a.b"]}, "'a.b'"),
+        ({"schema": pa.schema([("a", pa.int64()), ("a", pa.int64())])}, "'a'"),
+        ({"schema": pa.schema([])}, "column"),
+        ({"schema": pa.schema([("a", pa.month_day_nano_interval())])}, "'a'"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("exists", [True, False], ids=["table", "nothing"])
+@on_virtual_time
+async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(named, told, exists):
+    store_ = Store(has_staging=True)
+    if exists:
+        await committed(store_.backend)
+    assert told in str(await refusal(store_, **named))
+
+
+@pytest.mark.parametrize(
+    ("named", "told"),
+    [
+        ({"partition_by": ["flight"]}, "the table is partitioned by ['month']"),
+        ({"schema": FLIGHTS.append(pa.field("gate", pa.string()))}, "column 'gate' (string) is not in the table"),
+        ({"schema": FLIGHTS.remove(0)}, "column 'flight' of the table (int64) is missing"),
+        ({"schema": FLIGHTS.set(0, pa.field("flight", pa.string()))}, "column 'flight' is string, the table has int64"),
+        ({"schema": FLIGHTS.set(1, pa.field("month", pa.int64()))}, "column 'month' is int64, the table has int32"),
+    ],
+    ids=str,
+)
+@on_virtual_time
+async def test_a_call_that_this_table_does_not_take_is_refused_with_column_and_types(named, told):
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    assert told in str(await refusal(store_, **named))
+
+
+@pytest.mark.parametrize("path", ["notes.txt", "month=1/part-0.parquet", ".hoodie/20200101000000000.commit"])
+@on_virtual_time
+async def test_a_place_that_holds_something_else_is_left_as_it_is(path):
+    store_ = Store(has_staging=True)
+    await store_.backend.put(path, b"mine")
+    error = await refusal(store_)
+    assert isinstance(error, UnsupportedTable)
+    assert path in str(error)
+    assert "give an empty or new location" in str(error)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hoodie.table.version": "8"},
+        {"hoodie.timeline.layout.version": "2"},
+        {"hoodie.table.type": "MERGE_ON_READ"},
+        {"hoodie.table.metadata.partitions": "files"},
+        {"tallymark.format": "2"},
+        {"hoodie.populate.meta.fields": "true"},
+    ],
+    ids=str,
+)
+@on_virtual_time
+async def test_a_table_of_another_kind_is_left_as_it_is(change):
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    found = load(store_.objects[PROPERTIES], source="")
+    await store_.backend.put(PROPERTIES, store({**found, **change}))
+    error = await refusal(store_)
+    assert isinstance(error, UnsupportedTable)
+    assert next(iter(change)) in str(error)
+
+
+@on_virtual_time
+async def test_a_table_with_a_metadata_table_is_left_as_it_is():
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    await store_.backend.put(".hoodie/metadata/.hoodie/hoodie.properties", b"")
+    assert isinstance(await refusal(store_), UnsupportedTable)
+    with pytest.raises(UnsupportedTable, match=r"\.hoodie/metadata"):
+        await table(store_.backend).snapshot()
+
+
+@on_virtual_time
+async def test_settings_that_cannot_be_met_end_the_write_and_leave_nothing():
+    store_ = Store(has_staging=True)
+    await committed(store_.backend)
+    with pytest.raises(InvalidRequest, match="listens on all interfaces"):
+        await write_with(table(store_.backend), markers=MarkerSettings(), service=ServiceSettings(host="0.0.0.0"))
+    table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_storage_that_takes_no_writes_is_one_error():
+    store_ = Store(has_staging=True)
+    storage = FaultyBackend(store_.backend, refused("put_new"), refused("put"))
+    with pytest.raises(NotPermitted, match="refused"):
+        await write_with(table(storage))
+    assert store_.objects == {}
+
+
+def test_an_unknown_scheme_is_one_error():
+    with pytest.raises(InvalidPath, match="unknown scheme 'ftp'"):
+        open_table("ftp://host/table")
+
+
+@pytest.mark.parametrize("has_staging", [True, False], ids=["staging", "no_staging"])
+@on_both_loops
+async def test_rows_that_do_not_fit_end_the_task_and_the_job_leaves_nothing(has_staging):
+    store_ = Store(has_staging=has_staging)
+    await committed(store_.backend)
+    before = {path for path in store_.objects if path.endswith(".parquet")}
+    wrong = flights().append_column("gate", pa.array(["A"] * 5))
+    with pytest.raises(InvalidRequest, match="'gate'"):
+        async with begin(store_.backend, markers=MarkerSettings()) as job:
+            await write_in_thread(job, store_.backend, wrong)
+    assert {path for path in store_.objects if path.endswith(".parquet")} == before
+    table_is_at_rest(store_.objects)
+
+
+@pytest.mark.parametrize(
+    "path", ["../x.parquet", "/x.parquet", "a\nb.parquet", "a/./b.parquet", "", "a.marker.b.parquet"]
+)
+@pytest.mark.parametrize("kind", ["batched", "direct"])
+@on_virtual_time
+async def test_a_marker_that_could_leave_the_table_is_refused(path, kind):
+    from tests.engine.jobs.scene import mark
+
+    store_ = Store(has_staging=True)
+    async with begin(store_.backend, markers=MarkerSettings(kind=kind)) as job:
+        before = set(store_.objects)
+        with pytest.raises(InvalidRequest):
+            await mark(job, store_.backend, [path])
+        assert set(store_.objects) == before
+        await job.commit([])
+    table_is_at_rest(store_.objects)
+
+
+@on_virtual_time
+async def test_what_is_asked_of_a_table_that_is_not_there_is_refused():
+    store_ = Store(has_staging=True)
+    target = table(store_.backend)
+    for call in (target.snapshot, target.timeline, target.open_instants, target.rollback, target.clean, target.status):
+        with pytest.raises(UnsupportedTable, match="holds no table yet"):
+            await call()
+    assert store_.objects == {}

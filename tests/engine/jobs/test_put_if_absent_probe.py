@@ -1,0 +1,128 @@
+"""No table is made on a store that ignores put-if-absent; and asking leaves nothing."""
+
+import anyio
+import pytest
+
+from tallymark.backends import AlreadyExists, NotPermitted, Unavailable
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import InvalidRequest, UnsupportedTable
+from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, is_trial
+from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.properties import PROPERTIES
+from tests.engine.jobs.scene import Store, begin, committed, table
+from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import no_bookkeeping_is_left, table_is_at_rest
+
+TRIALS = f"{BEAT_FOLDER}/probe-*"
+
+
+class IgnoresPutIfAbsent(MemoryBackend):
+    url = "s3://bucket/flights"
+
+    async def put_new(self, path: str, data: bytes) -> None:
+        await self.put(path, data)
+
+
+@on_both_loops
+async def test_no_table_is_made_on_a_store_that_ignores_put_if_absent_and_nothing_is_left():
+    backend = IgnoresPutIfAbsent()
+    with pytest.raises(UnsupportedTable) as caught:
+        async with begin(backend):
+            raise AssertionError
+    assert isinstance(caught.value, InvalidRequest)
+    for part in ("s3://bucket/flights: ", "ignores put-if-absent", "'tallymark doctor s3://bucket/flights'"):
+        assert part in str(caught.value)
+    assert [entry async for entry in backend.list("")] == []
+
+
+@on_virtual_time
+async def test_the_creation_of_a_table_takes_one_more_round_trip_and_an_existing_table_none():
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, *(slow(verb, 1.0) for verb in ("put_new", "delete")))
+    begun = anyio.current_time()
+    trial = await check_exclusive(storage)
+    assert anyio.current_time() - begun == 1.0
+    assert storage.paths("put_new") == [trial, trial]
+    await committed(store.backend)
+    again = FaultyBackend(store.backend)
+    await committed(again)
+    assert not [path for path in again.paths("put_new") if is_trial(path)]
+
+
+@on_virtual_time
+async def test_it_is_asked_before_anything_else_is_put():
+    storage = FaultyBackend(Store(has_staging=True).backend)
+    await committed(storage)
+    first = [call for call in storage.calls if call.verb in ("put", "put_new")][:3]
+    assert [is_trial(call.paths[0]) for call in first] == [True, True, False]
+    assert first[2].paths == (PROPERTIES,)
+
+
+@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("fault", [lost_request, lost_answer])
+@on_virtual_time
+async def test_one_clear_refusal_is_enough_and_an_open_question_is_not(fault, nth):
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, fault("put_new", TRIALS, nth=nth))
+    try:
+        await committed(storage)
+    except Unavailable:
+        assert PROPERTIES not in store.objects
+        await committed(store.backend)
+    assert PROPERTIES in store.objects
+    await table(store.backend).clean()
+
+
+@on_virtual_time
+async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_by_a_clean_after_a_lease():
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, lost_request("put_new", PROPERTIES), lost_request("delete", TRIALS))
+    with pytest.raises(Unavailable):
+        await committed(storage)
+    (left,) = store.objects
+    assert is_trial(left)
+    await committed(store.backend)
+    assert left in store.objects
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    no_bookkeeping_is_left(store.objects)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store():
+    """A writer that was stopped between its two puts for longer than a lease."""
+
+    class Swept(FaultyBackend):
+        async def put_new(self, path: str, data: bytes) -> None:
+            if len(self.paths("put_new")) == 1:
+                await anyio.sleep(1000)
+            await super().put_new(path, data)
+            if len(self.paths("put_new")) <= 2:
+                await self.inner.delete([path])
+
+    store = Store(has_staging=False)
+    storage = Swept(store.backend)
+    await check_exclusive(storage)
+    assert len(set(storage.paths("put_new"))) == 2
+
+
+@on_virtual_time
+async def test_a_store_that_takes_nothing_says_why_and_not_that_it_ignores_anything():
+    store = Store(has_staging=True)
+    with pytest.raises(NotPermitted, match="refused"):
+        await committed(FaultyBackend(store.backend, refused("put_new")))
+    assert store.objects == {}
+
+
+@on_virtual_time
+async def test_an_existing_table_is_found_by_the_loser_of_a_race_for_its_creation():
+    store = Store(has_staging=False)
+    async with anyio.create_task_group() as writers:
+        for _ in range(5):
+            writers.start_soon(committed, store.backend)
+    assert len((await table(store.backend).snapshot()).files) == 10
+    table_is_at_rest(store.objects)
+    with pytest.raises(AlreadyExists):
+        await store.backend.put_new(PROPERTIES, b"")

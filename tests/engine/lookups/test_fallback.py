@@ -1,0 +1,177 @@
+"""Look-ups while the service is there, and while it is not: primary and secondary of a view, in Hudi's words."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+import pytest
+
+from tallymark.backends.errors import Unavailable
+from tallymark.engine.errors import (
+    Closed,
+    CorruptObject,
+    InvalidRequest,
+    NotAuthenticated,
+    RolledBack,
+    Sealed,
+    ServiceOverloaded,
+    ServiceUnavailable,
+)
+from tallymark.engine.lookups.fallback import FallbackBlocks
+
+PAUSE_S = 30.0
+
+
+class Source:
+    """Answers with blocks that tell who made them, or as it is told."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.error: Exception | None = None
+        self.is_silent = False
+        self.asked: list[Sequence[str]] = []
+        self.pending: list[Future[dict[str, bytes]]] = []
+
+    def __call__(self, partitions: Sequence[str]) -> Future[dict[str, bytes]]:
+        self.asked.append(partitions)
+        answer: Future[dict[str, bytes]] = Future()
+        self.pending.append(answer)
+        if self.error is not None:
+            answer.set_exception(self.error)
+        elif not self.is_silent:
+            answer.set_result({partition: f"{self.name} of {partition}".encode() for partition in partitions})
+        return answer
+
+
+class Scene:
+    """A service, a log and the clock by which one is fallen back from."""
+
+    def __init__(self, *, has_service: bool = True) -> None:
+        self.service, self.log, self.now = Source("service"), Source("log"), 0.0
+        self.blocks = FallbackBlocks(
+            self.service if has_service else None,
+            self.log,
+            instant="20261121020304005",
+            wait_s=0.01,
+            log_wait_s=0.01,
+            pause_s=PAUSE_S,
+            monotonic=lambda: self.now,
+        )
+
+    def ask(self) -> str:
+        return self.blocks.blocks(["a"])["a"].decode()
+
+
+UNREACHED = (
+    ServiceUnavailable("nobody there"),
+    ServiceOverloaded("no room"),
+    NotAuthenticated("the task runs tallymark 0.1 (protocol 1), the driver 0.1 (protocol 2)"),
+    InvalidRequest("position 7 is one of another log"),
+)
+
+
+def test_while_the_service_answers_the_log_is_never_read():
+    scene = Scene()
+    assert [scene.ask() for _ in range(3)] == ["service of a"] * 3
+    assert scene.log.asked == []
+    assert scene.blocks.asks_service
+
+
+@pytest.mark.parametrize("error", UNREACHED, ids=lambda error: type(error).__name__)
+def test_what_the_service_does_not_answer_the_log_does_and_nobody_waits_for_it_again(error, caplog):
+    scene = Scene()
+    scene.service.error = error
+    assert [scene.ask() for _ in range(3)] == ["log of a"] * 3
+    assert len(scene.service.asked) == 1
+    assert not scene.blocks.asks_service
+    (told,) = [record for record in caplog.records if record.message.startswith("view.fallback")]
+    assert told.levelname == "WARNING"
+    assert type(error).__name__ in told.message
+
+
+def test_a_service_that_says_nothing_at_all_is_waited_for_within_the_bound():
+    scene = Scene()
+    scene.service.is_silent = True
+    assert scene.ask() == "log of a"
+
+
+def test_where_both_fail_the_error_is_the_log_s():
+    scene = Scene()
+    scene.service.error = ServiceUnavailable("nobody there")
+    for error in (CorruptObject("entry 3 is gone"), Unavailable("storage is dark"), ServiceUnavailable("too often")):
+        scene.log.error = error
+        with pytest.raises(type(error), match=str(error)):
+            scene.ask()
+    scene.log.error = None
+    assert scene.ask() == "log of a"
+
+
+def test_a_log_that_does_not_answer_is_given_up():
+    scene = Scene(has_service=False)
+    scene.log.is_silent = True
+    with pytest.raises(ServiceUnavailable, match="no answer"):
+        scene.ask()
+
+
+def test_once_in_a_pause_the_service_is_tried_beside_the_log_and_taken_back_when_it_answers(caplog):
+    caplog.set_level("INFO")
+    scene = Scene()
+    scene.service.error = ServiceUnavailable("nobody there")
+    scene.ask()
+    scene.now = PAUSE_S - 1
+    scene.ask()
+    assert len(scene.service.asked) == 1
+    scene.now = PAUSE_S
+    scene.service.error, scene.service.is_silent = None, True
+    assert scene.ask() == "log of a"
+    assert scene.ask() == "log of a"
+    assert len(scene.service.asked) == 2
+    scene.service.pending[-1].set_result({"a": b""})
+    scene.service.is_silent = False
+    assert scene.ask() == "service of a"
+    assert len([record for record in caplog.records if record.message.startswith("view.returned")]) == 1
+    assert scene.blocks.counts.fallbacks == 1
+
+
+def test_a_try_that_fails_leaves_everything_to_the_log():
+    scene = Scene()
+    scene.service.error = ServiceUnavailable("nobody there")
+    scene.ask()
+    for number in range(1, 4):
+        scene.now = number * PAUSE_S
+        assert [scene.ask(), scene.ask()] == ["log of a"] * 2
+        assert len(scene.service.asked) == number + 1
+
+
+@pytest.mark.parametrize("kind", [Sealed, RolledBack, Closed])
+def test_the_end_of_the_job_is_told_and_is_no_reason_to_read_the_log(kind: Callable[[str], Exception]):
+    scene = Scene()
+    scene.service.error = kind("the job has ended")
+    with pytest.raises((Sealed, RolledBack, Closed), match="the job has ended"):
+        scene.ask()
+    assert scene.log.asked == []
+
+
+def test_without_a_service_the_log_is_asked_and_no_outage_is_told(caplog):
+    scene = Scene(has_service=False)
+    assert scene.ask() == "log of a"
+    assert (scene.blocks.counts.by_log, scene.blocks.counts.fallbacks, caplog.records) == (1, 0, [])
+
+
+def test_who_waits_asks_by_the_way_for_those_who_wait():
+    scene, awaited = Scene(), Source("awaited")
+    scene.blocks = FallbackBlocks(
+        scene.service,
+        scene.log,
+        instant="20261121020304005",
+        wait_s=0.01,
+        log_wait_s=0.01,
+        pause_s=PAUSE_S,
+        awaited=awaited,
+        monotonic=lambda: scene.now,
+    )
+    assert scene.ask() == "awaited of a"
+    awaited.error = ServiceUnavailable("nobody there")
+    assert scene.ask() == "log of a"
+    scene.now += PAUSE_S
+    assert scene.ask() == "log of a"
+    assert len(scene.service.asked) == 1, "nobody waits for what is only tried"

@@ -1,0 +1,133 @@
+"""Blocks by the log itself, in a process that cannot ask the service."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from tallymark.backends.errors import Unavailable
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import CorruptObject, ServiceUnavailable
+from tallymark.engine.lookups.local_log import LogBlocks
+from tallymark.engine.lookups.rate_limit import ReadingPace
+from tallymark.engine.settings import ViewSettings
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.views.view import View, live_files
+from tests.engine.tasks.scene import ticket
+from tests.engine.timeline.entries import clean, commit, data_file, log, win
+from tests.support.faulty import FaultyBackend, refused, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+
+FIRST, SECOND = data_file("month=1", 1), data_file("month=1", 2)
+ENTRIES = (commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)), clean(3, horizon=2))
+
+
+async def job_at(storage: MemoryBackend, position: int, **views) -> WriteTicket:
+    """Of a job that began at this position of the log of ``ENTRIES``."""
+    if not storage._objects:
+        await win(storage, *ENTRIES)
+    history = await log(storage).refresh()
+    settings = ViewSettings(**{"log_jitter_s": 0.0, **views})
+    return replace(ticket(), base=position, base_hash=history.hash_at(position), views=settings)
+
+
+def blocks_of(job: WriteTicket, backend, *, random: float = 0.0) -> LogBlocks:
+    return LogBlocks(job, lambda: backend, ReadingPace(monotonic=anyio.current_time, random=lambda: random))
+
+
+@on_both_loops
+async def test_each_position_has_its_answer_even_one_whose_files_a_clean_has_let_go():
+    storage = MemoryBackend()
+    for position, files in enumerate([(), (FIRST,), (SECOND,), (SECOND,)]):
+        found = await blocks_of(await job_at(storage, position), storage).blocks(["month=1", "none"])
+        assert live_files(found["month=1"], "month=1", position) == files
+        assert found["none"] == b""
+
+
+@on_virtual_time
+async def test_many_who_ask_at_once_cost_one_reading_and_those_after_them_none():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3)
+    backend = FaultyBackend(storage, slow("get", 1.0))
+    blocks = blocks_of(job, backend)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(50):
+            tasks.start_soon(blocks.blocks, ["month=1"])
+    await blocks.blocks(["month=1", "month=2"])
+    assert (len(backend.calls), blocks.readings) == (4, 1)  # a look for a checkpoint, and the entries
+
+
+@on_virtual_time
+async def test_a_reading_begins_within_the_jitter():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3, log_jitter_s=8.0)
+    backend = FaultyBackend(storage)
+    began = anyio.current_time()
+    await blocks_of(job, backend, random=0.5).blocks(["month=1"])
+    assert backend.calls[0].begun_s - began == 4.0
+
+
+@on_virtual_time
+async def test_a_reading_that_fails_fails_for_all_who_wait_and_the_next_call_reads_anew():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3)
+    backend = FaultyBackend(storage, slow("get", 1.0), refused("get", nth=1, error=Unavailable("dark")))
+    blocks = blocks_of(job, backend)
+    refusals: list[float] = []
+
+    async def ask() -> None:
+        with pytest.raises(Unavailable, match="dark"):
+            await blocks.blocks(["month=1"])
+        refusals.append(anyio.current_time())
+
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for _ in range(10):
+            tasks.start_soon(ask)
+    assert {at - began for at in refusals} == {1.0}
+    assert live_files((await blocks.blocks(["month=1"]))["month=1"], "month=1", 3) == (SECOND,)
+    assert blocks.readings == 2
+
+
+@on_virtual_time
+async def test_storage_that_is_dark_is_read_so_often_a_minute_and_the_others_wait_or_are_told():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3, log_readings=2, log_wait_s=30.0)
+    backend = FaultyBackend(storage, refused("get", error=Unavailable("dark")))
+    blocks = blocks_of(job, backend)
+    for kind in (Unavailable, Unavailable, ServiceUnavailable, ServiceUnavailable):
+        with pytest.raises(kind):
+            await blocks.blocks(["month=1"])
+    assert blocks.readings == 2
+    await anyio.sleep(60.0)
+    with pytest.raises(Unavailable):
+        await blocks.blocks(["month=1"])
+
+
+@on_virtual_time
+async def test_a_log_that_does_not_come_is_given_up_at_the_bound():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3, log_wait_s=20.0)
+    began = anyio.current_time()
+    with pytest.raises(ServiceUnavailable, match=r"not read within 20 s \(ViewSettings\.log_wait_s\)"):
+        await blocks_of(job, FaultyBackend(storage, slow("get", 1000.0))).blocks(["month=1"])
+    assert anyio.current_time() - began == 20.0
+
+
+@on_both_loops
+async def test_a_table_that_was_made_anew_is_not_answered_for():
+    storage, other = MemoryBackend(), MemoryBackend()
+    job = await job_at(storage, 2)
+    await win(other, ENTRIES[0], commit(2, nonce="another", added=(SECOND,)))
+    with pytest.raises(CorruptObject, match="has the table been made anew"):
+        await blocks_of(job, other).blocks(["month=1"])
+
+
+@on_both_loops
+async def test_the_answers_are_those_of_the_service_s_view():
+    storage = MemoryBackend()
+    job = await job_at(storage, 3)
+    view = View()
+    view.sync(await log(storage).refresh())
+    found = (await blocks_of(job, storage).blocks(["month=1"]))["month=1"]
+    assert live_files(found, "month=1", 3) == await view.at(3).files("month=1")

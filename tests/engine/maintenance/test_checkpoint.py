@@ -1,0 +1,249 @@
+"""Checkpoints that jobs leave at their end, and what begins at them."""
+
+import anyio
+import pytest
+
+from tallymark.backends import Backend
+from tallymark.engine.errors import UnsupportedTable
+from tallymark.engine.settings import MarkerSettings, ViewSettings
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, decode_manifest, decode_pointer
+from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
+from tests.support.faulty import FaultyBackend, hanging, refused, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+from tests.table_invariants import committed_files, projection_follows_the_log, table_is_at_rest
+
+OFTEN = ViewSettings(checkpoint_entries=1)
+BATCHED = MarkerSettings()
+
+
+def checkpoints(store: Store) -> set[str]:
+    return {path for path in store.objects if path.startswith(CHECKPOINT_FOLDER)}
+
+
+def newest_position(store: Store) -> int:
+    name = decode_pointer(store.objects[POINTER])[0]
+    return decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).position
+
+
+async def write(backend: Backend, mode: str = "append", months=None, *, views: ViewSettings = OFTEN, **named) -> None:
+    async with begin(table(backend, views=views), mode, **named) as job:
+        await job.commit([await write_rows(job, backend, months)])
+
+
+async def some_history(store: Store) -> None:
+    """Two appends, an overwrite, a rolled-back job and an append; a checkpoint each."""
+    await write(store.backend, months={1: 2, 2: 2}, readers="table")
+    await write(store.backend, months={3: 1}, txn="etl:1")
+    await write(store.backend, "overwrite", {1: 3}, partition_overwrite="dynamic")
+    async with begin(table(store.backend, views=OFTEN)) as job:
+        await write_rows(job, store.backend)
+    await write(store.backend, months={2: 1})
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES)
+@on_virtual_time
+async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(has_staging):
+    store = Store(has_staging=has_staging)
+    for number in range(1, 8):
+        await write(store.backend, views=ViewSettings(checkpoint_entries=3))
+        assert (newest_position(store) if checkpoints(store) else 0) == number // 3 * 3
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones():
+    store = Store(has_staging=False)
+    left = []
+    for _ in range(12):
+        await write(store.backend, views=ViewSettings())
+        left.append(newest_position(store) if checkpoints(store) else 0)
+    assert left == [0] * 7 + [8] * 5
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES)
+@on_virtual_time
+async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(has_staging):
+    store = Store(has_staging=has_staging)
+    await some_history(store)
+    storage = FaultyBackend(store.backend)
+    files = {file.path for file in (await table(storage).snapshot()).files}
+    assert files == committed_files(store.objects)
+    await write(storage)
+    assert ".hoodie/.tallymark/log" not in storage.paths("list")
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_old_positions_times_instants_and_the_timeline_are_told_as_without_one():
+    store = Store(has_staging=False)
+    await some_history(store)
+    plain = copied(store)
+    await plain.backend.delete(sorted(checkpoints(plain)))
+
+    async def told(backend: Backend) -> list[object]:
+        reader = table(backend)
+        timeline = await reader.timeline()
+        snapshots = [await reader.snapshot(as_of=position) for position in range(6)]
+        instants = [await reader.snapshot(as_of=entry.instant) for _, entry in timeline if entry.kind == "commit"]
+        explained = [str(await reader.explain(path)) for path in sorted(plain.objects) if "/body/" not in path]
+        return [timeline, snapshots, instants, explained, await reader.status(), await reader.partitions()]
+
+    assert await told(store.backend) == await told(plain.backend)
+
+
+@on_virtual_time
+async def test_a_base_and_a_txn_from_before_a_checkpoint_count_as_without_one():
+    store = Store(has_staging=False)
+    await some_history(store)
+    async with begin(table(store.backend, views=OFTEN), txn="etl:1") as job:
+        assert job.committed is not None
+        assert job.committed.position == 2
+    plan = await table(store.backend).plan(mode="overwrite", partition={"month": 3}, base=2)
+    assert [file.partition for file in plan.removed] == ["month=3"]
+
+
+@on_virtual_time
+async def test_a_clean_lets_go_what_was_replaced_before_a_checkpoint():
+    store = Store(has_staging=False)
+    await some_history(store)
+    gone = await table(store.backend).clean(retain_hours=0)
+    assert (gone.files, gone.horizon) == (1, 3)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers():
+    """An earlier writer has died between its entry and the projection of that."""
+    store = Store(has_staging=False)
+    await write(store.backend)
+    storage = FaultyBackend(store.backend)
+    async with begin(table(storage, views=OFTEN)) as job:
+        report = await write_rows(job, storage)
+        storage.add(refused("put_new", ".hoodie/2*"))
+        await job.commit([report])
+    assert newest_position(store) == 1
+    await table(store.backend).checkpoint()
+    assert newest_position(store) == 2
+    projection_follows_the_log(store.objects)
+
+
+@pytest.mark.parametrize("fault", [refused("put", f"{CHECKPOINT_FOLDER}/*"), hanging("put", f"{CHECKPOINT_FOLDER}/*")])
+@on_virtual_time
+async def test_a_job_that_can_leave_no_checkpoint_is_committed_all_the_same(fault, caplog):
+    store = Store(has_staging=False)
+    await write(FaultyBackend(store.backend, fault))
+    assert "checkpoint.postponed" in caplog.text
+    assert len(committed_files(store.objects)) == 2
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_job_is_answered_before_its_checkpoint_is_begun():
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend, slow("put", 10, f"{CHECKPOINT_FOLDER}/*"))
+    async with begin(table(storage, views=OFTEN)) as job:
+        report = await write_rows(job, storage)
+        before = anyio.current_time()
+        await job.commit([report])
+        assert anyio.current_time() == before
+
+
+@on_both_loops
+async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_already():
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    first = await table(store.backend).checkpoint()
+    assert (first.position, first.files, first.partitions, first.parts, first.parts_written) == (1, 2, 2, 1, 1)
+    again = await table(store.backend).checkpoint()
+    assert (again.position, again.files, again.parts_written, again.bytes_written) == (1, 2, 0, 0)
+
+
+@on_virtual_time
+async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part():
+    """A job that had no need of that part would go on with it, and every reader of it read the whole log."""
+    store = Store(has_staging=False)
+    await some_history(store)
+    name = decode_pointer(store.objects[POINTER])[0]
+    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await store.backend.put(part.path, b"damaged")
+    assert (await table(store.backend).checkpoint()).parts_written > 0
+    storage = FaultyBackend(store.backend)
+    files = {file.path for file in (await table(storage).snapshot()).files}
+    assert files == committed_files(store.objects)
+    assert b"damaged" not in {store.objects.get(path) for path in storage.paths("get")}
+    assert (await table(store.backend).checkpoint()).parts_written == 0
+    table_is_at_rest(store.objects)
+
+
+@on_both_loops
+async def test_there_is_none_without_a_table():
+    with pytest.raises(UnsupportedTable):
+        await table(Store(has_staging=False).backend).checkpoint()
+
+
+@on_virtual_time
+async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_there():
+    store = Store(has_staging=False)
+    for _ in range(2):
+        await write(store.backend)
+    early, late = (f"{CHECKPOINT_FOLDER}/{position:020d}-dead.0" for position in (1, 9))
+    for path in (early, late):
+        await store.backend.put(path, b"of a dead writer")
+    named = checkpoints(store) - {early, late}
+    await table(store.backend).clean()
+    assert checkpoints(store) == named | {late}
+
+
+@on_virtual_time
+async def test_a_clean_leaves_alone_what_takes_the_place_of_a_damaged_one():
+    store = Store(has_staging=False)
+    await some_history(store)
+    name = decode_pointer(store.objects[POINTER])[0]
+    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await store.backend.put(part.path, b"damaged")
+
+    class CleanedMeanwhile(FaultyBackend):
+        async def put(self, path: str, data: bytes) -> None:
+            if path.startswith(CHECKPOINT_FOLDER) and path != POINTER and not path.rpartition(".")[2].isdigit():
+                await table(store.backend).clean()  # the parts are there, the manifest is not
+            await super().put(path, data)
+
+    await table(CleanedMeanwhile(store.backend)).checkpoint()
+    name = decode_pointer(store.objects[POINTER])[0]
+    assert decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).paths <= set(store.objects)
+
+
+@on_virtual_time
+async def test_a_clean_keeps_everything_while_the_newest_checkpoint_cannot_be_read():
+    store = Store(has_staging=False)
+    await write(store.backend)
+    name = decode_pointer(store.objects[POINTER])[0]
+    await store.backend.put(f"{CHECKPOINT_FOLDER}/{name}", b"torn")
+    before = checkpoints(store)
+    await table(store.backend).clean()
+    assert checkpoints(store) == before
+
+
+async def _write(backend: Backend, _: MarkerSettings) -> None:
+    await write(backend, "overwrite", {1: 1, 4: 2}, partition_overwrite="dynamic", markers=BATCHED)
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+def test_wherever_a_writer_that_leaves_a_checkpoint_dies_the_next_one_leaves_what_was_committed(has_staging):
+    start = Store(has_staging=has_staging)
+    anyio.run(some_history, start, backend="trio")
+    calls = run_to_death(copied(start), _write, "batched", at=None).count
+    for at in range(calls - 25, calls + 1):
+        store = copied(start)
+        run_to_death(store, _write, "batched", at=at)
+        store.clock.pass_lease()
+        with told_where(f"died after call {at} of {calls}"):
+            anyio.run(_write, store.backend, BATCHED, backend="trio")
+            table_is_at_rest(store.objects)
+            files = anyio.run(_files, store, backend="trio")
+            assert files == committed_files(store.objects)
+
+
+async def _files(store: Store) -> set[str]:
+    return {file.path for file in (await table(store.backend).snapshot()).files}

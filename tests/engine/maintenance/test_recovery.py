@@ -1,0 +1,494 @@
+"""Writers that others take for dead: when, what becomes of them, what their tasks can still do."""
+
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import pytest
+
+from tallymark.backends.errors import NotFound
+from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed
+from tallymark.engine.settings import LeaseSettings, MarkerSettings
+from tallymark.engine.timeline.lease import beat_path
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tests.engine.jobs.scene import (
+    FAMILIES,
+    LEASE,
+    Store,
+    abandon,
+    begin,
+    committed,
+    die,
+    flights,
+    mark,
+    name_of,
+    publish,
+    table,
+    write_rows,
+)
+from tests.support.faulty import FaultyBackend, hanging, lost_request, slow
+from tests.support.loops import on_virtual_time
+from tests.table_invariants import (
+    committed_files,
+    data_files,
+    decisions,
+    fences,
+    no_bookkeeping_is_left,
+    only_committed_files_exist,
+    table_is_at_rest,
+)
+
+families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
+
+
+def changed(field: str) -> Any:
+    return {field: "another"}
+
+
+def reservation(store: Store, instant: str) -> Reservation:
+    path = f"{OPEN_FOLDER}/{instant}"
+    return Reservation.decode(store.objects[path], source=path)
+
+
+async def reserve_as(store: Store, instant: str, writer: WriterIdentity) -> None:
+    """Make somebody else the writer of this instant."""
+    changed = replace(reservation(store, instant), writer=writer)
+    await store.backend.put(changed.path, changed.encode())
+
+
+# ---------------------------------------------------------------- who is dead
+
+
+@families
+@kinds
+@on_virtual_time
+async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(has_staging, kind):
+    store = Store(has_staging=has_staging)
+    left = await abandon(store, kind)
+    assert len(data_files(store.objects)) == 2
+    store.clock.pass_lease()
+    await committed(store.backend)
+    assert decisions(store.objects)[left]["kind"] == "rollback"
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_writer_whose_lease_is_not_over_is_left_alone():
+    store = Store(has_staging=True)
+    left = await abandon(store)
+    store.clock.now += LEASE.expiry_s
+    await committed(store.backend)
+    assert left not in decisions(store.objects)
+    assert f"{OPEN_FOLDER}/{left}" in store.objects
+
+
+@on_virtual_time
+async def test_a_writer_of_this_machine_whose_process_is_gone_is_rolled_back_at_once():
+    store = Store(has_staging=True)
+    left = await abandon(store)
+    await reserve_as(store, left, replace(WriterIdentity.here(), started="1"))
+    await committed(store.backend)
+    assert decisions(store.objects)[left]["kind"] == "rollback"
+    table_is_at_rest(store.objects)
+
+
+@pytest.mark.parametrize("field", ["host", "boot_id", "pid_namespace"])
+@on_virtual_time
+async def test_of_a_writer_elsewhere_only_its_lease_tells(field):
+    store = Store(has_staging=True)
+    left = await abandon(store)
+    await reserve_as(store, left, replace(WriterIdentity.here(), started="1", **changed(field)))
+    await committed(store.backend)
+    assert left not in decisions(store.objects)
+    store.clock.pass_lease()
+    await table(store.backend).rollback()
+    assert decisions(store.objects)[left]["kind"] == "rollback"
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_lease_is_as_long_as_its_writer_keeps_it():
+    """A helper of less patience does not shorten the lease of others."""
+    store = Store(has_staging=True)
+    left = await abandon(store)
+    store.clock.now += 60
+    hasty = table(store.backend, lease=LeaseSettings(beat_interval_s=1, expiry_s=5))
+    assert await hasty.rollback() == ()
+    assert left not in decisions(store.objects)
+
+
+@on_virtual_time
+async def test_a_living_writer_is_not_disturbed_however_long_it_writes():
+    store = Store(has_staging=True)
+    begun = anyio.current_time()
+    store.backend._now = lambda: 1e6 + anyio.current_time() - begun
+    async with begin(store.backend) as job:
+        for _ in range(5):
+            await anyio.sleep(100)
+            assert await table(store.backend).rollback() == ()
+        await job.commit([await write_rows(job, store.backend)])
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_beats_go_on_while_a_writer_helps_others():
+    """Rolling back what others left may take longer than a lease."""
+    store = Store(has_staging=True)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    await abandon(store)
+    await anyio.sleep(200)
+    storage = FaultyBackend(store.backend, slow("delete", 300, "month=*"))
+
+    async def watch() -> None:
+        await anyio.sleep(250)
+        helper = table(store.backend)
+        (status,) = [found for found in (await helper.status()).open_instants if found.decision is None]
+        assert status.writer == "alive"
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await committed(storage)
+    table_is_at_rest(store.objects)
+
+
+# ---------------------------------------------------------------- what a writer learns that was taken for dead
+
+
+@families
+@kinds
+@on_virtual_time
+async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(has_staging, kind):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend)
+    with pytest.raises(RolledBack):  # noqa: PT012
+        async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+            report = await write_rows(job, store.backend)
+            store.clock.pass_lease()
+            await committed(store.backend, months={5: 1})
+            await job.commit([report])
+    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
+    assert len(committed_files(store.objects)) == 3
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_it_learns_so_at_its_next_beat_and_the_block_ends(has_staging):
+    store = Store(has_staging=has_staging)
+    with pytest.raises(RolledBack, match="write again"):  # noqa: PT012
+        async with begin(store.backend) as job:
+            await write_rows(job, store.backend)
+            store.clock.pass_lease()
+            await table(store.backend).rollback()
+            begun = anyio.current_time()
+            await anyio.sleep_forever()
+    assert anyio.current_time() - begun <= LEASE.beat_interval_s
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_an_error_that_follows_from_it_does_not_hide_it():
+    """The engine that runs the tasks fails in its own way when they are refused."""
+    store = Store(has_staging=False)
+    with pytest.raises(RolledBack) as caught:  # noqa: PT012
+        async with begin(store.backend):
+            store.clock.pass_lease()
+            await table(store.backend).rollback()
+            try:
+                await anyio.sleep_forever()
+            finally:
+                raise ZeroDivisionError("the tasks failed")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+@on_virtual_time
+async def test_while_beats_are_missed_every_ack_asks_the_log_first():
+    store = Store(has_staging=False)
+    storage = FaultyBackend(store.backend)
+    with pytest.raises(RolledBack):  # noqa: PT012
+        async with begin(storage, markers=MarkerSettings()) as job:
+            await write_rows(job, storage)
+            storage.add(lost_request("put", "*/beat/*"))
+            await anyio.sleep(LEASE.expiry_s / 2 + LEASE.beat_interval_s)
+            await mark(job, storage, [f"month=3/{name_of(job)}"])  # nobody has ended it: acked
+            store.clock.pass_lease()
+            await table(store.backend).rollback()
+            await mark(job, storage, [f"month=4/{name_of(job)}"])
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+async def write_until_death(job, storage: FaultyBackend, *, death_s: float) -> list[str]:
+    """Mark and publish a file each second, as tasks do; then the process dies. Returns what it had published."""
+    landed = []
+    attempt = 0
+    while anyio.current_time() < death_s:
+        path = f"month=1/{name_of(job, attempt=attempt)}"
+        try:
+            await mark(job, storage, [path])
+            publish(job.ticket, storage, path, flights({1: 1}))
+            landed.append(path)
+        except (NotFound, Sealed):
+            pass
+        attempt += 1
+        await anyio.sleep(1)
+    die(storage)
+    return landed
+
+
+@families
+@on_virtual_time
+async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_nothing(has_staging):
+    """Its beat was found too old, then it beat, and only then came the rollback entry: for half a lease it would ack
+    without reading the log. Whoever rolls back outwaits that before it reads the markers."""
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    ended = []
+
+    async def rescue() -> None:
+        await anyio.sleep(134)
+        # The log is read slowly once the beats were seen: meanwhile the writer beats.
+        ended.extend(await table(FaultyBackend(store.backend, slow("get", 8, "*/log/*", nth=1))).rollback())
+
+    storage = FaultyBackend(store.backend)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(rescue)
+        async with begin(storage, markers=MarkerSettings()) as job:
+            storage.add(lost_request("put", "*/beat/*"))
+            await anyio.sleep(131)
+            storage.heal()  # the next beat comes at 140 s, the one after would tell
+            landed = await write_until_death(job, storage, death_s=149)
+    assert len(landed) > 5
+    assert [each.outcome for each in ended] == ["rolled back"]
+    only_committed_files_exist(store.objects)
+    await table(store.backend).clean()  # markers that came too late, for nothing
+    no_bookkeeping_is_left(store.objects)
+
+
+# ---------------------------------------------------------------- rollback by name
+
+
+@families
+@kinds
+@on_virtual_time
+async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(has_staging, kind):
+    """It dies before its next beat, by which it would have learned and tidied up itself."""
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    ended = []
+
+    async def end(instant: str) -> None:
+        await anyio.sleep(5.5)
+        ended.extend(await table(store.backend).rollback(instant))
+
+    storage = FaultyBackend(store.backend)
+    async with anyio.create_task_group() as tasks, begin(storage, markers=MarkerSettings(kind=kind)) as job:
+        tasks.start_soon(end, job.instant)
+        landed = await write_until_death(job, storage, death_s=9)
+    assert len(landed) >= 5
+    assert [each.outcome for each in ended] == ["rolled back"]
+    only_committed_files_exist(store.objects)
+    await anyio.sleep(200)
+    await table(store.backend).clean()
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@on_virtual_time
+async def test_an_instant_that_is_not_open_cannot_be_rolled_back():
+    store = Store(has_staging=True)
+    result = await committed(store.backend)
+    with pytest.raises(InvalidRequest, match="is not open; 'tallymark status' lists those that are"):
+        await table(store.backend).rollback(result.instant)
+
+
+@on_virtual_time
+async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back():
+    store = Store(has_staging=True)
+    storage = FaultyBackend(store.backend)
+    await committed(store.backend)
+    async with begin(table(storage), "overwrite") as job:
+        await job.commit([await write_rows(job, storage, {3: 1})])
+        storage.add(lost_request("delete"))
+    assert len(data_files(store.objects)) == 3
+    (ended,) = await table(store.backend).rollback(job.instant)
+    assert (ended.instant, ended.outcome) == (job.instant, "was committed")
+    table_is_at_rest(store.objects)
+
+
+# ---------------------------------------------------------------- what a writer left that never had an instant
+
+
+@on_virtual_time
+async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, hanging("put_new", f"{OPEN_FOLDER}/*"))
+    with anyio.move_on_after(1):
+        async with begin(storage, markers=MarkerSettings()):
+            raise AssertionError("no instant, no job")
+    await committed(store.backend)
+    with pytest.raises(AssertionError, match="left behind"):
+        no_bookkeeping_is_left(store.objects)
+    store.clock.pass_lease()
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_probe_that_was_left_goes_with_the_lease():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    await store.backend.put(beat_path("probe-1"), b"")
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(has_staging):
+    """It beat, and paused for a lease before it reserved; meanwhile somebody is dropping what that beat stands for."""
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    await committed(store.backend)
+    late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
+
+    async def clean() -> None:
+        await anyio.sleep(129)
+        # It has seen the old beat; before it deletes anything, the late writer reserves, and marks.
+        storage = FaultyBackend(store.backend, slow("get", 20, "*/log/*", nth=1))
+        await table(storage).clean()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(clean)
+        async with begin(late, markers=MarkerSettings()) as job:
+            report = await write_rows(job, late)
+            await anyio.sleep(60)
+            assert f"{OPEN_FOLDER}/{job.instant}" in store.objects, "else nobody would come back for its files"
+            assert await table(store.backend).markers(job.instant)
+            await job.commit([report])
+    table_is_at_rest(store.objects)
+
+
+@families
+@on_virtual_time
+async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(has_staging):
+    """It paused for a lease before it reserved, and was dropped meanwhile; then one of those deletes is done again."""
+    store = Store(has_staging=has_staging)
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    await committed(store.backend)
+    late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
+    cleaning = FaultyBackend(store.backend)
+
+    async def clean() -> None:
+        await anyio.sleep(125)
+        await table(cleaning).clean()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(clean)
+        async with begin(late, markers=MarkerSettings()) as job:
+            dropped = [path for path in cleaning.paths("delete") if path.startswith(OPEN_FOLDER)]
+            await store.backend.delete(dropped)
+            await write_rows(job, late)
+            die(late)
+    assert len(dropped) == 1
+    await anyio.sleep(LEASE.expiry_s + 1)
+    await committed(store.backend)
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_what_is_named_after_no_instant_never_comes_into_the_log():
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    await store.backend.put(beat_path("notes"), b"")
+    await store.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
+    store.clock.pass_lease()
+    await table(store.backend).clean()
+    assert len(decisions(store.objects)) == 1
+    table_is_at_rest(store.objects)
+
+
+# ---------------------------------------------------------------- zombies
+
+
+@kinds
+@on_virtual_time
+async def test_with_staging_a_task_that_goes_on_can_publish_nothing(kind):
+    store = Store(has_staging=True)
+    async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+        zombie = f"month=1/{name_of(job, attempt=7)}"
+        await mark(job, store.backend, [zombie])
+        begun = store.backend.new_file(zombie, staging=job.ticket.staging)
+        await job.commit([await write_rows(job, store.backend)])
+        with pytest.raises(NotFound):
+            begun.publish()
+        with pytest.raises(NotFound):
+            store.backend.new_file(zombie, staging=job.ticket.staging)
+    table_is_at_rest(store.objects)
+    with pytest.raises(NotFound):
+        begun.publish()
+    table_is_at_rest(store.objects)
+
+
+@kinds
+@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@on_virtual_time
+async def test_without_staging_the_name_of_a_lost_attempt_is_fenced(kind, commits):
+    store = Store(has_staging=False)
+    async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+        zombie = f"month=1/{name_of(job, attempt=7)}"
+        await mark(job, store.backend, [zombie])
+        report = await write_rows(job, store.backend)
+        if commits:
+            result = await job.commit([report])
+            assert result.fences == 1
+    assert zombie in fences(store.objects)
+    if commits:
+        assert decisions(store.objects)[job.instant]["fenced"] == [zombie]
+    with pytest.raises(FileExistsError):
+        publish(job.ticket, store.backend, zombie, flights({1: 1}))
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
+
+
+@kinds
+@families
+@on_virtual_time
+async def test_markers_asked_after_the_seal_are_refused_and_leave_nothing(kind, has_staging):
+    store = Store(has_staging=has_staging)
+    async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+        await job.commit([await write_rows(job, store.backend)])
+        with pytest.raises(Sealed):
+            await mark(job, store.backend, [f"month=1/{name_of(job, attempt=8)}"])
+    table_is_at_rest(store.objects)
+    with pytest.raises(Sealed):
+        await mark(job, store.backend, [f"month=1/{name_of(job, attempt=9)}"])
+    table_is_at_rest(store.objects)
+
+
+@on_virtual_time
+async def test_a_direct_marker_that_lands_while_the_job_seals_is_either_seen_or_refused():
+    """Whatever the delays of its put and of its look for the seal, no row outlives the commit."""
+    for put_s in range(6):
+        for look_s in range(6):
+            store = Store(has_staging=False)
+            task = FaultyBackend(store.backend, slow("put_new", put_s, "*.marker.*"), slow("get", look_s, "*/seal/*"))
+            job_side = FaultyBackend(store.backend, slow("put", 2, "*/seal/*"), slow("list", 2, ".hoodie/.temp/*"))
+
+            async def zombie(job, storage) -> None:
+                path = f"month=1/{name_of(job, attempt=7)}"
+                try:
+                    await mark(job, storage, [path])
+                    publish(job.ticket, storage, path, flights({1: 1}))
+                except (Sealed, FileExistsError):
+                    pass
+
+            async with anyio.create_task_group() as tasks, begin(job_side) as job:
+                tasks.start_soon(zombie, job, task)
+                await job.commit([])
+            table_is_at_rest(store.objects)

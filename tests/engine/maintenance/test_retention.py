@@ -1,0 +1,96 @@
+"""``readers`` and ``retain_hours``: said by the write that creates a table, and fixed from then on."""
+
+import pytest
+
+from tallymark.engine.errors import InvalidRequest
+from tests.engine.jobs.scene import Store, begin, committed, table
+from tests.support.loops import on_virtual_time
+
+
+def properties_of(store: Store) -> set[str]:
+    lines = store.objects[".hoodie/hoodie.properties"].decode().splitlines()
+    return {line for line in lines if line.startswith(("tallymark.readers", "tallymark.retain"))}
+
+
+@pytest.mark.parametrize(
+    ("said", "made"),
+    [
+        ({}, {"tallymark.readers=directory"}),
+        ({"readers": "directory"}, {"tallymark.readers=directory"}),
+        ({"readers": "table"}, {"tallymark.readers=table", "tallymark.retain_hours=24.0"}),
+        ({"readers": "table", "retain_hours": 1}, {"tallymark.readers=table", "tallymark.retain_hours=1.0"}),
+    ],
+)
+@on_virtual_time
+async def test_the_first_write_says_how_replaced_files_are_kept(said, made):
+    store = Store(has_staging=True)
+    await committed(store.backend, **said)
+    assert properties_of(store) == made
+
+
+@on_virtual_time
+async def test_a_later_write_that_says_nothing_or_the_same_keeps_what_is():
+    store = Store(has_staging=True)
+    await committed(store.backend, readers="table", retain_hours=3)
+    await committed(store.backend)
+    await committed(store.backend, retain_hours=3)
+    await committed(store.backend, readers="table")
+    assert properties_of(store) == {"tallymark.readers=table", "tallymark.retain_hours=3.0"}
+    status = await table(store.backend).status()
+    assert (status.readers, status.retain_hours) == ("table", 3.0)
+
+
+@pytest.mark.parametrize(
+    ("made", "said", "told"),
+    [
+        ({}, {"readers": "table"}, "readers='table': the table was made with readers='directory', which is fixed"),
+        ({}, {"retain_hours": 5}, "retain_hours=5: the table was made with readers='directory', which is fixed"),
+        (
+            {"readers": "table"},
+            {"readers": "directory"},
+            "with readers='table' and retain_hours=24, which is",
+        ),
+        ({"readers": "table"}, {"retain_hours": 48}, "retain_hours=48: the table was made with readers='table'"),
+    ],
+)
+@on_virtual_time
+async def test_a_later_write_that_says_something_else_is_refused_and_changes_nothing(made, said, told):
+    store = Store(has_staging=True)
+    await committed(store.backend, **made)
+    before = store.objects
+    with pytest.raises(InvalidRequest, match=told) as refused:
+        async with begin(store.backend, **said):
+            pass
+    assert "leave" in str(refused.value)
+    assert store.objects == before
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ({"readers": "all"}, "readers='all': say 'directory'.*or 'table'"),
+        ({"readers": True}, "readers=True"),
+        ({"retain_hours": 3}, "retain_hours=3: a table with readers='directory' keeps no replaced files"),
+        ({"readers": "directory", "retain_hours": 0}, "keeps no replaced files"),
+        ({"readers": "table", "retain_hours": -1}, "retain_hours=-1: give a number of hours, 0 or more"),
+        ({"readers": "table", "retain_hours": float("inf")}, "retain_hours=inf: give a number"),
+        ({"readers": "table", "retain_hours": float("nan")}, "retain_hours=nan: give a number"),
+        ({"readers": "table", "retain_hours": "24"}, "retain_hours='24': give a number"),
+        ({"readers": "table", "retain_hours": True}, "retain_hours=True: give a number"),
+    ],
+)
+@on_virtual_time
+async def test_what_cannot_be_is_refused_before_a_table_is_made(said, told):
+    store = Store(has_staging=True)
+    with pytest.raises(InvalidRequest, match=told):
+        async with begin(store.backend, **said):
+            pass
+    assert store.objects == {}
+
+
+@on_virtual_time
+async def test_a_clean_with_hours_of_its_own_is_refused_where_nothing_is_kept():
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    with pytest.raises(InvalidRequest, match="a table with readers='directory' keeps no replaced files"):
+        await table(store.backend).clean(retain_hours=5)

@@ -1,0 +1,119 @@
+from datetime import date
+from decimal import Decimal
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallymark.backends.contract import check_path
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.markers.name import MarkerName
+from tallymark.engine.partitions.path import NULL_PARTITION, partition_path
+
+# What Spark 4.3's partitionBy made of these values on a local disk.
+AS_SPARK = [
+    (None, NULL_PARTITION),
+    ("", NULL_PARTITION),
+    ("01", "01"),
+    (" ", " "),
+    ("a b ", "a b "),
+    ("caf\u00e9", "caf\u00e9"),
+    ("cafe\u0301", "cafe\u0301"),
+    ("\U0001f600", "\U0001f600"),
+    ("\u0080\u00a0", "\u0080\u00a0"),
+    ("a/b", "a%2Fb"),
+    ("a=b", "a%3Db"),
+    ("100%", "100%25"),
+    ("'q'", "%27q%27"),
+    ('"d"', "%22d%22"),
+    ("l1\nl2", "l1%0Al2"),
+    (".", "."),
+    ("..", ".."),
+    ("null", "null"),
+    ("~", "~"),
+    (-5, "-5"),
+    (0, "0"),
+    (-(2**63), "-9223372036854775808"),
+    (True, "true"),
+    (False, "false"),
+    (date(2013, 1, 1), "2013-01-01"),
+    (date(1, 1, 1), "0001-01-01"),
+    (date(9999, 12, 31), "9999-12-31"),
+    (Decimal("1.500000000000000000"), "1.500000000000000000"),
+    (Decimal("-1E-18"), "-0.000000000000000001"),
+    (Decimal("0E-18"), "0.000000000000000000"),
+    (Decimal("100.00"), "100.00"),
+    (Decimal(-7), "-7"),
+]
+
+SPARK_ESCAPES = {*range(1, 0x20), *map(ord, "\"#%'*/:=?[\\]^{"), 0x7F}
+
+
+@pytest.mark.parametrize(("value", "segment"), AS_SPARK, ids=repr)
+def test_a_value_stands_in_the_path_as_spark_writes_it(value, segment):
+    assert partition_path(["p"], [value]) == f"p={segment}"
+
+
+@pytest.mark.parametrize("code", range(1, 0x80))
+def test_the_escaped_ascii_characters_are_sparks(code):
+    expected = f"%{code:02X}" if code in SPARK_ESCAPES else chr(code)
+    assert partition_path(["p"], [f"a{chr(code)}b"]) == f"p=a{expected}b"
+
+
+def test_nul_which_spark_cannot_write_is_escaped_too():
+    assert partition_path(["p"], ["a\0b"]) == "p=a%00b"
+
+
+def test_column_names_are_escaped_and_segments_stand_in_order():
+    assert partition_path(["a b/c=%\u00e9", "m"], ["x", 1]) == "a b%2Fc%3D%25\u00e9=x/m=1"
+
+
+def test_no_columns_make_no_path():
+    assert partition_path([], []) == ""
+
+
+# Those of storage are Unicode without surrogates.
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(
+    lambda text: text != NULL_PARTITION and ".marker." not in text
+)
+
+
+@settings(deadline=None)
+@given(texts.filter(bool))
+def test_any_text_round_trips_through_a_path_that_every_store_takes(text):
+    path = partition_path(["p"], [text])
+    assert unquote(path).removeprefix("p=") == text
+    assert "/" not in path
+    assert check_path(path) == path
+    assert MarkerName.of(f"{path}/f.parquet").path == f"{path}/f.parquet"
+
+
+@settings(deadline=None)
+@given(texts, texts)
+def test_two_texts_share_a_path_only_if_equal(one, other):
+    assert (partition_path(["p"], [one]) == partition_path(["p"], [other])) == (one == other)
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        ("x" * 254, "longer than 255 bytes"),
+        ("\u00e9" * 127, "longer than 255 bytes"),
+        ("/" * 85, "longer than 255 bytes"),
+        (NULL_PARTITION, "Hive's name for null"),
+        ("a.marker.b", "markers are told from files"),
+    ],
+)
+def test_a_value_that_no_path_can_carry_is_refused_by_name(value, rule):
+    with pytest.raises(InvalidRequest, match=rf"column 'p'.*{rule}"):
+        partition_path(["p"], [value])
+
+
+def test_a_segment_of_just_255_bytes_is_fine():
+    assert len(partition_path(["p"], ["x" * 253])) == 255
+
+
+def test_a_path_too_long_as_a_whole_is_refused():
+    with pytest.raises(InvalidRequest, match="longer than 768 bytes"):
+        partition_path("abcd", ["x" * 200] * 4)

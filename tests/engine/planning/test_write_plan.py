@@ -1,0 +1,272 @@
+"""What a plan foretells, beside what the write of the same words then does; and that planning puts nothing."""
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tallymark.backends.measured import MeasuredBackend
+from tallymark.backends.meter import PriceList, RequestMeter
+from tallymark.engine.errors import ConflictError, InvalidRequest, UnsupportedTable
+from tallymark.engine.planning.input_rows import CountedRows
+from tallymark.engine.planning.write_plan import WritePlan
+from tallymark.engine.settings import MarkerSettings, SizingSettings
+from tallymark.engine.timeline.scope import Scope
+from tests.engine.jobs.scene import (
+    FAMILIES,
+    FLIGHTS,
+    Store,
+    begin,
+    committed,
+    flights,
+    table,
+    write_in_thread,
+)
+from tests.support.loops import on_both_loops
+from tests.table_invariants import committed_files
+
+families = pytest.mark.parametrize("has_staging", FAMILIES)
+PRICES = PriceList(currency="USD", put=5.0, list=5.0, get=0.4, sent_gb=100.0)
+
+
+def rows_of(*counts: tuple[int | None, int]) -> CountedRows:
+    """Month and rows, for each task and month."""
+    months = pa.array([month for month, _ in counts], pa.int32())
+    return CountedRows(pa.RecordBatch.from_arrays([months], ["month"]), [rows for _, rows in counts])
+
+
+async def planned(store: Store, mode: Any = "append", **named) -> WritePlan:
+    """Planning asks and puts nothing: storage is as it was, down to its times, and no request could have changed it."""
+    before, times = store.objects, store.modified
+    meter = RequestMeter()
+    plan = await table(MeasuredBackend(store.backend, meter)).plan(mode=mode, **named)
+    assert (store.objects, store.modified) == (before, times)
+    assert {found.request_class for found in meter.statistics().classes} <= {"get", "list"}
+    return plan
+
+
+@on_both_loops
+@families
+async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(has_staging):
+    store = Store(has_staging=has_staging)
+    await committed(store.backend, months={1: 3, 2: 2})
+    before = committed_files(store.objects)
+    plan = await planned(store, "overwrite", incoming=rows_of((2, 5), (3, 1)))
+    assert {file.path for file in plan.removed} == before
+    assert (plan.scope, plan.removed_rows, plan.removed_bytes) == (
+        Scope(is_all=True),
+        5,
+        sum(len(store.objects[path]) for path in before),
+    )
+    assert [(each.partition, each.change, each.files, each.rows) for each in plan.partitions] == [
+        ("month=1", "emptied", 0, 0),
+        ("month=2", "replaced", 1, 5),
+        ("month=3", "new", 1, 1),
+    ]
+    await committed(store.backend, "overwrite", months={2: 5, 3: 1})
+    assert not before & committed_files(store.objects)
+
+
+@on_both_loops
+async def test_a_dynamic_overwrite_takes_only_the_partitions_of_its_rows():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3, 2: 2})
+    for incoming in (rows_of((2, 5)), ["month=2"], ["month=2/", "month=2"]):
+        plan = await planned(store, "overwrite", partition_overwrite="dynamic", incoming=incoming)
+        assert plan.scope == Scope(partitions=frozenset({"month=2"}))
+        assert [each.partition for each in plan.partitions] == ["month=2"]
+        assert [file.partition for file in plan.removed] == ["month=2"]
+
+
+@on_both_loops
+async def test_a_static_partition_goes_whole_though_nothing_is_known_of_the_rows():
+    store = Store(has_staging=False)
+    await committed(store.backend, months={1: 3, 2: 2})
+    plan = await planned(store, "overwrite", partition={"month": 1})
+    assert [(each.partition, each.change, each.files) for each in plan.partitions] == [("month=1", "replaced", None)]
+    assert (plan.files, plan.rows, plan.bytes, plan.requests) == (None, None, None, None)
+    assert plan.estimate == "nothing is known of the input"
+
+
+@on_both_loops
+async def test_an_append_takes_nothing_and_says_which_partitions_are_new():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3})
+    plan = await planned(store, incoming=rows_of((1, 1), (2, 1)))
+    assert (plan.scope, plan.removed, plan.new_partitions) == (None, (), ("month=2",))
+    assert [each.change for each in plan.partitions] == ["added to", "new"]
+
+
+@on_both_loops
+async def test_a_table_that_is_not_there_yet_would_be_created():
+    store = Store(has_staging=False)
+    plan = await planned(store, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 1)))
+    assert (plan.is_created, plan.position, plan.new_partitions) == (True, 0, ("month=1",))
+    with pytest.raises(UnsupportedTable, match="holds no table yet"):
+        await planned(store)
+
+
+@on_both_loops
+async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_row_here():
+    store = Store(has_staging=True)
+    first = await committed(store.backend, months={1: 100})
+    bytes_a_row = first.bytes / 100
+    sizing = SizingSettings(max_file_bytes=int(10 * bytes_a_row), small_file_bytes=0)
+    plan = await planned(store, incoming=rows_of((1, 5), (1, 25), (2, 10)), sizing=sizing)
+    assert (plan.rows, plan.bytes) == (40, round(40 * bytes_a_row))
+    assert plan.files == 1 + 3 + 1 + (10 * bytes_a_row > sizing.max_file_bytes)
+
+
+@on_both_loops
+async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3})
+    with pytest.raises(InvalidRequest, match="a row has month=2"):
+        await planned(store, partition={"month": 1}, incoming=rows_of((1, 1), (2, 1)))
+    with pytest.raises(InvalidRequest, match="a row belongs to partition 'month=2'"):
+        await planned(store, only_partitions={"month": 1}, incoming=rows_of((2, 1)))
+    with pytest.raises(InvalidRequest, match="'month=2' of the input does not lie in partition="):
+        await planned(store, partition={"month": 1}, incoming=["month=2"])
+
+
+@on_both_loops
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ({"mode": "upsert"}, "say 'append' or 'overwrite'"),
+        ({"mode": "overwrite", "partition_overwrite": "dynamic"}, "its rows decide"),
+        ({"mode": "overwrite", "only_partitions": {"month": 1}}, "replaces the whole table"),
+        ({"mode": "append", "partition_by": ["flight"]}, "the table is partitioned by"),
+        ({"mode": "append", "partition": {"day": 1}}, "is no partition column"),
+        ({"mode": "append", "readers": "table"}, "which is fixed"),
+        ({"mode": "overwrite", "base": 7}, "the log ends at position 1"),
+        ({"mode": "append", "schema": pa.schema([("flight", pa.int64())])}, "column 'month' of the table"),
+        ({"mode": "append", "incoming": "month=1"}, "give a list of partition paths"),
+        ({"mode": "append", "incoming": ["day=1"]}, "the table is partitioned by"),
+        ({"mode": "append", "incoming": [""]}, "names 0 of the columns"),
+    ],
+    ids=str,
+)
+async def test_a_plan_is_refused_where_the_write_would_be(words, why):
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3})
+    with pytest.raises(InvalidRequest, match=why):
+        await planned(store, **words)
+
+
+@on_both_loops
+async def test_rows_whose_partition_columns_are_all_given_lie_in_that_partition():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3})
+    no_keys = CountedRows(pa.RecordBatch.from_arrays([], []), [5, 2])
+    plan = await planned(store, "overwrite", partition={"month": 1}, incoming=no_keys)
+    assert [(each.partition, each.rows, each.files) for each in plan.partitions] == [("month=1", 7, 2)]
+
+
+@on_both_loops
+async def test_what_was_replaced_since_the_base_conflicts_already():
+    store = Store(has_staging=True)
+    await committed(store.backend, months={1: 3, 2: 2})
+    await committed(store.backend, "overwrite", months={1: 1}, partition_overwrite="dynamic")
+    with pytest.raises(ConflictError, match="overwritten meanwhile"):
+        await planned(store, "overwrite", base=1)
+    plan = await planned(store, "overwrite", base=1, partition_overwrite="dynamic", incoming=["month=2"])
+    assert [file.partition for file in plan.removed] == ["month=2"]
+
+
+@on_both_loops
+async def test_a_txn_that_was_committed_before_leaves_nothing_to_do():
+    store = Store(has_staging=False)
+    await committed(store.backend, "overwrite", txn="job:1")
+    plan = await planned(store, "overwrite", txn="job:1", incoming=rows_of((1, 3)))
+    assert (plan.committed_at, plan.removed, plan.partitions, plan.files, plan.requests) == (1, (), (), 0, None)
+    assert "committed at position 1 before; this write would do nothing" in str(plan)
+    assert (await planned(store, "overwrite", txn="job:2")).committed_at is None
+    with pytest.raises(InvalidRequest, match="txn='job:1' was committed at position 1"):
+        await planned(store, "append", txn="job:1")
+
+
+@on_both_loops
+async def test_requests_and_cost_are_told_of_object_stores():
+    store = Store(has_staging=False)
+    await committed(store.backend, months={1: 100})
+    plan = await planned(store, "overwrite", incoming=rows_of((1, 100)))
+    assert plan.requests is not None
+    assert plan.bytes is not None
+    counts = plan.requests
+    cost = (5.0 * counts.put + 5.0 * counts.list + 0.4 * (counts.get + counts.head)) / 1000 + 100.0 * plan.bytes / 1e9
+    assert plan.cost(PRICES) == pytest.approx(cost)
+    assert (
+        await planned(Store(has_staging=True), schema=FLIGHTS, incoming=["month=1"], partition_by=["month"])
+    ).requests is None
+
+
+@on_both_loops
+async def test_requests_foretold_are_those_that_the_job_makes():
+    """Of verbs of the contract, of which no put is read back; and the markers of one task are one flush here."""
+    store = Store(has_staging=False)
+    markers = MarkerSettings(worker_count=1, hedge_quantile=None, merge_bytes_ratio_max=1)
+    for mode in ("append", "append", "overwrite"):
+        plan = await planned(store, mode, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 3), (2, 2)))
+        meter = RequestMeter()
+        backend = MeasuredBackend(store.backend, meter)
+        async with begin(backend, mode, markers=markers) as job:
+            await job.commit([await write_in_thread(job, backend, flights())])
+        counted = meter.statistics()
+        assert plan.requests is not None
+        for request_class in ("get", "list", "delete"):
+            assert (mode, request_class, counted.of(request_class).count) == (
+                mode,
+                request_class,
+                getattr(plan.requests, request_class),
+            )
+        further = counted.of("put").count - plan.requests.put
+        assert 0 <= further <= 4, "segments: a task asks ahead of need, so that its first markers come in several"
+
+
+@on_both_loops
+async def test_replaced_files_of_a_table_that_retains_them_are_told_to_stay():
+    store = Store(has_staging=True)
+    await committed(store.backend, readers="table", retain_hours=2)
+    plan = await planned(store, "overwrite")
+    assert (len(plan.removed), plan.retain_hours) == (2, 2.0)
+    assert "kept for 2 hours" in str(plan)
+
+
+@on_both_loops
+async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json():
+    store = Store(has_staging=False)
+    await committed(store.backend, months={1: 3})
+    plan = await planned(store, "overwrite", incoming=rows_of((2, 1)))
+    for page in (str(plan), plan._repr_html_()):
+        for fact in ("overwrite of everything", "1 files, 3 rows", "month=1", "emptied", "put"):
+            assert fact in page
+    document = json.loads(plan.to_json())
+    assert document["removed"] == [file.path for file in plan.removed]
+    assert document["scope"] == {"all": True, "partitions": [], "prefixes": []}
+    assert document["partitions"][1] == {
+        "partition": "month=2",
+        "is_new": True,
+        "files": 1,
+        "rows": 1,
+        "removed_files": 0,
+        "removed_rows": 0,
+        "removed_bytes": 0,
+        "planned": None,
+        "rewritten_bytes": 0,
+        "change": "new",
+    }
+
+
+@on_both_loops
+async def test_null_and_the_empty_string_are_one_partition_in_a_plan_as_in_a_write():
+    store = Store(has_staging=True)
+    fields: list[pa.Field[Any]] = [pa.field("flight", pa.int64()), pa.field("tail", pa.string())]
+    schema = pa.schema(fields)
+    keys = pa.RecordBatch.from_arrays([pa.array(["", None, "N1"])], ["tail"])
+    plan = await planned(store, schema=schema, partition_by=["tail"], incoming=CountedRows(keys, [1, 2, 3]))
+    assert [(each.partition, each.rows) for each in plan.partitions] == [
+        ("tail=N1", 3),
+        ("tail=__HIVE_DEFAULT_PARTITION__", 3),
+    ]

@@ -1,0 +1,475 @@
+import contextlib
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from tallymark.engine.errors import (
+    Closed,
+    InvalidRequest,
+    NotAuthenticated,
+    Overloaded,
+    Sealed,
+    ServiceOverloaded,
+    ServiceUnavailable,
+)
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.client import JobClient, client_for
+from tallymark.engine.rpc.handler import BlockOf
+from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.line import DIAL_TIMEOUT_S, REFUSED_S_MAX
+from tests.engine.rpc.serving import (
+    INSTANT,
+    PATIENCE_S,
+    SECRET,
+    Ledger,
+    Table,
+    created_by,
+    door,
+    in_thread,
+    serving,
+    until,
+)
+from tests.support.loops import on_both_loops
+
+LATER_INSTANT = "20260102030405007"
+
+
+@contextmanager
+def stranger(behave: Callable[[socket.socket], None]) -> Iterator[ServiceAddress]:
+    """A program that is no marker service listens, and does this with one connection."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def accept() -> None:
+        connection, _ = listener.accept()
+        with connection:
+            behave(connection)
+
+    thread = threading.Thread(target=accept, daemon=True)
+    thread.start()
+    try:
+        yield ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
+    finally:
+        listener.close()
+        thread.join(PATIENCE_S)
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+    return port
+
+
+async def settled(future: Future[Any]) -> BaseException | None:
+    return await in_thread(future.exception, PATIENCE_S)
+
+
+@on_both_loops
+async def test_create_returns_when_all_names_are_durable() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            await in_thread(client.create, ["a", "b"])
+            assert ledger.created == [(INSTANT, "a", "CREATE"), (INSTANT, "b", "CREATE")]
+            await in_thread(client.create, ["c"], "APPEND")
+            assert ledger.created[2:] == [(INSTANT, "c", "APPEND")]
+
+
+@on_both_loops
+async def test_a_task_asks_ahead_and_waits_later() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            held = client.ask(["hold"])
+            await until(lambda: ledger.begun == ["hold"])
+            assert await settled(client.ask(["quick"])) is None
+            assert not held.done()
+            ledger.released.set()
+            assert await settled(held) is None
+
+
+@on_both_loops
+async def test_threads_share_one_connection() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+
+            async def task(number: int) -> None:
+                for n in range(5):
+                    await in_thread(client.create, [f"{number}/{n}"])
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(8):
+                    tasks.start_soon(task, number)
+            assert server.statistics().connections == 1
+    assert len({path for _, path, _ in ledger.created}) == 40
+
+
+@on_both_loops
+async def test_more_names_than_a_frame_holds_go_in_several() -> None:
+    ledger = Ledger()
+    names = [f"year=2013/{n:0200}.parquet" for n in range(30)]
+    async with serving(ledger.create, frame_bytes=1024, inflight_count=3) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            await in_thread(client.create, names)
+        assert server.statistics().requests > 3
+    assert sorted(path for _, path, _ in ledger.created) == names
+
+
+@on_both_loops
+async def test_a_refusal_is_raised_as_the_error_that_it_is() -> None:
+    async def create(instant: str, paths: Sequence[str], io: str) -> None:
+        raise {"sealed": Sealed, "invalid": InvalidRequest}[paths[0]]("because")
+
+    async with serving(create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            for path, kind in (("sealed", Sealed), ("invalid", InvalidRequest)):
+                with pytest.raises(kind, match="because"):
+                    await in_thread(client.create, [path])
+
+
+@on_both_loops
+async def test_overloaded_is_asked_again_until_there_is_room() -> None:
+    refusals = 3
+
+    async def create(instant: str, paths: Sequence[str], io: str) -> None:
+        nonlocal refusals
+        refusals -= 1
+        if refusals >= 0:
+            raise Overloaded("queue is full", retry_after_s=0.001)
+
+    async with serving(create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            await in_thread(client.create, ["a"])
+        assert server.statistics().refusals == 3
+
+
+@on_both_loops
+async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_there() -> None:
+    async def create(instant: str, paths: Sequence[str], io: str) -> None:
+        raise Overloaded("queue is full", retry_after_s=0.01)
+
+    async with serving(create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
+            error = await settled(client.ask(["a"]))
+    assert isinstance(error, ServiceOverloaded)
+    assert "queue is full" in str(error)
+
+
+@on_both_loops
+async def test_a_look_up_has_the_blocks_of_its_partitions_and_an_empty_one_of_an_unknown() -> None:
+    table = Table(a=bytes(range(200)) * 100, b=b"of b")
+    async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            found = client.look_up(7, "hash", ["b", "a", "none", "a"], wait_s=30)
+            assert await in_thread(found.result, PATIENCE_S) == {**table.blocks, "none": b""}
+            assert client.look_up(7, "hash", [], wait_s=30).result(0) == {}
+    assert table.asked == ["b", "a", "none"]
+
+
+@on_both_loops
+async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
+    table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
+    async with serving(Ledger().create, look_up=table.look_up) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            found = client.look_up(7, "hash", list(table.blocks), wait_s=30)
+            assert await in_thread(found.result, PATIENCE_S) == table.blocks
+        assert server.statistics().requests == 1
+
+
+@on_both_loops
+async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -> None:
+    table, ledger = Table(a=b"of a"), Ledger()
+
+    async def hold(partition: str) -> bytes:
+        await anyio.sleep_forever()
+        return b""
+
+    async def look_up(position: int, log_hash: str) -> BlockOf:
+        return hold if position == 8 else await table.look_up(position, log_hash)
+
+    async with serving(ledger.create, look_up=look_up) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+            marker, never = client.ask(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
+            error = await settled(never)
+            assert isinstance(error, ServiceUnavailable)
+            assert "within 0.1 s" in str(error)
+            assert not marker.done()
+            assert await settled(client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)) is None
+            ledger.released.set()
+            assert await settled(marker) is None
+            assert server.statistics().connections == 1
+
+
+@pytest.mark.parametrize(("losses", "is_answered"), [(3, True), (10_000, False)])
+@on_both_loops
+async def test_a_look_up_outlives_as_many_lost_connections_as_its_bound_has_room_for(
+    losses: int, is_answered: bool
+) -> None:
+    serves = serving(Ledger().create, look_up=Table(a=b"of a").look_up)
+    async with serves as server, door(server.address(INSTANT), losses=losses) as address:
+        client = JobClient(address, INSTANT, wait_s=30)
+        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S if is_answered else 0.2)
+        assert (await settled(found) is None) is is_answered
+        await in_thread(client.close)
+
+
+@on_both_loops
+async def test_a_look_up_is_asked_again_at_a_server_that_restarts() -> None:
+    begun = anyio.Event()
+
+    async def hold(position: int, log_hash: str) -> BlockOf:
+        begun.set()
+        await anyio.sleep_forever()
+        raise AssertionError
+
+    async with serving(Ledger().create, look_up=hold) as server:
+        address = server.address(INSTANT)
+        client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
+        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)
+        await begun.wait()
+    async with serving(Ledger().create, look_up=Table(a=b"of a").look_up, port=address.port):
+        assert await in_thread(found.result, PATIENCE_S) == {"a": b"of a"}
+        await in_thread(client.close)
+
+
+@on_both_loops
+async def test_a_wrong_key_fails_at_once() -> None:
+    async with serving(Ledger().create) as server:
+        real = server.address(INSTANT)
+        false = ServiceAddress(real.host, real.port, job_key(b"x" * 32, INSTANT))
+        with JobClient(false, INSTANT, wait_s=3600) as client:
+            assert isinstance(await settled(client.ask(["a"])), NotAuthenticated)
+
+
+@on_both_loops
+async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_again() -> None:
+    first, second = Ledger(), Ledger()
+    async with serving(first.create) as server:
+        address = server.address(INSTANT)
+        client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
+        await in_thread(client.create, ["before"])
+        ask = client.ask(["hold"])
+        await until(lambda: "hold" in first.begun)
+    assert not ask.done()
+    second.released.set()
+    async with serving(second.create, port=address.port):
+        assert await settled(ask) is None
+        client.close()
+    assert second.created == [(INSTANT, "hold", "CREATE")]
+
+
+@on_both_loops
+async def test_a_server_that_comes_late_is_waited_for() -> None:
+    address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
+    with JobClient(address, INSTANT, wait_s=PATIENCE_S) as client:
+        ask = client.ask(["a"])
+        async with serving(Ledger().create, port=address.port):
+            assert await settled(ask) is None
+
+
+def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_check() -> None:
+    port = closed_port()
+    began = time.monotonic()
+    address = ServiceAddress("127.0.0.1", port, bytes(32))
+    with JobClient(address, INSTANT, wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
+        client.create(["a"])
+    assert 0.3 <= time.monotonic() - began < REFUSED_S_MAX
+    for words in (f"127.0.0.1:{port}", "0.3 s", "refused", "firewall", "advertised_host"):
+        assert words in str(caught.value)
+
+
+def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tallymark.engine.rpc.line.REFUSED_S_MAX", 0.2)
+    address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
+    with JobClient(address, INSTANT, wait_s=1000) as client:
+        error = client.ask(["a"]).exception(PATIENCE_S)
+    assert isinstance(error, ServiceUnavailable)
+    assert "the job of this ticket, has ended" in str(error)
+
+
+def test_attempts_to_connect_grow_rarer() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        listener.setblocking(False)
+        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], bytes(32))
+        attempts: list[float] = []
+
+        def hang_up_on_everybody() -> None:
+            while not done.wait(0.001):
+                with contextlib.suppress(BlockingIOError):
+                    listener.accept()[0].close()
+                    attempts.append(time.monotonic())
+
+        done = threading.Event()
+        thread = threading.Thread(target=hang_up_on_everybody)
+        thread.start()
+        with JobClient(address, INSTANT, wait_s=3) as client:
+            error = client.ask(["a"]).exception(PATIENCE_S)
+        done.set()
+        thread.join(PATIENCE_S)
+    assert isinstance(error, ServiceUnavailable)
+    assert 2 <= len(attempts) <= 11  # pauses of at least 25, 50, 100, 200, 400, 800, 1000 ms, and one at the deadline
+
+
+def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
+    silent = threading.Event()
+
+    def say_nothing(_: socket.socket) -> None:
+        silent.wait(PATIENCE_S)
+
+    with stranger(say_nothing) as address:
+        began = time.monotonic()
+        with JobClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
+            client.create(["a"])
+        assert time.monotonic() - began < DIAL_TIMEOUT_S
+        silent.set()
+
+
+def test_a_listener_of_another_kind_is_refused_at_once() -> None:
+    def greet(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    with stranger(greet) as address, JobClient(address, INSTANT, wait_s=3600) as client:
+        error = client.ask(["a"]).exception(PATIENCE_S)
+    assert isinstance(error, NotAuthenticated)
+    assert "no service of tallymark" in str(error)
+
+
+@on_both_loops
+async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
+    async with serving(Ledger().create) as server:
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=0.5)
+        asks = [client.ask(["hold"]), client.ask(["hold"])]
+    for ask in asks:
+        assert isinstance(await settled(ask), ServiceUnavailable)
+    client.close()
+
+
+@on_both_loops
+async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create, farewell=Sealed("the job has ended")) as server:
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=1000)
+        asks = [client.ask(["hold"]), client.ask(["hold"])]
+        await until(lambda: ledger.begun == ["hold", "hold"])
+    for ask in [*asks, client.ask(["late"])]:
+        error = await settled(ask)
+        assert isinstance(error, Sealed)
+        assert str(error) == "the job has ended"
+    client.close()
+
+
+@on_both_loops
+async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=30)
+        ask = client.ask(["hold"])
+        await until(lambda: ledger.begun == ["hold"])
+        await in_thread(client.close)
+        assert isinstance(await settled(ask), Closed)
+        await until(lambda: server.statistics().connections == 0)
+        await in_thread(client.create, ["again"])
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("paths", "words"),
+    [("a.parquet", "list of paths"), (["a\udc80"], "Unicode"), ([b"a"], "no text"), ([None], "no text")],
+)
+def test_paths_that_are_none_are_refused_without_a_connection(paths: Sequence[str], words: str) -> None:
+    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    with pytest.raises(InvalidRequest, match=words):
+        client.create(paths)
+
+
+def test_no_paths_are_durable_already() -> None:
+    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    client.create([])
+    assert client.ask([]).done()
+
+
+@on_both_loops
+async def test_a_future_s_callback_may_ask_again() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
+            second: list[Future[None]] = []
+            client.ask(["first"]).add_done_callback(lambda _: second.append(client.ask(["second"])))
+            await until(lambda: bool(second))
+            assert await settled(second[0]) is None
+
+
+@on_both_loops
+async def test_the_tasks_of_a_job_in_one_process_share_a_client() -> None:
+    async with serving(Ledger().create) as server:
+        address = server.address(INSTANT)
+        client = client_for(address, INSTANT, 5)
+        await in_thread(client.create, ["a"])
+        assert client_for(server.address(INSTANT), INSTANT, 5) is client
+        assert client_for(server.address(LATER_INSTANT), LATER_INSTANT, 5) is not client
+        await in_thread(client.close)
+
+
+@on_both_loops
+async def test_a_new_job_closes_the_idle_clients_of_others_and_leaves_the_busy() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        idle, busy, new = ("20260102030405001", "20260102030405002", "20260102030405003")
+        clients = {instant: client_for(server.address(instant), instant, 5) for instant in (idle, busy)}
+        await in_thread(clients[idle].create, ["done"])
+        ask = clients[busy].ask(["hold"])
+        await until(lambda: "hold" in ledger.begun)
+        await in_thread(client_for, server.address(new), new, 5)
+        await until(lambda: server.statistics().connections == 1)
+        assert client_for(server.address(busy), busy, 5) is clients[busy]
+        ledger.released.set()
+        assert await settled(ask) is None
+        await in_thread(clients[idle].create, ["once more"])
+        for client in clients.values():
+            await in_thread(client.close)
+
+
+FORK = """
+import os, sys, threading
+from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.rpc import client as module
+from tallymark.engine.rpc.address import ServiceAddress
+from tests.engine.rpc.serving import INSTANT
+
+address = ServiceAddress("127.0.0.1", int(sys.argv[1]), bytes.fromhex(sys.argv[2]))
+parents = module.client_for(address, INSTANT, 5)
+parents.create(["parent"])
+waiting = parents.ask(["hold"])
+with module._clients._lock, parents._lock:   # as another thread might hold them
+    child = os.fork()
+    if not child:
+        childs = module.client_for(address, INSTANT, 5)
+        assert childs is not parents
+        childs.create(["child"])
+        try:
+            parents.create(["stolen"])
+        except InvalidRequest as error:
+            assert "client_for" in str(error)
+        else:
+            os._exit(3)
+        childs.create(["release"])
+        os._exit(0)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0, status
+waiting.result(30)
+parents.create(["parent again"])
+"""
+
+
+@on_both_loops
+async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes_on() -> None:
+    created = await created_by(FORK)
+    assert sorted(created) == ["child", "hold", "parent", "parent again", "release"]
+    assert created.index("child") < created.index("hold") < created.index("parent again")

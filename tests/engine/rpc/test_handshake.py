@@ -1,0 +1,263 @@
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Sealed, ServiceUnavailable
+from tallymark.engine.rpc import handshake, messages
+from tallymark.engine.rpc.handshake import ClientHandshake, ServerHandshake, Session, job_key
+
+SECRET = bytes(range(32))
+INSTANT = "20260102030405006"
+
+
+def server(secret: bytes = SECRET, nonce: bytes = b"s" * 32) -> ServerHandshake:
+    return ServerHandshake(secret, nonce=nonce, frame_bytes=5000)
+
+
+def client(key: bytes | None = None, instant: str = INSTANT, nonce: bytes = b"c" * 32) -> ClientHandshake:
+    return ClientHandshake(key or job_key(SECRET, instant), instant, nonce=nonce)
+
+
+def shake(client: ClientHandshake, server: ServerHandshake) -> list[bytes]:
+    """Everything that was said until both have a session."""
+    said = [client.hello()]
+    while client.session is None:
+        said.append(server.receive(said[-1]))
+        if reply := client.receive(said[-1]):
+            said.append(reply)
+    return said
+
+
+def sessions() -> tuple[Session, Session]:
+    a, b = client(), server()
+    shake(a, b)
+    assert a.session
+    assert b.session
+    return a.session, b.session
+
+
+def test_both_sides_that_hold_the_job_s_key_get_a_session_the_instant_and_the_limit() -> None:
+    a, b = client(), server()
+    said = shake(a, b)
+    assert (b.instant, a.frame_bytes, len(said)) == (INSTANT, 5000, 4)
+    assert a.session
+    assert b.session
+
+
+def test_neither_secret_nor_key_is_said() -> None:
+    said = b"".join(shake(client(), server()))
+    assert SECRET not in said
+    assert job_key(SECRET, INSTANT) not in said
+
+
+def test_what_an_unauthenticated_peer_says_fits_the_handshake_limit() -> None:
+    assert all(len(message) <= 256 for message in shake(client(), server()))
+
+
+def test_a_key_opens_one_job() -> None:
+    assert job_key(SECRET, INSTANT) != job_key(SECRET, "20260102030405007")
+    b = server()
+    a = ClientHandshake(job_key(SECRET, "20260102030405007"), INSTANT, nonce=b"c" * 32)
+    with pytest.raises(NotAuthenticated, match=INSTANT):
+        shake(a, b)
+    assert b.session is None
+
+
+def test_another_driver_s_key_is_refused() -> None:
+    b = server(secret=b"x" * 32)
+    with pytest.raises(NotAuthenticated, match="ticket"):
+        shake(client(), b)
+    assert b.session is None
+
+
+def test_a_server_that_does_not_know_the_key_is_refused_by_the_client() -> None:
+    a, impostor = client(), server()
+    challenge = impostor.receive(a.hello())
+    a.receive(challenge)
+    with pytest.raises(NotAuthenticated, match="does not know"):
+        a.receive(messages.pack(19, 5000, b"p" * 32))
+    assert a.session is None
+
+
+def test_a_limit_that_was_altered_on_the_way_is_refused_by_the_client() -> None:
+    a, b = client(), server()
+    proof = a.receive(b.receive(a.hello()))
+    assert proof
+    kind, limit, mac = messages.unpack(b.receive(proof))
+    assert limit == 5000
+    with pytest.raises(NotAuthenticated):
+        a.receive(messages.pack(kind, 6000, mac))
+
+
+def test_a_short_secret_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="31 bytes"):
+        job_key(b"s" * 31, INSTANT)
+
+
+def test_the_release_is_the_package_s() -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert project["version"].rsplit(".", 1)[0] == handshake.RELEASE
+
+
+@pytest.mark.parametrize(("protocol", "release"), [(handshake.PROTOCOL, "0.7"), (9, handshake.RELEASE)])
+def test_a_task_of_another_version_is_refused_with_both_versions_and_the_remedy(protocol: int, release: str) -> None:
+    hello = messages.pack(16, "tallymark", protocol, release, "whatever", "that version", 1, b"says")
+    with pytest.raises(NotAuthenticated) as caught:
+        server().receive(hello)
+    for words in (
+        f"{release} (protocol {protocol})",
+        f"{handshake.RELEASE} (protocol {handshake.PROTOCOL})",
+        "install one release",
+    ):
+        assert words in str(caught.value)
+
+
+def test_a_driver_of_another_version_is_refused_with_both_versions_and_the_remedy() -> None:
+    a = client()
+    a.hello()
+    with pytest.raises(NotAuthenticated, match=r"0\.1 \(protocol 2\), the driver 0\.7 \(protocol 9\); install"):
+        a.receive(messages.pack(17, 9, "0.7", "whatever that version says"))
+
+
+def test_a_version_that_was_altered_on_the_way_spoils_the_proof() -> None:
+    a, b = client(), server()
+    kind, *rest = messages.unpack(a.hello())
+    challenge = b.receive(messages.pack(kind, *rest[:-1], b"d" * 32))
+    proof = a.receive(challenge)
+    assert proof
+    with pytest.raises(NotAuthenticated):
+        b.receive(proof)
+
+
+@given(st.integers(0, 3), st.data())
+def test_a_handshake_with_any_altered_byte_gives_no_session_to_who_receives_it(which: int, data: st.DataObject) -> None:
+    a, b = client(), server()
+    message: bytes | None = a.hello()
+    receivers: list[ServerHandshake | ClientHandshake] = [b, a, b, a]
+    for number, receiver in enumerate(receivers):
+        assert message
+        if number == which:
+            at = data.draw(st.integers(0, len(message) - 1))
+            message = message[:at] + bytes([message[at] ^ data.draw(st.integers(1, 255))]) + message[at + 1 :]
+        try:
+            message = receiver.receive(message)
+        except (NotAuthenticated, ServiceUnavailable):
+            break
+    assert a.session is None
+    assert b.session is None or which == 3
+
+
+def test_a_recorded_handshake_is_of_no_use() -> None:
+    hello, _, proof, _ = shake(client(), server())
+    b = server(nonce=b"t" * 32)
+    b.receive(hello)
+    with pytest.raises(NotAuthenticated):
+        b.receive(proof)
+
+
+def test_a_server_s_own_words_sent_back_are_refused() -> None:
+    b = server()
+    challenge = b.receive(client().hello())
+    with pytest.raises(NotAuthenticated):
+        b.receive(challenge)
+
+
+@given(st.binary(max_size=80))
+def test_garbage_is_refused_by_both_sides(data: bytes) -> None:
+    a = client()
+    a.hello()
+    with pytest.raises(NotAuthenticated):
+        a.receive(data)
+    with pytest.raises(NotAuthenticated):
+        server().receive(data)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (16, "tallymark", handshake.PROTOCOL, handshake.RELEASE, INSTANT, b"short"),
+        (16, "tallymark", handshake.PROTOCOL, handshake.RELEASE, INSTANT),
+        (16, "another", handshake.PROTOCOL, handshake.RELEASE, INSTANT, b"c" * 32),
+    ],
+)
+def test_a_hello_of_another_shape_is_refused(fields: tuple[messages.Scalar, ...]) -> None:
+    with pytest.raises(NotAuthenticated, match="hello"):
+        server().receive(messages.pack(*fields))
+
+
+def test_a_challenge_with_a_short_nonce_is_refused() -> None:
+    a = client()
+    a.hello()
+    with pytest.raises(NotAuthenticated, match="challenge"):
+        a.receive(messages.pack(17, handshake.PROTOCOL, handshake.RELEASE, b"short"))
+
+
+def test_a_refusal_before_the_session_stops_the_client_if_it_is_about_its_call_else_it_may_try_again() -> None:
+    for error, raised in ((NotAuthenticated("no"), NotAuthenticated), (Sealed("no"), ServiceUnavailable)):
+        a = client()
+        a.hello()
+        with pytest.raises(raised, match="no"):
+            a.receive(messages.encode_answer(messages.Refusal(messages.WHOLE_CONNECTION, error)))
+
+
+def test_a_broken_refusal_is_no_service_of_ours() -> None:
+    a = client()
+    a.hello()
+    with pytest.raises(NotAuthenticated, match="refusal"):
+        a.receive(messages.pack(messages.REFUSAL, messages.WHOLE_CONNECTION, "Sealed"))
+
+
+@given(st.lists(st.tuples(st.booleans(), st.binary(max_size=50)), max_size=12))
+def test_protected_frames_come_back_in_both_directions(frames: list[tuple[bool, bytes]]) -> None:
+    a, b = sessions()
+    for is_from_client, body in frames:
+        sender, receiver = (a, b) if is_from_client else (b, a)
+        assert receiver.verify(sender.protect(body)) == body
+
+
+@given(st.binary(max_size=50), st.data())
+def test_a_frame_with_any_altered_byte_is_refused(body: bytes, data: st.DataObject) -> None:
+    a, b = sessions()
+    frame = a.protect(body)
+    at = data.draw(st.integers(0, len(frame) - 1))
+    with pytest.raises(NotAuthenticated):
+        b.verify(frame[:at] + bytes([frame[at] ^ data.draw(st.integers(1, 255))]) + frame[at + 1 :])
+
+
+@given(st.binary(max_size=20))
+def test_a_frame_without_a_proof_is_refused(frame: bytes) -> None:
+    with pytest.raises(NotAuthenticated):
+        sessions()[1].verify(frame)
+
+
+def test_a_repeated_frame_is_refused() -> None:
+    a, b = sessions()
+    frame = a.protect(b"create")
+    b.verify(frame)
+    with pytest.raises(NotAuthenticated):
+        b.verify(frame)
+
+
+def test_a_reordered_frame_is_refused() -> None:
+    a, b = sessions()
+    a.protect(b"first")
+    with pytest.raises(NotAuthenticated):
+        b.verify(a.protect(b"second"))
+
+
+def test_a_frame_sent_back_to_its_sender_is_refused() -> None:
+    a, _ = sessions()
+    with pytest.raises(NotAuthenticated):
+        a.verify(a.protect(b"create"))
+
+
+def test_a_frame_of_another_session_is_refused() -> None:
+    a, _ = sessions()
+    other_client, other_server = client(nonce=b"d" * 32), server()
+    shake(other_client, other_server)
+    assert other_server.session
+    with pytest.raises(NotAuthenticated):
+        other_server.session.verify(a.protect(b"create"))

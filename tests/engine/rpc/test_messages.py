@@ -1,0 +1,207 @@
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tallymark.backends.errors import NotPermitted, TallymarkError
+from tallymark.engine.errors import (
+    Closed,
+    FlushFailed,
+    InvalidRequest,
+    NotAuthenticated,
+    Overloaded,
+    RolledBack,
+    Sealed,
+    ServiceUnavailable,
+    UnsupportedTable,
+)
+from tallymark.engine.rpc import messages
+from tallymark.engine.rpc.messages import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
+
+ids = st.integers(1, 2**63 - 1)
+text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+scalars = st.one_of(st.integers(-(2**63), 2**64 - 1), st.floats(allow_nan=False), text, st.binary(max_size=30))
+sizes = st.integers(1, 60)
+
+
+@given(st.lists(scalars, max_size=8))
+def test_scalars_come_back_as_they_were_packed(values: list[messages.Scalar]) -> None:
+    assert messages.unpack(messages.pack(*values)) == values
+
+
+@given(st.lists(scalars, min_size=1, max_size=5), st.data())
+def test_a_message_that_lost_its_end_is_never_taken_for_a_whole_one(
+    values: list[messages.Scalar], data: st.DataObject
+) -> None:
+    packed = messages.pack(*values)
+    cut = packed[: data.draw(st.integers(0, len(packed) - 1))]
+    try:
+        assert messages.unpack(cut) == values[: len(messages.unpack(cut))]  # cut between two values
+        assert messages.pack(*messages.unpack(cut)) == cut
+    except InvalidRequest:
+        pass
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\xc0",
+        b"\xc3",
+        b"\x90",
+        b"\x91\x01",
+        b"\x80",
+        b"\x81\xa1a\x01",
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdb\xff\xff\xff\xff",
+        b"\x91" * 2000,
+        msgpack.packb(msgpack.ExtType(1, b"")),
+        msgpack.packb(msgpack.Timestamp(1)),
+        b"\xa1\xff",
+        b"\xc1",
+    ],
+)
+def test_nothing_but_whole_scalars_is_unpacked(data: bytes) -> None:
+    with pytest.raises(InvalidRequest):
+        messages.unpack(b"\x01" + data)
+
+
+@given(st.binary(max_size=64))
+def test_any_bytes_are_a_message_or_refused(data: bytes) -> None:
+    for decode in (messages.decode_request, messages.decode_answer):
+        try:
+            message = decode(data)
+        except InvalidRequest:
+            continue
+        assert isinstance(message, CreateMarkers | LookUp | Ack | Blocks | Refusal)
+
+
+@given(ids, st.lists(text, max_size=10), st.sampled_from(["CREATE", "MERGE", "APPEND", "?"]))
+def test_a_request_comes_back_as_it_was_encoded(request_id: int, paths: list[str], io: str) -> None:
+    request = CreateMarkers(request_id, tuple(paths), io)
+    assert messages.decode_request(messages.encode_request(request)) == request
+
+
+@given(ids, st.integers(0, 2**63 - 1), text, st.lists(text, min_size=1, max_size=10))
+def test_a_look_up_comes_back_as_it_was_encoded(request_id: int, position: int, log: str, asked: list[str]) -> None:
+    request = LookUp(request_id, position, log, tuple(asked))
+    assert messages.decode_request(messages.encode_request(request)) == request
+
+
+pieces = st.builds(Piece, st.integers(30, 2**63 - 1), st.binary(max_size=30))
+
+
+@given(ids, st.lists(pieces, min_size=1, max_size=10))
+def test_blocks_come_back_as_they_were_encoded(request_id: int, some: list[Piece]) -> None:
+    answer = Blocks(request_id, tuple(some))
+    assert messages.decode_answer(messages.encode_answer(answer)) == answer
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        (messages.LOOK_UP, 1, 7, "hash"),
+        (messages.LOOK_UP, 1, -1, "hash", "a"),
+        (messages.LOOK_UP, 0, 7, "hash", "a"),
+        (messages.LOOK_UP, 1, 7, "hash", b"a"),
+        (messages.LOOK_UP, 1, "7", "hash", "a"),
+        (messages.LOOK_UP, 1, 7, "hash", *map(str, range(messages.PATH_COUNT_MAX + 1))),
+    ],
+)
+def test_a_look_up_that_asks_for_nothing_or_too_much_is_refused(fields: tuple[messages.Scalar, ...]) -> None:
+    with pytest.raises(InvalidRequest, match=str(messages.PATH_COUNT_MAX)):
+        messages.decode_request(messages.pack(*fields))
+
+
+@pytest.mark.parametrize("told", [(), (1,), (1, b"a", 1), (0, b"a"), (1, "a"), (b"a", 1)])
+def test_blocks_without_whole_pieces_are_refused(told: tuple[messages.Scalar, ...]) -> None:
+    with pytest.raises(InvalidRequest, match="answer"):
+        messages.decode_answer(messages.pack(messages.BLOCKS, 1, *told))
+
+
+@given(ids)
+def test_an_ack_comes_back_as_it_was_encoded(request_id: int) -> None:
+    assert messages.decode_answer(messages.encode_answer(Ack(request_id))) == Ack(request_id)
+
+
+def test_a_request_with_the_id_of_a_whole_connection_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="request"):
+        messages.decode_request(messages.pack(messages.CREATE_MARKERS, messages.WHOLE_CONNECTION, "CREATE", "a"))
+
+
+def test_an_ack_of_a_whole_connection_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="answer"):
+        messages.decode_answer(messages.pack(messages.ACK, messages.WHOLE_CONNECTION))
+
+
+def test_more_paths_than_a_request_may_hold_are_refused() -> None:
+    paths = tuple(map(str, range(messages.PATH_COUNT_MAX + 1)))
+    most = CreateMarkers(1, paths[:-1], "CREATE")
+    assert messages.decode_request(messages.encode_request(most)) == most
+    with pytest.raises(InvalidRequest, match=str(messages.PATH_COUNT_MAX)):
+        messages.decode_request(messages.encode_request(CreateMarkers(1, paths, "CREATE")))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        kind("why it was refused")
+        for kind in (FlushFailed, Closed, Sealed, RolledBack, InvalidRequest, NotAuthenticated, ServiceUnavailable)
+    ],
+)
+def test_an_error_comes_back_as_the_class_and_text_that_it_was(error: TallymarkError) -> None:
+    answer = messages.decode_answer(messages.encode_answer(Refusal(7, error)))
+    assert isinstance(answer, Refusal)
+    assert (answer.id, type(answer.error), str(answer.error)) == (7, type(error), "why it was refused")
+
+
+@given(st.floats(0, 3600))
+def test_overloaded_says_after_the_wire_when_to_come_back(retry_after_s: float) -> None:
+    error = messages.decode_error(*messages.encode_error(Overloaded("queue is full", retry_after_s=retry_after_s)))
+    assert isinstance(error, Overloaded)
+    assert (str(error), error.retry_after_s) == ("queue is full", retry_after_s)
+
+
+@pytest.mark.parametrize("retry_after_s", [float("nan"), float("inf"), -1.0])
+def test_a_pause_that_is_no_duration_is_none(retry_after_s: float) -> None:
+    error = messages.decode_error("Overloaded", "full", retry_after_s)
+    assert isinstance(error, Overloaded)
+    assert error.retry_after_s == 0.0
+
+
+def test_a_special_kind_of_a_known_error_travels_as_the_known_one() -> None:
+    error = messages.decode_error(*messages.encode_error(UnsupportedTable("merge on read")))
+    assert (type(error), str(error)) == (InvalidRequest, "merge on read")
+
+
+def test_any_other_error_is_service_unavailable_with_its_name_and_text() -> None:
+    error = messages.decode_error(*messages.encode_error(NotPermitted("disk is full")))
+    assert (type(error), str(error)) == (ServiceUnavailable, "NotPermitted: disk is full")
+
+
+def test_a_code_of_another_release_is_service_unavailable() -> None:
+    assert type(messages.decode_error("QuotaReached", "later", 0.0)) is ServiceUnavailable
+
+
+@given(st.text(max_size=20), st.integers(0, 3000))
+def test_a_refusal_fits_an_answer_whatever_its_text(end: str, count: int) -> None:
+    encoded = messages.encode_answer(Refusal(1, NotPermitted("\udc80\U0001f600" * count + end)))
+    assert len(encoded) + 16 <= messages.ANSWER_BYTES
+
+
+@given(st.lists(text, max_size=30), st.integers(200, 400))
+def test_split_paths_keep_their_order_and_fit(paths: list[str], message_bytes: int) -> None:
+    runs = list(messages.split_paths(paths, "CREATE", message_bytes))
+    assert [path for run in runs for path in run] == paths
+    encoded = [messages.encode_request(CreateMarkers(2**63 - 1, run, "CREATE")) for run in runs]
+    assert all(len(request) <= message_bytes for request in encoded)
+
+
+def test_many_short_paths_are_split_by_count() -> None:
+    runs = list(messages.split_paths(["a"] * (messages.PATH_COUNT_MAX + 1), "CREATE", 1 << 20))
+    assert list(map(len, runs)) == [messages.PATH_COUNT_MAX, 1]
+
+
+def test_a_path_that_fits_no_message_is_refused_naming_the_setting() -> None:
+    with pytest.raises(InvalidRequest, match="frame_bytes"):
+        list(messages.split_paths(["a" * 1000], "CREATE", 1000))

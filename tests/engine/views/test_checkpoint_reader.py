@@ -1,0 +1,466 @@
+"""Logs that are read on from a checkpoint."""
+
+import copy
+import random
+
+import pytest
+import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tallymark.backends.memory import MemoryBackend
+from tallymark.engine.errors import CorruptObject
+from tallymark.engine.timeline.entry import encode_entry
+from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, decode_manifest, decode_pointer
+from tallymark.engine.views.checkpoint_writer import write_checkpoint
+from tallymark.engine.views.sealed import seal, unseal
+from tests.engine.timeline.entries import clean, commit, data_file, partitions
+from tests.engine.views.checkpointing import (
+    TABLE,
+    Process,
+    answers_as_the_log_does,
+    parts_of,
+    put_entries,
+    stored,
+)
+from tests.engine.views.histories import log_entries
+from tests.support.dying import DyingBackend, ProcessDied
+from tests.support.faulty import FaultyBackend, slow
+from tests.support.loops import on_both_loops, on_virtual_time
+
+FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
+THREE = (
+    commit(1, added=(FIRST,)),
+    commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
+    commit(3, added=(THIRD,)),
+)
+LATER = (commit(4, added=(data_file("month=2", 4),)), commit(5, added=(data_file("month=3", 5),)))
+
+
+async def some_log(*entries) -> MemoryBackend:
+    storage = MemoryBackend()
+    await put_entries(storage, entries or THREE)
+    return storage
+
+
+def manifests(storage: MemoryBackend):
+    """Those that the pointer names, the newest first."""
+    return [
+        decode_manifest(stored(storage)[f"{CHECKPOINT_FOLDER}/{name}"], name=name)
+        for name in decode_pointer(stored(storage)[POINTER])
+    ]
+
+
+@settings(max_examples=120, deadline=None)
+@given(entries=log_entries(), data=st.data())
+def test_what_begins_at_a_checkpoint_answers_as_what_has_read_the_whole_log(entries, data):
+    keep = data.draw(st.none() | st.integers(0, 10), label="keep_positions")
+    lasting = Process(MemoryBackend(), keep_positions=keep)
+
+    async def live_through() -> None:
+        for at, entry in enumerate(entries):
+            await put_entries(lasting.storage, [entry], after=at)
+            if data.draw(st.integers(0, 2), label="checkpoint") == 0:
+                process = lasting if data.draw(st.booleans(), label="lasting") else Process(lasting.storage)
+                process.keep_positions = keep
+                await process.checkpoint()
+            if data.draw(st.integers(0, 5), label="look") == 0:
+                await answers_as_the_log_does(
+                    lasting.storage, entries[: at + 1], Process(lasting.storage, keep_positions=keep)
+                )
+        await answers_as_the_log_does(lasting.storage, entries, lasting)
+        await answers_as_the_log_does(lasting.storage, entries, Process(lasting.storage, keep_positions=keep))
+
+    with parts_of(data.draw(st.sampled_from((1, 150, 400, 1 << 20)), label="part bytes")):
+        trio.run(live_through)
+
+
+@on_both_loops
+async def test_a_log_with_a_checkpoint_is_read_by_five_gets_and_no_listing():
+    inner = await some_log()
+    await Process(inner).checkpoint()
+    storage = FaultyBackend(inner)
+    process = Process(storage)
+    await process.sync()
+    assert [call.verb for call in storage.calls] == ["get"] * 5
+    assert (process.log.history.base, process.checkpoints.statistics.position) == (3, 3)
+
+
+@on_both_loops
+async def test_a_part_is_read_when_one_of_its_partitions_is_asked_for_and_once():
+    inner = await some_log()
+    with parts_of(1):
+        await Process(inner).checkpoint()
+    storage = FaultyBackend(inner)
+    view = await Process(storage).sync()
+    storage.calls.clear()
+    assert await view.at(3).files("month=1") == (SECOND,)
+    assert await view.at(3).files("month=1") == (SECOND,)
+    assert await view.at(3).files("month=9") == ()
+    assert len(storage.calls) == 1
+
+
+@on_virtual_time
+async def test_those_who_ask_for_one_part_at_once_wait_for_one_reading():
+    inner = await some_log()
+    await Process(inner).checkpoint()
+    storage = FaultyBackend(inner, slow("get", 1))
+    view = await Process(storage).sync()
+    storage.calls.clear()
+    async with trio.open_nursery() as nursery:
+        for partition in ("month=1", "month=2", "month=1"):
+            nursery.start_soon(view.block, partition)
+    assert len(storage.calls) == 1
+
+
+@on_both_loops
+async def test_all_parts_are_read_ahead_where_that_is_asked_for():
+    inner = await some_log()
+    with parts_of(1):
+        await Process(inner).checkpoint()
+    storage = FaultyBackend(inner)
+    view = await Process(storage).sync()
+    await view.preload()
+    storage.calls.clear()
+    assert [file async for file in view.at(3).all_files()] == [SECOND, THIRD]
+    assert storage.calls == []
+
+
+@on_both_loops
+async def test_an_older_position_is_answered_from_a_checkpoint_and_one_below_its_floor_is_not():
+    storage = await some_log(*THREE, clean(4, horizon=1))
+    await Process(storage).checkpoint()
+    view = await Process(storage).sync()
+    assert view.floor == 0
+    assert await view.at(1).files("month=1") == (FIRST,)
+    await put_entries(storage, [clean(5, horizon=2)], after=4)
+    assert (await Process(storage).sync()).floor == 2, "it was replaced before the checkpoint, and let go after it"
+    await Process(storage).checkpoint()
+    assert manifests(storage)[0].floor == 2
+
+
+@on_both_loops
+async def test_parts_in_which_nothing_changed_are_used_again():
+    storage = await some_log()
+    with parts_of(1):
+        first = await Process(storage).checkpoint()
+        before = manifests(storage)[0].parts
+        await put_entries(storage, LATER, after=3)
+        second = await Process(storage).checkpoint()
+    assert first is not None
+    assert second is not None
+    assert (first.parts, first.parts_written) == (2, 2)
+    assert (second.parts, second.parts_written) == (3, 2)
+    assert manifests(storage)[0].parts[0] == before[0]
+    assert (second.position, second.files, second.partitions) == (5, 4, 3)
+
+
+@on_both_loops
+async def test_what_neither_of_the_newest_two_needs_goes_with_the_next():
+    storage = await some_log()
+    with parts_of(1):
+        for number in range(4, 10):
+            await Process(storage).checkpoint()
+            await put_entries(storage, [commit(number, added=(data_file("month=2", number),))], after=number - 1)
+        newest, previous = manifests(storage)
+    assert (newest.position, previous.position) == (8, 7)
+    assert stored(storage).keys() == {POINTER} | newest.paths | previous.paths
+
+
+@on_both_loops
+async def test_rows_that_no_answered_position_sees_go_from_parts_in_which_nothing_else_changed():
+    storage = await some_log()
+    with parts_of(1):
+        await Process(storage).checkpoint()
+        assert manifests(storage)[0].parts[0].oldest_removal == 2
+        await put_entries(storage, [clean(4, horizon=2)], after=3)
+        await Process(storage).checkpoint()
+    part = manifests(storage)[0].parts[0]
+    assert part.oldest_removal == 0
+    assert FIRST.name.encode() not in unseal(stored(storage)[part.path], source="part")["blocks"]["month=1"]
+
+
+@on_both_loops
+async def test_partitions_that_come_one_by_one_fill_parts_and_do_not_have_one_each():
+    storage = MemoryBackend()
+    with parts_of(1000):
+        for number in range(1, 41):
+            entry = commit(number, added=(data_file(f"day={number:03d}", number),))
+            await put_entries(storage, [entry], after=number - 1)
+            await Process(storage).checkpoint()
+    (newest, _) = manifests(storage)
+    assert len(newest.parts) <= 2 * sum(part.rows_bytes for part in newest.parts) / 1000
+    assert len(newest.states) == 40
+
+
+@on_both_loops
+async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_position():
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    before = stored(storage)
+    newest = await Process(storage).checkpoint()
+    assert newest is not None
+    assert (newest.position, newest.files, newest.parts_written, newest.bytes_written) == (3, 2, 0, 0)
+    assert stored(storage) == before
+
+
+@on_both_loops
+async def test_a_process_that_is_behind_leaves_the_newer_checkpoint():
+    storage = await some_log()
+    behind = Process(storage)
+    view = await behind.sync()
+    await put_entries(storage, LATER, after=3)
+    await Process(storage).checkpoint()
+    before = stored(storage)
+    newest = await write_checkpoint(storage, behind.checkpoints, behind.log.history, view, table=TABLE)
+    assert newest is not None
+    assert newest.position == 5
+    assert stored(storage) == before
+
+
+async def _write_twice(storage, *, apart_s: float) -> list[bool]:
+    """Each put takes a second: parts, manifest, pointer."""
+    slowly = FaultyBackend(storage, slow("put", 1))
+    results = []
+
+    async def write() -> None:
+        results.append(await Process(slowly).checkpoint() is not None)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(write)
+        await trio.sleep(apart_s)
+        nursery.start_soon(write)
+    return results
+
+
+@on_virtual_time
+async def test_of_two_who_write_at_once_the_later_one_gives_up_and_leaves_nothing():
+    storage = await some_log()
+    assert await _write_twice(storage, apart_s=1.5) == [True, False]
+    assert stored(storage).keys() == {POINTER} | manifests(storage)[0].paths
+    await answers_as_the_log_does(storage, THREE)
+
+
+@on_virtual_time
+async def test_where_both_put_the_pointer_at_once_the_later_one_stands():
+    storage = await some_log()
+    assert await _write_twice(storage, apart_s=0.5) == [True, True]
+    assert manifests(storage)[0].paths < stored(storage).keys()
+    await answers_as_the_log_does(storage, THREE)
+
+
+@on_both_loops
+async def test_entries_before_a_checkpoint_are_forgotten_by_whoever_wrote_it():
+    storage = await some_log()
+    process = Process(storage)
+    await process.checkpoint()
+    assert process.log.history.base == 3
+    await put_entries(storage, LATER, after=3)
+    await answers_as_the_log_does(storage, THREE + LATER, process)
+
+
+def test_what_comes_while_a_checkpoint_is_written_is_not_in_it():
+    """Its parts are read late, and by then the view has gone on."""
+
+    async def write() -> None:
+        inner = await some_log()
+        with parts_of(1):
+            await Process(inner).checkpoint()
+            await put_entries(inner, LATER[:1], after=3)
+            storage = FaultyBackend(inner, slow("get", 1, "*/checkpoint/*.*"))
+            process = Process(storage)
+            await process.sync()
+            gone = commit(6, scope=partitions("month=2"), removed=(THIRD, LATER[0].added[0]))
+
+            async def go_on() -> None:
+                await trio.sleep(0.5)
+                await put_entries(inner, [LATER[1], gone], after=4)
+                await process.sync()
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(go_on)
+                assert await process.checkpoint() is not None
+        assert manifests(inner)[0].position == 4
+        await answers_as_the_log_does(inner, (*THREE, *LATER, gone))
+
+    trio.run(write, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+@pytest.mark.parametrize("second", [False, True], ids=["the first one", "a later one"])
+def test_wherever_a_writer_dies_the_log_is_read_as_it_is_and_the_next_checkpoint_is_whole(second):
+    entries = THREE + LATER
+
+    async def begin() -> MemoryBackend:
+        storage = await some_log()
+        if second:
+            await Process(storage).checkpoint()
+            await put_entries(storage, LATER[:1], after=3)
+            await Process(storage).checkpoint()
+            await put_entries(storage, LATER[1:], after=4)
+        else:
+            await put_entries(storage, LATER, after=3)
+        return storage
+
+    async def die(storage: MemoryBackend, at: int | None) -> int:
+        dying = DyingBackend(storage, at=at)
+        try:
+            await Process(dying).checkpoint()
+        except* ProcessDied:
+            pass
+        return dying.count
+
+    async def main() -> None:
+        with parts_of(1):
+            calls = await die(await begin(), None)
+            assert calls > 8
+            for at in range(1, calls + 1):
+                storage = await begin()
+                await die(storage, at)
+                await answers_as_the_log_does(storage, entries)
+                await Process(storage).checkpoint()
+                newest = manifests(storage)[0]
+                assert newest.position == 5
+                assert newest.paths <= stored(storage).keys()
+                await answers_as_the_log_does(storage, entries)
+
+    trio.run(main)
+
+
+@on_both_loops
+async def test_a_lost_pointer_costs_a_reading_of_the_whole_log():
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    await storage.delete([POINTER])
+    process = Process(storage)
+    await process.sync()
+    assert (process.log.history.base, process.checkpoints.statistics.refused) == (0, 0)
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 1 << 32), data=st.data())
+def test_whatever_is_damaged_or_gone_the_answers_stay_and_the_next_checkpoint_heals_it(seed, data):
+    entries = THREE + LATER
+
+    async def damage() -> None:
+        storage = await some_log()
+        await Process(storage).checkpoint()
+        await put_entries(storage, LATER, after=3)
+        await Process(storage).checkpoint()
+        paths = sorted(stored(storage))
+        for path in data.draw(st.lists(st.sampled_from(paths), min_size=1, max_size=3, unique=True)):
+            how = data.draw(st.sampled_from(("gone", "cut", "flipped", "other", "empty")))
+            await _damage(storage, path, how, random.Random(seed))
+        process = Process(storage)
+        await answers_as_the_log_does(storage, entries, process)
+        told = process.checkpoints.is_damaged
+        await put_entries(storage, [commit(6, added=(data_file("month=1", 6),))], after=5)
+        assert await process.checkpoint() is not None
+        assert not process.checkpoints.is_damaged
+        healed = Process(storage)
+        await answers_as_the_log_does(storage, (*entries, commit(6, added=(data_file("month=1", 6),))), healed)
+        if told:
+            assert healed.log.history.base == 6
+            assert not healed.checkpoints.is_damaged
+
+    with parts_of(1):
+        trio.run(damage)
+
+
+async def _damage(storage: MemoryBackend, path: str, how: str, chance: random.Random) -> None:
+    data = await storage.get(path)
+    match how:
+        case "gone":
+            await storage.delete([path])
+        case "cut":
+            await storage.put(path, data[: chance.randrange(len(data))])
+        case "flipped":
+            at = chance.randrange(len(data))
+            await storage.put(path, data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :])
+        case "other":
+            await storage.put(path, seal({"something": "else"}))
+        case "empty":
+            await storage.put(path, b"")
+
+
+@on_both_loops
+async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog):
+    storage = await some_log()
+    with parts_of(1):
+        await Process(storage).checkpoint()
+    await storage.delete([manifests(storage)[0].parts[0].path])
+    process = Process(storage)
+    view = await process.sync()
+    assert await view.at(3).files("month=1") == (SECOND,)
+    assert process.checkpoints.statistics.damaged_parts == 1
+    assert "checkpoint.refused" in caplog.text
+
+
+@on_both_loops
+async def test_a_damaged_part_whose_log_is_another_one_by_now_is_refused_and_not_made_up():
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    view = await Process(storage).sync()
+    await storage.delete([manifests(storage)[0].parts[0].path])
+    await storage.put(f"{LOG_FOLDER}/{2:020d}", encode_entry(commit(2, nonce="other")))
+    with pytest.raises(CorruptObject, match=r"not the one that .* was made of"):
+        await view.at(3).files("month=1")
+
+
+@on_both_loops
+async def test_a_damaged_manifest_leaves_the_one_before():
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    await put_entries(storage, LATER, after=3)
+    await Process(storage).checkpoint()
+    await storage.put(manifests(storage)[0].path, b"torn")
+    process = Process(storage)
+    await answers_as_the_log_does(storage, THREE + LATER, process)
+    assert (process.log.history.base, process.checkpoints.statistics.refused) == (3, 1)
+
+
+@on_both_loops
+async def test_a_checkpoint_that_is_ahead_of_a_restored_log_is_refused_until_the_log_has_one_of_its_own():
+    storage = await some_log(*THREE, *LATER)
+    await Process(storage).checkpoint()
+    await storage.delete([f"{LOG_FOLDER}/{number:020d}" for number in (4, 5)])
+    await answers_as_the_log_does(storage, THREE)
+    process = Process(storage)
+    assert await process.checkpoint() is not None
+    assert manifests(storage)[0].position == 3
+    assert len(manifests(storage)) == 1
+    other = (commit(4, nonce="x", added=(data_file("month=1", 7),)), commit(5, nonce="y"))
+    await put_entries(storage, other, after=3)
+    await answers_as_the_log_does(storage, THREE + other)
+
+
+@on_both_loops
+async def test_a_checkpoint_of_a_table_that_was_made_anew_is_refused():
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    await storage.delete([f"{LOG_FOLDER}/{number:020d}" for number in (1, 2, 3)])
+    other = tuple(commit(number, nonce=f"new{number}", added=(data_file("month=3", number),)) for number in range(1, 5))
+    await put_entries(storage, other)
+    process = Process(storage)
+    await answers_as_the_log_does(storage, other, process)
+    assert process.checkpoints.statistics.refused == 1
+
+
+@on_both_loops
+async def test_a_pointer_that_lags_by_two_is_asked_again():
+    """Whoever has read it before two others were put finds neither of the two that it named."""
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    late = copy.copy(stored(storage)[POINTER])
+    for number in (4, 5, 6):
+        await put_entries(storage, [commit(number)], after=number - 1)
+        await Process(storage).checkpoint()
+    answers = [late]
+
+    class Lagging(FaultyBackend):
+        async def get(self, path: str) -> bytes:
+            return answers.pop() if path == POINTER and answers else await super().get(path)
+
+    process = Process(Lagging(storage))
+    await process.sync()
+    assert process.log.history.base == 6
