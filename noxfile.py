@@ -1,6 +1,6 @@
 """All that CI runs, one session a question.
 
-``nox`` alone lists them; ``nox -s tests -- -m "not spark"`` is the fast half of the tests.
+``nox`` alone lists them; ``nox -s tests`` takes minutes, ``tests-full`` half an hour, ``release`` hours.
 """
 
 import os
@@ -82,9 +82,61 @@ def demo(session: nox.Session) -> None:
     session.run("python", "-m", "demo", *session.posargs, env=java(session))
 
 
+FAST = (
+    "tests/engine",
+    "tests/backends",
+    "tests/cli",
+    "tests/docs",
+    "tests/examples",
+    "tests/fuzz",
+    "tests/packaging",
+    "tests/simulation",
+    "tests/support",
+)
+"""Folders that ``tests`` runs, less what takes long there (``tests/tiers.py``)."""
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run all tests, those without Spark first, the engine's with branch coverage; or what is named after ``--``."""
+    """Run the fast tests of every part, with a Spark, an S3 store and real kills; or what is named after ``--``."""
+    install_for_tests(session)
+    if session.posargs:
+        session.run("pytest", *session.posargs, env=java(session))
+        return
+    session.run("pytest", "--tier", "fast", *AT_ONCE, "-m", "not spark and not connect", *FAST, env=java(session))
+    session.run("pytest", "--tier", "fast", "-m", "smoke", "tests/spark", "tests/system", env=java(session))
+
+
+@nox.session(name="tests-full")
+def tests_full(session: nox.Session) -> None:
+    """Run all tests but those left to ``release``, on every store, the engine's with branch coverage."""
+    run_all(session, "full")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Run everything, for hours: each store and stage, other Sparks, 100,000 seeds, all mutations, fuzzing."""
+    run_all(session, "release")
+    for name in (*(f"spark-{version}" for version in SPARKS), "spark-connect", "mutations", "fuzz"):
+        session.notify(name)
+    session.notify("simulate", posargs=["--seeds", "100000"])
+
+
+AT_ONCE = ("-n", "3", "--dist", "worksteal", "--durations=20")
+"""Three processes for two cores: a third of their time tests wait for others."""
+
+
+def run_all(session: nox.Session, tier: str) -> None:
+    install_for_tests(session)
+    bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
+    of_tier = ("pytest", "--tier", tier)
+    session.run(*of_tier, "--cov", bar, *AT_ONCE, "-m", "not spark and not connect", env=java(session))
+    session.run(*of_tier, "-m", "hive", env=java(session))
+    # Two Sparks at once: most of their time they wait for processes to start.
+    session.run(*of_tier, *AT_ONCE, "-n", "2", "-m", "spark and not hive", env=java(session))
+
+
+def install_for_tests(session: nox.Session) -> None:
     install(
         session,
         "-e",
@@ -101,17 +153,6 @@ def tests(session: nox.Session) -> None:
         "polars",
         "daft",
     )
-    if session.posargs:
-        session.run("pytest", *session.posargs, env=java(session))
-        return
-    slowest = "--durations=20"
-    without = ("-n", "3", "-m", "not spark and not connect")  # a third of their time they wait for others
-    bar = f"--cov-fail-under={ENGINE_COVERAGE_MIN}"
-    session.run("pytest", "--cov", bar, slowest, *without, env=java(session))
-    session.run("pytest", "-m", "hive", env=java(session))
-    # Two Sparks at once, the tests dealt out between them: most of their time they wait for processes to start.
-    halves = ("-n", "2", "--dist", "worksteal")
-    session.run("pytest", slowest, *halves, "-m", "spark and not hive", env=java(session))
 
 
 def tests_spark(session: nox.Session, version: str) -> None:

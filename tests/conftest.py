@@ -1,10 +1,10 @@
-"""What holds for all tests."""
+"""Fixtures and options of all tests."""
 
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
+from tests import tiers
 from tests.support.gcs_facade import gcs
 from tests.support.minidfs import dfs
 from tests.support.s3_clients import s3_keys
@@ -12,15 +12,20 @@ from tests.support.s3_server import bucket, s3
 
 __all__ = ["bucket", "dfs", "gcs", "s3", "s3_keys"]
 
-# A deadline measures the machine, not the code. Where CI is set, Hypothesis draws the same examples each time.
-settings.register_profile("tallymark", settings(), deadline=None, print_blob=True)
-settings.load_profile("tallymark")
-
 _ENGINE = Path(__file__).parent / "engine"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Coverage says what the engine's own tests reach. To watch the others too would take half of CI's time."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=tiers.TIERS, help="how much to run; everything that is named, by default")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.choose(config)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Apply the tier; measure coverage by the engine's own tests, since watching all would take half of CI's time."""
+    tiers.leave_out(config, items)
     for item in items:
         if not item.path.is_relative_to(_ENGINE):
             item.add_marker(pytest.mark.no_cover)

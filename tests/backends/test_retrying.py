@@ -17,6 +17,7 @@ from tallymark.backends.retrying import PAGE_COUNT, RetryingBackend
 from tallymark.backends.testing import ObjectStoreConformance, StagingConformance, listed
 from tallymark.backends.testing.store import StoreTests
 from tests.backends.test_memory import MemoryPeek
+from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -193,7 +194,7 @@ class BreakingAndResuming(Breaking):
 
 
 @pytest.mark.parametrize("kind", [Breaking, BreakingAndResuming])
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(count=st.integers(0, 30), lengths=st.lists(st.integers(0, 40), max_size=8))
 def test_a_listing_that_breaks_anywhere_shows_each_entry_once(kind, count, lengths):
     async def main():

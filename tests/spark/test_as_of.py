@@ -20,6 +20,7 @@ def versions(spark: SparkSession, url: str, as_of: int | str | datetime) -> list
     return sorted(row.version for row in tallymark.read(spark, url, as_of=as_of).select("version").distinct().collect())
 
 
+@pytest.mark.smoke
 def test_spark_reads_a_table_as_of_a_position_an_instant_and_a_time(spark: SparkSession, tmp_path: Path) -> None:
     url = str(tmp_path / "table")
     first = tallymark.write(rows(spark, 1), url, mode="append", partition_by=["part"], readers="table")

@@ -62,6 +62,7 @@ def test_the_write_does_what_its_dry_run_foretold(spark: SparkSession, table: Pa
     assert set(plan.new_partitions) == {"year=2013/month=3", "year=2013/month=4"}
 
 
+@pytest.mark.smoke
 def test_a_write_based_on_its_plan_takes_what_the_plan_named_and_no_more(spark: SparkSession, table: Path) -> None:
     words: dict[str, Any] = {"mode": "overwrite", "partition": {"year": 2013}}
     before = data_files(table)

@@ -9,12 +9,13 @@ from hypothesis import HealthCheck, given, settings
 from pyspark.sql import SparkSession
 
 from tests.engine.jobs.fill_histories import FULL, Disk, Model, histories, play
+from tests.support.examples import examples
 from tests.support.readers import assert_readers_agree
 
 pytestmark = pytest.mark.spark
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, suppress_health_check=list(HealthCheck))
 @given(rounds=histories)
 def test_four_readers_see_what_a_plain_dict_says(spark: SparkSession, rounds) -> None:
     with tempfile.TemporaryDirectory() as directory:

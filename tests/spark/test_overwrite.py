@@ -31,6 +31,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
+@pytest.mark.smoke
 def test_a_dynamic_overwrite_touches_only_the_partitions_of_its_input(spark: SparkSession, table: Path) -> None:
     others = {name: stored(table / name) for name in data_files(table) if not name.startswith("part=1/")}
     result = write(rows(spark, version=1, where="part = 1"), table, mode="overwrite", partition_overwrite="dynamic")
@@ -50,6 +51,7 @@ def test_a_dynamic_overwrite_without_rows_changes_no_data(spark: SparkSession, t
     assert_readers_agree(spark, table, rows(spark, version=0))
 
 
+@pytest.mark.smoke
 def test_a_static_overwrite_replaces_the_whole_table(spark: SparkSession, table: Path) -> None:
     before = data_files(table)
     new = rows(spark, version=1, where="part = 1")

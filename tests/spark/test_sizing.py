@@ -61,6 +61,7 @@ def test_files_are_of_the_right_size_at_the_first_commit(spark: SparkSession, tm
     same_rows(spark, tmp_path / "t", df)
 
 
+@pytest.mark.smoke
 def test_appends_of_few_rows_fill_small_files(spark: SparkSession, tmp_path: Path) -> None:
     appended = [rows(spark, start, start + 500) for start in range(0, 2000, 500)]
     results = [write(df, tmp_path / "t") for df in appended]

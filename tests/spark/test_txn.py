@@ -49,6 +49,7 @@ def test_a_rerun_runs_no_task_and_returns_the_result_of_then(spark: SparkSession
     assert_readers_agree(spark, table, rows(spark))
 
 
+@pytest.mark.smoke
 def test_a_rerun_after_a_failed_job_writes_its_rows(spark: SparkSession, tmp_path: Path) -> None:
     table = tmp_path / "table"
     with pytest.raises(tallymark.JobFailed):

@@ -70,6 +70,7 @@ def test_every_type_comes_back_with_its_nullability_and_metadata(every_type: Dat
     assert sorted(back.collect(), key=repr) == sorted(every_type.collect(), key=repr)
 
 
+@pytest.mark.smoke
 def test_four_readers_see_the_same_values_of_every_type(every_type: DataFrame, tmp_path: Path) -> None:
     tallymark.write(every_type, str(tmp_path / "t"), mode="append", partition_by=["text"])
     exactly_the_committed_files(tmp_path / "t")
@@ -136,6 +137,7 @@ def test_columns_are_matched_by_name_and_come_back_in_the_tables_order(spark: Sp
     assert sorted(tallymark.read(spark, str(tmp_path / "t")).collect()) == [Row(id=1, name="a"), Row(id=2, name="b")]
 
 
+@pytest.mark.smoke
 def test_a_read_is_a_native_scan_that_pushes_filters_and_columns_down(spark: SparkSession, tmp_path: Path) -> None:
     df = spark.range(100).selectExpr("id", "id % 2 AS part", "string(id) AS text")
     tallymark.write(df, str(tmp_path / "t"), mode="append", partition_by=["part"])

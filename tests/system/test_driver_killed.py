@@ -66,6 +66,7 @@ def test_a_driver_that_was_killed_while_small_files_were_filled_leaves_them_or_t
     assert_readers_agree(spark, table, old.unionAll(more))
 
 
+@pytest.mark.smoke
 def test_a_rollback_ends_a_driver_that_was_killed_before_its_entry(spark: SparkSession, table: Path) -> None:
     before = data_files(table)
     await_the_rest = run_until_killed(LOCAL, table, "overwrite", "before the entry")

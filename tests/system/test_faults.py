@@ -23,6 +23,7 @@ def table(tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
+@pytest.mark.smoke
 def test_a_task_that_raises_once_leaves_no_file_of_its_first_attempt(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
@@ -34,6 +35,7 @@ def test_a_task_that_raises_once_leaves_no_file_of_its_first_attempt(
     assert assert_readers_agree(spark, table, rows) == result.rows == 3000
 
 
+@pytest.mark.smoke
 def test_an_append_survives_the_sigkill_of_its_writing_tasks(spark: SparkSession, table: Path, tmp_path: Path) -> None:
     rows, flag = wide_rows(spark), tmp_path / "killed"
     result = write(faults.with_fault(rows, partial(faults.once, flag, partial(faults.kill_writers, table))), table)

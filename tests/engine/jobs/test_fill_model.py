@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 from tests.engine.jobs.fill_histories import FULL, Disk, Model, Place, Rounds, append, histories, play
 from tests.engine.jobs.scene import FAMILIES, Store
+from tests.support.examples import examples
 from tests.table_invariants import committed_files, overwrites_replace_what_their_base_held, table_is_at_rest
 
 pytestmark = pytest.mark.no_cover
@@ -45,7 +46,7 @@ def played(place: Place, rounds: Rounds, check: Callable[[Model], None]) -> Coun
     return trio.run(play, place, rounds, check)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rounds=histories, has_staging=st.booleans())
 def test_the_table_is_what_a_plain_dict_says(rounds, has_staging):
     store = Store(has_staging=has_staging)
@@ -62,7 +63,7 @@ def test_of_rivals_for_one_small_file_all_rows_are_there_once(has_staging, count
     assert (told["fills"], told["loses fills"]) == (1, count - 1)
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rounds=histories)
 def test_readers_that_know_nothing_of_this_library_see_what_a_plain_dict_says(rounds):
     with tempfile.TemporaryDirectory() as directory:

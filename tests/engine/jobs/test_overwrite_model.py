@@ -16,6 +16,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.tasks.report import TaskReport
 from tests.engine.jobs.scene import Store, mark, name_of, publish
 from tests.engine.jobs.yearly import BY, begin, flights, held
+from tests.support.examples import examples
 from tests.table_invariants import overwrites_replace_what_their_base_held, table_is_at_rest
 
 pytestmark = pytest.mark.no_cover
@@ -158,7 +159,7 @@ async def _play(store: Store, rounds: Sequence[Sequence[tuple[Call, int]]]) -> N
         assert held(store.objects) == sorted((number, *leaf) for number, leaf in model.states[-1].items())
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     rounds=st.lists(st.lists(st.tuples(calls, st.integers(0, 9)), min_size=1, max_size=4), min_size=1, max_size=3),
     has_staging=st.booleans(),

@@ -13,6 +13,7 @@ from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
 from tests.engine.jobs.test_crash_anywhere import clean, fresh_store
+from tests.support.examples import examples
 from tests.support.faulty import Fault, FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_virtual_time
 from tests.table_invariants import (
@@ -118,7 +119,7 @@ stories = st.tuples(pauses, pauses, st.lists(entry_faults, max_size=3))
 
 
 @families
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(first=stories, second=stories, third=stories, mode=st.sampled_from(["append", "overwrite"]))
 def test_of_jobs_of_one_txn_at_once_exactly_one_commits(has_staging, first, second, third, mode):
     store = Store(has_staging=has_staging)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import InvalidRequest
 from tests.engine.jobs.scene import Store, TickingClock, begin, table, write_rows
+from tests.support.examples import examples
 from tests.table_invariants import data_files, log_entries, table_is_at_rest
 
 HOUR_S = 3600.0
@@ -104,7 +105,7 @@ class History:
         return frozenset(file.path for file in snapshot.files)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(["table", "table", "directory"]), st.lists(steps, min_size=1, max_size=9))
 def test_any_position_or_time_is_as_it_was_or_refused_because_files_of_it_are_gone(readers, played):
     async def main() -> None:

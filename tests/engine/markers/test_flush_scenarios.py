@@ -28,6 +28,7 @@ from tests.engine.markers.recorded import (
 )
 from tests.history import Acked, Asked, Ended, History
 from tests.invariants import every_marker_invariant, every_request_is_answered
+from tests.support.examples import examples
 from tests.support.faulty import Fault, Verb, hanging, lost_answer, lost_request, refused, slow
 
 pytestmark = pytest.mark.no_cover
@@ -123,7 +124,7 @@ TWICE = (Request(at=0, paths=PATHS[:1]), Request(at=0.125, paths=PATHS[:1]), Req
 
 
 @given(scenario=scenarios())
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, troubles=("raises",)))
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, troubles=("refuses",)))
 @example(scenario=Scenario(requests=TWICE, settings=ONE_WORKER, troubles=("lands, answer lost",)))

@@ -13,6 +13,7 @@ from tallymark.engine.errors import Closed, FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
+from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -73,7 +74,7 @@ async def test_auto_is_a_quarter_of_the_measured_put():
     interval_s=st.sampled_from([0.125, 0.25, 1.0]),
     put_s=st.sampled_from([0.0625, 0.5, 2.0]),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_flushes_start_an_interval_apart_at_least_and_nobody_waits_longer_than_one_and_a_put(
     arrivals, interval_s, put_s
 ):

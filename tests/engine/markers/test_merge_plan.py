@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.markers.merge_plan import MergePlan
+from tests.support.examples import examples
 
 
 class Storage:
@@ -66,7 +67,7 @@ PLANS = st.builds(
     storage=PLANS,
     steps=st.lists(st.tuples(st.integers(1, 1000), st.sampled_from(["well", "fails", "later"])), max_size=120),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_no_byte_beyond_the_ratio_is_written_whatever_the_sizes_and_whatever_fails(storage, steps):
     ratio = storage.plan._ratio_max
     for size, merging in steps:
@@ -85,7 +86,7 @@ def _age(storage: Storage):
 
 
 @given(storage=PLANS, copies=st.lists(st.integers(1, 4), min_size=1, max_size=80))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_a_merge_pays_for_repeated_puts_too(storage, copies):
     for number in copies:
         storage.flush(100, copies=number)
@@ -96,7 +97,7 @@ def test_a_merge_pays_for_repeated_puts_too(storage, copies):
 
 
 @given(sizes=st.lists(st.sampled_from([60, 61, 600, 6000]), min_size=500, max_size=500), freed_min=st.integers(4, 20))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_as_long_as_there_is_credit_few_objects_lie_there_whatever_the_sizes(sizes, freed_min):
     storage = new_storage(freed_min=freed_min)
     for size in sizes:

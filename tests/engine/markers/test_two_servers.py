@@ -21,6 +21,7 @@ from tests.engine.markers.recorded import (
 )
 from tests.history import Acked, Ended, History
 from tests.invariants import every_marker_invariant, markers_in
+from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, slow
 from tests.support.loops import on_virtual_time
 
@@ -79,7 +80,7 @@ ARRIVALS = st.tuples(
     found=st.integers(0, 5),
     memory=st.sampled_from([0, 1000]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_two_servers_of_one_instant_use_no_number_twice_and_lose_no_acked_marker(
     arrivals, put_s, stray, delete_s, found, memory
 ):

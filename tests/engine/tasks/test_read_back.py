@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tallymark.engine.partitions.path import partition_path
 from tests.engine.tasks.scene import local, memory, schema_of, tables, ticket, write
 from tests.support import arrow_types
+from tests.support.examples import examples
 
 NASTY = [
     None,
@@ -135,7 +136,7 @@ tables_of_any_type = arrow_types.schemas.filter(lambda schema: "p" not in map(st
 )
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(60), suppress_health_check=[HealthCheck.too_slow])
 @given(tables_of_any_type, st.booleans())
 def test_every_type_of_a_table_reads_equal_with_schema_and_metadata(case, is_partitioned):
     schema, rows = case

@@ -11,6 +11,7 @@ from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import APPENDS_TOLD, History
 from tests.engine.timeline.entries import clean, commit, data_file, instant, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.support.examples import examples
 
 
 def history_of(entries, base: History | None = None) -> History:
@@ -42,7 +43,7 @@ def told(history: History, *, since: int) -> dict[str, object]:
     }
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(entries=log_entries(), data=st.data())
 def test_a_history_from_a_base_tells_what_that_of_the_whole_log_does(entries, data):
     at = data.draw(st.integers(0, len(entries)))
@@ -51,7 +52,7 @@ def test_a_history_from_a_base_tells_what_that_of_the_whole_log_does(entries, da
     assert told(later, since=at) == told(whole, since=at)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(entries=log_entries(), data=st.data())
 def test_one_that_forgot_tells_the_same_and_one_that_took_back_tells_all(entries, data):
     at = data.draw(st.integers(0, len(entries)))

@@ -12,6 +12,7 @@ from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.projection import completed_path, projected_files
 from tallymark.engine.timeline.scope import Scope
 from tests.support import arrow_types
+from tests.support.examples import examples
 from tests.support.hudi_table import HandMadeTable
 
 T1, T2, T3 = "20261101000000000", "20261102000000001", "20261103235959999"
@@ -184,7 +185,7 @@ def test_a_partition_with_an_awkward_name_is_read_and_filtered(tmp_path: Path, v
     assert table.rows() == [row(2, "other"), row(3, value)]
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_values_of_every_accepted_type_come_back_equal(data: st.DataObject) -> None:
     drawn = data.draw(arrow_types.schemas)
@@ -199,7 +200,7 @@ def test_values_of_every_accepted_type_come_back_equal(data: st.DataObject) -> N
 
 
 @pytest.mark.parametrize("type_", arrow_types.PLAIN, ids=str)
-@settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(3), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_values_and_nulls_of_a_plain_type_come_back_equal(type_: pa.DataType, data: st.DataObject) -> None:
     schema = pa.schema([("row", pa.int32()), ("one", type_), ("many", pa.list_(type_))])

@@ -26,6 +26,7 @@ from tests.engine.views.checkpointing import (
 )
 from tests.engine.views.histories import log_entries
 from tests.support.dying import DyingBackend, ProcessDied
+from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
@@ -52,7 +53,7 @@ def manifests(storage: MemoryBackend):
     ]
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(entries=log_entries(), data=st.data())
 def test_what_begins_at_a_checkpoint_answers_as_what_has_read_the_whole_log(entries, data):
     keep = data.draw(st.none() | st.integers(0, 10), label="keep_positions")
@@ -337,7 +338,7 @@ async def test_a_lost_pointer_costs_a_reading_of_the_whole_log():
     assert (process.log.history.base, process.checkpoints.statistics.refused) == (0, 0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_whatever_is_damaged_or_gone_the_answers_stay_and_the_next_checkpoint_heals_it(seed, data):
     entries = THREE + LATER

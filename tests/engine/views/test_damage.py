@@ -21,6 +21,7 @@ from tallymark.engine.views.view import View
 from tests.engine.views.histories import log_entries
 from tests.engine.views.stores import ON_DISK, Change, Model, check_all, opened, row
 from tests.engine.views.test_view import check_answers_as_the_log_does, history_of
+from tests.support.examples import examples
 
 HARMS = ("cut", "cut to nothing", "overwrite", "turn a bit", "delete", "delete the folder")
 
@@ -238,7 +239,7 @@ def test_a_block_in_memory_is_written_again_though_it_was_read_from_the_file_tha
 
 
 @every_store_on_disk
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(entries=log_entries(), seed=st.integers(0, 1000))
 def test_a_view_answers_as_the_log_does_whatever_is_done_to_its_store(kind, entries, seed):
     history, random = history_of(()), Random(seed)

@@ -13,6 +13,7 @@ from tallymark.engine.views.journals import FOLDED_BYTES_MIN, PIECE_BYTES, TAIL_
 from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
 from tests.engine.views.stores import row
+from tests.support.examples import examples
 from tests.support.memory import taken_bytes
 
 ROW = pack_row(row("first"))
@@ -59,7 +60,7 @@ def some_rows(count: int, begin: int = 0) -> bytes:
     return pack_rows(row(f"{number:036d}-0_0_20260101000000000.parquet") for number in range(begin, begin + count))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_whatever_comes_in_whatever_sizes_is_what_is_read(random):
     pieces = CountedPieces()

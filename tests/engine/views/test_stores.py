@@ -11,6 +11,7 @@ from tallymark.engine.views.view import View
 from tests.engine.views.histories import log_entries
 from tests.engine.views.stores import MEMORY_BYTES, STORES, Change, Model, check_all, opened, row
 from tests.engine.views.test_view import check_answers_as_the_log_does, history_of
+from tests.support.examples import examples
 
 every_store = pytest.mark.parametrize("kind", STORES)
 FIRST, SECOND, THIRD = row("first"), row("second"), row("third")
@@ -22,7 +23,7 @@ def rows_of(store, partition="month=1"):
 
 
 @every_store
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(random=st.randoms(use_true_random=False))
 def test_after_any_changes_a_store_holds_what_a_dict_of_dicts_does(kind, random):
     model = Model()
@@ -35,7 +36,7 @@ def test_after_any_changes_a_store_holds_what_a_dict_of_dicts_does(kind, random)
 
 
 @every_store
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(entries=log_entries(), data=st.data())
 def test_a_view_on_any_store_answers_at_every_position_as_the_log_does(kind, entries, data):
     history = history_of(())

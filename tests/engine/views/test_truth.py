@@ -16,6 +16,7 @@ from tests.engine.views.places import InMemory, OnDisk, Place
 from tests.engine.views.stores import settings_of
 from tests.engine.views.table_histories import Player, Step, histories, without_threads
 from tests.engine.views.truth import Truth
+from tests.support.examples import examples
 
 pytestmark = pytest.mark.no_cover
 
@@ -57,7 +58,7 @@ EXAMPLES = {"memory": 150, "spillable": 60, "spillable, none in memory": 30, "ke
 
 @pytest.mark.parametrize("kind", EXAMPLES)
 def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
-    @settings(max_examples=EXAMPLES[kind], deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=examples(EXAMPLES[kind]), deadline=None, suppress_health_check=[HealthCheck.too_slow])
     @given(readers=readers, has_staging=st.booleans(), steps=histories, views=views_of(kind, str(tmp_path)))
     def check(readers, has_staging, steps, views):
         place = InMemory(has_staging=has_staging)
@@ -67,7 +68,7 @@ def test_views_are_the_truth_at_every_retained_position(kind, tmp_path):
         check()
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(8), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(readers=readers, steps=histories, data=st.data())
 def test_views_of_a_table_on_this_machine_are_the_truth(readers, steps, data):
     with tempfile.TemporaryDirectory() as directory:

@@ -20,6 +20,7 @@ from tests.engine.views.table_histories import Player, Step, Wait, histories, wi
 from tests.engine.views.test_truth import readers
 from tests.engine.views.truth import Truth
 from tests.support.dying import DyingBackend
+from tests.support.examples import examples
 
 in_thread = trio.to_thread.run_sync
 
@@ -73,7 +74,7 @@ brief = histories.map(lambda steps: [step for step in steps if not isinstance(st
 """The job outlives no lease: time is real here, and that of the store stands still."""
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(kind=readers, has_staging=st.booleans(), steps=brief)
 def test_look_ups_of_tasks_are_the_truth_at_every_position(kind, has_staging, steps):
     with without_threads():

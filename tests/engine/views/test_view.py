@@ -15,6 +15,7 @@ from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View, ViewAt, live_files
 from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.support.examples import examples
 from tests.support.loops import on_both_loops
 
 FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
@@ -66,7 +67,7 @@ def check_what_is_at_hand(at: ViewAt, truth: Sequence[DataFile]) -> None:
             assert live_files(block, partition, at.position) == wanted
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(entries=log_entries(), data=st.data())
 def test_a_view_that_follows_the_log_answers_at_every_position_as_the_log_does(entries, data):
     history, view = History(), View(keep_positions=data.draw(st.none() | st.integers(0, 10)))
@@ -111,7 +112,7 @@ class ForgetfulStore(MemoryStore):
             raise DamagedStore("told to", partitions=None if whole == "all" else frozenset({partition}))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(entries=log_entries(), data=st.data())
 def test_what_a_store_loses_is_read_again_and_the_answers_stay(entries, data):
     history = History()

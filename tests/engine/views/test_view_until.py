@@ -15,6 +15,7 @@ from tallymark.engine.views.view_until import view_until
 from tests.engine.timeline.entries import commit, data_file
 from tests.engine.views.checkpointing import Process, history_of, parts_of, put_entries
 from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend
 from tests.support.loops import on_both_loops
 
@@ -27,7 +28,7 @@ async def answers(view: View, position: int) -> dict[str, object]:
     return {partition: await view.at(position).files(partition) for partition in PARTITIONS}
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(entries=log_entries(), data=st.data())
 def test_at_every_position_it_answers_as_the_log_does_whatever_checkpoints_there_are(entries, data):
     """Of before that position, and of after it."""
