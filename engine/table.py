@@ -15,7 +15,7 @@ from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.inspection.as_of import AsOf, position_as_of
 from tallymark.engine.inspection.clean_dry_run import plan_clean
 from tallymark.engine.inspection.explain import explain
-from tallymark.engine.inspection.explanation import Explanation
+from tallymark.engine.inspection.explain_text import Explanation
 from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes
 from tallymark.engine.inspection.leased_snapshot import hold_snapshot
 from tallymark.engine.inspection.snapshot import Snapshot

@@ -1,17 +1,14 @@
-"""Why a given file is kept, hidden or due for removal: the log is asked first, then storage about this file only.
-
-Owns: which facts are needed. Does not own: what follows from them (``verdict``).
-"""
+"""Facts about one file of a table: the log first, then storage about this file only."""
 
 from collections.abc import Iterable
 from math import isfinite
+from urllib.parse import unquote
 
-from tallymark.backends.contract import Backend
-from tallymark.backends.errors import NotFound
+from tallymark.backends.contract import Backend, check_path
+from tallymark.backends.errors import InvalidPath, NotFound
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.inspection.bookkeeping import Bookkeeping, bookkeeping
-from tallymark.engine.inspection.explain_text import BookkeepingFacts, FileFacts, explained
-from tallymark.engine.inspection.explanation import Explanation
-from tallymark.engine.inspection.file_path import paths_below
+from tallymark.engine.inspection.explain_text import BookkeepingFacts, Explanation, FileFacts, explained
 from tallymark.engine.inspection.status import OpenInstant, read_open_instant
 from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
 from tallymark.engine.instants.table_handle import TableHandle
@@ -21,6 +18,42 @@ from tallymark.engine.tasks.file_name import instant_of
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import TableProperties
+
+
+def paths_below(url: str, text: str) -> tuple[str, ...]:
+    """The relative paths that the text may mean, the likelier first: a relative path, or a URL below the table's.
+
+    URLs come percent-encoded from Spark (``input_file_name``) and as they are from elsewhere: both are tried. ``s3a://``
+    is ``s3://``; a local file may be named without ``file:``.
+
+    Raises:
+        InvalidRequest: it names the table itself, something outside of it, or nothing at all.
+    """
+    found = _relative(url, text)
+    if not found:
+        raise InvalidRequest(f"{text!r} does not lie below {url}; give a path below the table, or a file's name")
+    try:
+        return tuple(dict.fromkeys(check_path(path) for path in found))
+    except InvalidPath as error:
+        raise InvalidRequest(f"file {text!r}: {error}") from error
+
+
+def _relative(url: str, text: str) -> list[str]:
+    if not text.startswith("/") and ":/" not in text:
+        return [text.removeprefix("./")]
+    base = unquote(_plain(url)) if url.startswith("file:") else _plain(url)
+    forms = [_plain(text), unquote(_plain(text))]
+    if text.startswith("file:"):
+        forms.reverse()
+    prefix = f"{base.rstrip('/')}/"
+    return [form.removeprefix(prefix) for form in forms if form.startswith(prefix)]
+
+
+def _plain(url: str) -> str:
+    """Schemes that mean one store in one form; a local path without any."""
+    if url.startswith("file:"):
+        return "/" + url.removeprefix("file:").lstrip("/")
+    return f"s3{url.removeprefix('s3a')}" if url.startswith("s3a:") else url
 
 
 async def explain(handle: TableHandle, properties: TableProperties, file: str) -> Explanation:

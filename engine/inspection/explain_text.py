@@ -1,14 +1,106 @@
-"""What follows from the facts about one file: its fate, why, and what will become of it. Pure."""
+"""Explanation of one file: its fate, the reason, and what will become of it, derived from the facts. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from shlex import quote
+from typing import Literal
 
 from tallymark.engine.inspection.bookkeeping import Bookkeeping
-from tallymark.engine.inspection.explanation import Explanation
-from tallymark.engine.inspection.lineage import filled_into, made_of, shown_end, shown_origin
 from tallymark.engine.inspection.status import OpenInstant
+from tallymark.engine.jobs.result import shown_bytes
 from tallymark.engine.timeline.entry import DataFile, LogEntry
+
+Fate = Literal[
+    "live",
+    "missing",
+    "retained",
+    "replaced",
+    "fence",
+    "left out",
+    "rolled back",
+    "uncommitted",
+    "marked",
+    "bookkeeping",
+    "unknown",
+]
+"""
+- ``live``: committed, and part of the table. ``missing``: the same, and not there.
+- ``retained``: replaced, and kept for readers of older positions. ``replaced``: and due for removal, or removed.
+- ``fence``: an empty file that occupies the name of a lost task attempt.
+- ``left out``: its instant was committed without it. ``rolled back``: with its instant.
+- ``uncommitted``: of an open instant. ``marked``: by an open instant, and not there.
+- ``unknown``: not ours.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What is known of one file. ``str`` of it is a paragraph."""
+
+    path: str
+    """Relative to the table."""
+    fate: Fate
+    is_there: bool
+    instant: str | None
+    """The instant that has written it, or was to; of a bookkeeping file the one that it belongs to."""
+    position: int | None
+    """Of the log entry that decided its fate."""
+    why: str
+    next: str
+    """What will happen to it, and when."""
+    command: str | None = None
+    """What does that now; None where nothing is to be done, or nothing of ours would do it."""
+    until: datetime | None = None
+    """Until when it stays at least, by the store's clock."""
+    rows: int | None = None
+    """As its log entry says; None where none does. So are its bytes."""
+    bytes: int | None = None
+    rewritten_bytes: int | None = None
+    """Of the files that were written once more to come to it, all in all; likewise."""
+    made_of: tuple[str, ...] = ()
+    """The small file that it was made of by filling that; several where the log does not tell which of them."""
+    filled_into: tuple[str, ...] = ()
+    """The file that its own rows went into, since it was small and was filled; likewise."""
+
+    def __str__(self) -> str:
+        there = "" if self.is_there else ", not there"
+        now = f" Now: {self.command}" if self.command else ""
+        return f"{self.path} ({self.fate}{there}): {self.why} {self.next}{now}"
+
+
+def made_of(file: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
+    """The small files that this one, which the entry added, may have been made of; none for one of new rows alone."""
+    return tuple(old for old in entry.filled if _has_filled(file, old))
+
+
+def filled_into(old: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
+    """The files that may begin with the rows of this one; none where the entry has replaced it without keeping them."""
+    return tuple(file for file in entry.added if old in entry.filled and _has_filled(file, old))
+
+
+def shown_origin(file: DataFile, entry: LogEntry) -> str:
+    """A sentence; empty where the file was not made by filling."""
+    sources = made_of(file, entry)
+    if not sources:
+        return ""
+    small = " or ".join(f"{old.path} ({old.rows:,} rows, {shown_bytes(old.bytes)})" for old in sources)
+    cost = f"{shown_bytes(file.rewritten_bytes)} were written once more to come to it"
+    per_byte = f"{file.rewritten_bytes / max(1, file.bytes):,.2f} for each byte of it"
+    return f" It was made by filling {small}; all in all {cost}, {per_byte}."
+
+
+def shown_end(old: DataFile, position: int, entry: LogEntry) -> str:
+    """How it was replaced."""
+    found = filled_into(old, entry)
+    if not found:
+        return f"replaced by instant {entry.instant} at position {position}"
+    into = " or ".join(file.path for file in found)
+    return f"filled by instant {entry.instant} at position {position}: its rows went into {into}"
+
+
+def _has_filled(file: DataFile, old: DataFile) -> bool:
+    return file.partition == old.partition and file.rewritten_bytes == old.rewritten_bytes + old.bytes
+
 
 NOBODY = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
 

@@ -12,7 +12,7 @@ from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
-from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.tasks.file_name import instant_of
 from tallymark.engine.timeline.entry import EntryKind, LogEntry
 from tallymark.engine.timeline.log import new_nonce

@@ -19,8 +19,8 @@ from tallymark.engine.instants.finish import recut_folder
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.fills import files_of
 from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.file_name import new_file_name
-from tallymark.engine.tasks.footer_size import FooterSize
 from tallymark.engine.tasks.old_rows import batches_of
 from tallymark.engine.tasks.open_file import OpenFile
 from tallymark.engine.tasks.report import Fill

@@ -26,8 +26,7 @@ from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.maintenance.expire import let_go_due
 from tallymark.engine.maintenance.recovery import help_those_found
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
-from tallymark.engine.metrics.job_meter import JobMeter
-from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.metrics.registry import PROCESS, JobMeter
 from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.handler import BlockOf, Settle
 from tallymark.engine.rpc.messages import CreateMarkers

@@ -28,7 +28,7 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import check_not_committed, committed_write, declared
 from tallymark.engine.markers.direct_flag import flag_path, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
-from tallymark.engine.metrics.job_meter import JobMeter
+from tallymark.engine.metrics.registry import JobMeter
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.plan import SizingPlan
 from tallymark.engine.sizing.profile import WorkloadProfile

@@ -14,7 +14,7 @@ from tallymark.engine.maintenance.readers import drop_dead, find_readers
 from tallymark.engine.maintenance.recovery import drop_unreserved, help_others, open_reservations, own_beat
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.maintenance.stray_checkpoints import drop_strays
-from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_number
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties

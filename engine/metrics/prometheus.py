@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from tallymark.engine.errors import MissingExtra
 from tallymark.engine.markers.histogram import Histogram
 from tallymark.engine.markers.process_markers import PROCESS_MARKERS, ProcessReading
-from tallymark.engine.metrics.job_meter import Reading
-from tallymark.engine.metrics.marker_metrics import marker_metrics
-from tallymark.engine.metrics.process_meter import PROCESS
+from tallymark.engine.metrics.registry import PROCESS, Reading, marker_metrics
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

@@ -1,18 +1,11 @@
-"""All connections of the service, in one task: it waits for all sockets at once, and reads and writes them itself.
-
-A task, a stream and scopes for each connection cost several times what a request does, wherever a connection has few of
-them in flight (decision 0025). Requests that are read in one turn are carried out together, whoever has sent them, and
-answers that are found at one moment leave with one write a peer.
-
-Owns: accepting, the limit of connections, time limits, back-pressure, and that a peer's end is nobody else's trouble.
-Does not own: what is said (``peer``), nor what is answered (``answering``).
-"""
+"""All connections of the service, in one task: it waits for all sockets at once, and reads and writes them itself."""
 
 import math
+import selectors
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
-from typing import NoReturn
+from typing import Any, Final, NoReturn
 
 import anyio
 import anyio.lowlevel
@@ -23,9 +16,39 @@ from tallymark.engine.rpc.dispatcher import Answering, ServiceCounts
 from tallymark.engine.rpc.handler import Work
 from tallymark.engine.rpc.messages import WHOLE_CONNECTION, Refusal, Request
 from tallymark.engine.rpc.peer import Peer
-from tallymark.engine.rpc.poll import READ, WRITE, Poll
 from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.settings import ServiceSettings
+
+READ: Final = selectors.EVENT_READ
+WRITE: Final = selectors.EVENT_WRITE
+
+
+class Poll:
+    """What it watches is ready to be read, or written, or has ended."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def watch(self, raw: socket.socket, before: int, wanted: int, data: object) -> None:
+        """Wait for these events of a socket in place of those before, or for none. Raises OSError."""
+        if not before:
+            self._selector.register(raw, wanted, data)
+        elif wanted:
+            self._selector.modify(raw, wanted, data)
+        else:
+            self._selector.unregister(raw)
+
+    async def wait(self) -> None:
+        """Until something is ready, also what is watched from now on."""
+        await anyio.wait_readable(self._selector.fileno())
+
+    def ready(self) -> list[tuple[Any, int]]:
+        """The data of each socket that is ready, and its events."""
+        return [(key.data, events) for key, events in self._selector.select(0)]
+
+    def close(self) -> None:
+        self._selector.close()
+
 
 _ACCEPT_PAUSE_S = 0.1
 

@@ -1,29 +1,63 @@
-"""Which files a write is to leave, decided before any row is written.
+"""Sizing plan of a write, made before any row is written.
 
-The way of a plan::
+The path of a plan::
 
     files -> live_files -> estimate -> balanced_policy | hudi_policy -> SizingPlan
+
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.balanced_policy import balanced_files
 from tallymark.engine.sizing.estimate import Estimates
 from tallymark.engine.sizing.fills import Fill, updated
 from tallymark.engine.sizing.hudi_policy import hudi_files
-from tallymark.engine.sizing.live_files import by_partition, small_files
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.sizing.profile import (
+    CommitSize,
     FileUpdates,
     IncomingRows,
     WorkloadProfile,
     added_up,
     updates_added_up,
 )
-from tallymark.engine.sizing.record_size import average_record_bytes
 from tallymark.engine.timeline.entry import DataFile
+
+COMMITS_LOOKED_AT = 5
+"""[_hoodie.record.size.estimator.max.commits]"""
+
+DEFAULT_RECORD_BYTES = 1024
+"""Where no commit is large enough. [hoodie.copyonwrite.record.size.estimate]"""
+
+THRESHOLD = 1.0
+"""Of ``small_file_bytes``: a commit that wrote no more is not believed. [hoodie.record.size.estimation.threshold]"""
+
+
+def average_record_bytes(commits: Iterable[CommitSize], *, small_file_bytes: int) -> int:
+    """Of the newest commit that is large enough, rounded up; ``commits`` come newest first."""
+    for commit in islice(commits, COMMITS_LOOKED_AT):
+        if commit.rows > 0 and commit.bytes > THRESHOLD * small_file_bytes:
+            return -(-commit.bytes // commit.rows)
+    return DEFAULT_RECORD_BYTES
+
+
+def by_partition(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
+    """In the order given."""
+    held: defaultdict[str, list[DataFile]] = defaultdict(list)
+    for file in files:
+        held[file.partition].append(file)
+    return dict(held)
+
+
+def small_files(files: Sequence[DataFile], settings: SizingSettings, taken: AbstractSet[str]) -> list[DataFile]:
+    """Those that an append may fill: strictly below the limit, and not being filled by another."""
+    small = [file for file in files if file.bytes < settings.small_file_bytes]
+    return [file for file in small if file.path not in taken] if taken else small
 
 
 def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSettings) -> SizingPlan:

@@ -9,7 +9,7 @@ from concurrent.futures import Future, wait
 
 from tallymark.engine.errors import ServiceUnavailable
 from tallymark.engine.markers.name import MarkerIo
-from tallymark.engine.tasks.marker_source import MarkerSource
+from tallymark.engine.tasks.marker_sources import MarkerSource
 
 
 class MarkersAhead:

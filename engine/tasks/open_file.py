@@ -16,7 +16,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.arrow.encoding import parquet_writer
 from tallymark.engine.arrow.plain_size import plain_bytes
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
-from tallymark.engine.tasks.footer_size import FooterSize
+from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 

@@ -1,17 +1,78 @@
-"""The journals of partitions, in pieces on a local disk. What is read there is what was written, or it is not believed.
+"""Journals of partitions on a local disk: rows added and names of files removed, in order.
 
-The checksums stay in memory: one beside its journal would vouch for an older one too, which a lost write has left.
+A read returns what was written, or fails.
 """
 
-from collections.abc import Iterator, KeysView
+import struct
+from collections.abc import Collection, Iterator, KeysView
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from zlib import crc32
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.views.journal import block_of, came, kept_block
+from tallymark.engine.views.block import mark_all_removed, without_removed
 from tallymark.engine.views.pieces import Pieces, PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
+
+_RECORD = struct.Struct("<BI")
+_POSITION = struct.Struct("<I")
+_LENGTH = struct.Struct("<H")
+_CAME, _WENT = 1, 2
+
+
+def came(block: bytes) -> bytes:
+    """A record: these rows are there from now on."""
+    return _RECORD.pack(_CAME, len(block)) + block
+
+
+def went(names: Collection[str], position: int) -> bytes:
+    """A record: the files of these names were removed at this position."""
+    encoded = [name.encode("utf-8") for name in names]
+    told = b"".join(part for name in encoded for part in (_LENGTH.pack(len(name)), name))
+    return _RECORD.pack(_WENT, _POSITION.size + len(told)) + _POSITION.pack(position) + told
+
+
+def block_of(journal: bytes) -> bytes:
+    """The rows that a journal comes to, in the order in which they came.
+
+    Raises CorruptObject where a file went that had not come, or had gone before. The bytes are those that were written.
+    """
+    rows: list[bytes] = []
+    removals: dict[str, int] = {}
+    at = 0
+    while at < len(journal):
+        kind, length = _RECORD.unpack_from(journal, at)
+        begin, at = at + _RECORD.size, at + _RECORD.size + length
+        if kind == _CAME:
+            rows.append(journal[begin:at])
+        else:
+            _gather(journal, begin, at, removals)
+    block = rows[0] if len(rows) == 1 else b"".join(rows)
+    if not removals:
+        return block
+    changed = bytearray(block)
+    absent = mark_all_removed(changed, removals)
+    if absent is not None:
+        raise CorruptObject(f"{absent}, which position {removals[absent]} removes, is not there")
+    return bytes(changed)
+
+
+def kept_block(journal: bytes, floor: int) -> bytes:
+    """As ``block_of``, without the rows of files that were removed at ``floor`` or before."""
+    return without_removed(block_of(journal), floor)
+
+
+def _gather(journal: bytes, begin: int, end: int, removals: dict[str, int]) -> None:
+    (position,) = _POSITION.unpack_from(journal, begin)
+    at = begin + _POSITION.size
+    while at < end:
+        (length,) = _LENGTH.unpack_from(journal, at)
+        begin, at = at + _LENGTH.size, at + _LENGTH.size + length
+        name = journal[begin:at].decode("utf-8")
+        if name in removals:
+            raise CorruptObject(f"position {position} removes {name}, which position {removals[name]} has removed")
+        removals[name] = position
+
 
 PIECE_BYTES = 32 * 1024
 """Some 280 files. A partition that is larger lies in several pieces, of which a commit never touches but the last."""

@@ -1,13 +1,172 @@
-"""Journals in RocksDB: what comes to a partition is put there under a key of its own, whatever else it holds."""
+"""Journals of partitions in a RocksDB database of this process, through ``rocksdict``."""
 
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from errno import EACCES, EDQUOT, EFBIG, ENOSPC, EROFS
 from pathlib import Path
+from threading import Event
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
-from tallymark.engine.views.journal import came, went
-from tallymark.engine.views.journals import Journals
-from tallymark.engine.views.rocks import Rocks
+from tallymark.engine.errors import MissingExtra
+from tallymark.engine.views.journals import Journals, came, went
+from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, StoreStatistics
+from tallymark.engine.views.store_folder import StoreFolder
+
+if TYPE_CHECKING:
+    from rocksdict import Cache, Options, Rdict, WriteBatch
+
+_KEY_BYTES = 8
+MEMORY_BYTES_MIN = 4 * 1024 * 1024
+"""RocksDB does not come with less, whatever it is told."""
+_WRITTEN_SHARE = 4
+"""A quarter of memory for what is not on disk yet: the rest finds what is read."""
+_BUFFER_COUNT = 8
+"""Of that: while one is written to, seven may be on their way to disk before a write has to wait."""
+_BLOOM_BITS = 10
+"""A key, in memory: one of a hundred of its files is looked into in vain."""
+_LOG_BYTES = 1024 * 1024
+_REFUSALS = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT, EFBIG, EROFS, EACCES))
+"""RocksDB tells them as text only."""
+
+
+_STALL = "Write stall"
+"""What RocksDB tells in place of waiting: on a full disk it might wait for ever."""
+_STALL_PAUSE_S = 0.002
+_STALL_COUNT_MAX = 5_000
+"""Ten seconds, for a buffer of some megabytes."""
+
+
+def load_rocksdict() -> ModuleType:
+    """Raises MissingExtra."""
+    try:
+        import rocksdict
+    except ImportError as error:
+        raise MissingExtra(
+            "ViewSettings(store='key-value') needs rocksdict, which is not installed: pip install 'tallymark[views]', "
+            "or take store='spillable'"
+        ) from error
+    return rocksdict
+
+
+class Rocks:
+    """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
+
+    def __init__(self, parent: Path, *, memory_bytes: int) -> None:
+        """Raises MissingExtra."""
+        self._vendor = load_rocksdict()
+        self._parent = parent
+        self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)
+        self._folder: StoreFolder | None = None
+        self._database: Rdict | None = None
+        self._cache: Cache | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._parent if self._folder is None else self._folder.path
+
+    @property
+    def memory_bytes(self) -> int:
+        """Read blocks, filters, indexes and what is not on disk yet."""
+        return 0 if self._cache is None else self._cache.get_usage()
+
+    @property
+    def disk_bytes(self) -> int:
+        return 0 if self._folder is None else self._folder.disk_bytes
+
+    def read(self, first: int, count: int) -> bytes:
+        keys = [number.to_bytes(_KEY_BYTES) for number in range(first, first + count)]
+        try:
+            database: Any = self._opened()
+            found = [database.get(keys[0])] if count == 1 else database.get(keys)
+        except Exception as error:  # of no class of its own
+            raise _failed(error) from error
+        pieces: list[bytes] = [data for data in found if data is not None]
+        if len(pieces) != count:
+            raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
+        return pieces[0] if count == 1 else b"".join(pieces)
+
+    def write(self, pieces: Mapping[int, bytes | None]) -> None:
+        """Waits while earlier writes are on their way to disk, if they are."""
+        with self._trusted() as database:
+            for _ in range(_STALL_COUNT_MAX):
+                try:
+                    return database.write(self._batch(pieces))
+                except Exception as error:
+                    if _STALL not in str(error):
+                        raise
+                if database.property_int_value("rocksdb.background-errors"):
+                    break
+                Event().wait(_STALL_PAUSE_S)
+            raise PiecesFailed("what was written before does not get to disk", is_refusal=True)
+
+    def close(self) -> None:
+        """It is gone. Doing so twice is fine. RocksDB takes a second to give up a database that is broken."""
+        if self._database is not None:
+            with suppress(Exception):  # it may be broken, and all that counts is that it is over
+                self._database.close()
+            self._database = self._cache = None
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
+
+    def _batch(self, pieces: Mapping[int, bytes | None]) -> "WriteBatch":
+        """For one attempt: RocksDB takes it, whatever it answers."""
+        batch: WriteBatch = self._vendor.WriteBatch(raw_mode=True)
+        for number, data in pieces.items():
+            if data is None:
+                batch.delete(number.to_bytes(_KEY_BYTES))
+            else:
+                batch.put(number.to_bytes(_KEY_BYTES), data)
+        return batch
+
+    @contextmanager
+    def _trusted(self) -> "Iterator[Rdict]":
+        try:
+            yield self._opened()
+        except PiecesFailed:
+            raise
+        except Exception as error:  # of no class of its own
+            raise _failed(error) from error
+
+    def _opened(self) -> "Rdict":
+        if self._database is None:
+            self._folder = self._folder or StoreFolder(self._parent)
+            database: Rdict = self._vendor.Rdict(str(self._folder.path / "rows"), self._options())
+            writing = self._vendor.WriteOptions()
+            writing.disable_wal = True  # nothing has to survive a crash
+            writing.no_slowdown = True
+            database.set_write_options(writing)
+            self._database = database
+        return self._database
+
+    def _options(self) -> "Options":
+        vendor = self._vendor
+        cache = self._cache = vendor.Cache(self._memory_limit)
+        written = self._memory_limit // _WRITTEN_SHARE
+        tables = vendor.BlockBasedOptions()
+        tables.set_block_cache(cache)
+        tables.set_cache_index_and_filter_blocks(True)  # else they would count for nothing
+        tables.set_bloom_filter(_BLOOM_BITS, False)
+        options: Options = vendor.Options(raw_mode=True)
+        options.create_if_missing(True)
+        options.set_write_buffer_manager(
+            vendor.WriteBufferManager.new_write_buffer_manager_with_cache(written, False, cache)
+        )
+        options.set_write_buffer_size(written // _BUFFER_COUNT)
+        options.set_max_write_buffer_number(_BUFFER_COUNT)
+        options.set_block_based_table_factory(tables)
+        options.set_compression_type(vendor.DBCompressionType.lz4())
+        options.set_keep_log_file_num(1)
+        options.set_max_log_file_size(_LOG_BYTES)
+        return options
+
+
+def _failed(error: Exception) -> PiecesFailed:
+    is_refusal = isinstance(error, OSError) or any(text in str(error) for text in _REFUSALS)
+    return PiecesFailed(str(error), is_refusal=is_refusal)
 
 
 class KeyValueStore:

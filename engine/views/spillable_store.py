@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tallymark.engine.views.journal import came, went
-from tallymark.engine.views.journals import Journals
+from tallymark.engine.views.journals import Journals, came, went
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.spill_file import SpillFile
 from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics

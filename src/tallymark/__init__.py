@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
     from tallymark.engine.errors import TallymarkError as TallymarkError
     from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
-    from tallymark.engine.inspection.explanation import Explanation as Explanation
+    from tallymark.engine.inspection.explain_text import Explanation as Explanation
     from tallymark.engine.inspection.file_sizes import FileSizes as FileSizes
     from tallymark.engine.inspection.snapshot import Snapshot as Snapshot
     from tallymark.engine.jobs.result import WriteResult as WriteResult
@@ -116,7 +116,7 @@ _HOMES = {
     "tallymark.engine.jobs.result": ("WriteResult",),
     "tallymark.engine.planning.input_rows": ("CountedRows",),
     "tallymark.engine.planning.write_plan": ("WritePlan",),
-    "tallymark.engine.inspection.explanation": ("Explanation",),
+    "tallymark.engine.inspection.explain_text": ("Explanation",),
     "tallymark.engine.inspection.file_sizes": ("FileSizes",),
     "tallymark.engine.inspection.snapshot": ("Snapshot",),
     "tallymark.engine.metrics.prometheus": ("register_metrics",),

@@ -18,9 +18,7 @@ from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.name import MarkerIo
 from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.sizing import PlannedFile
-from tallymark.engine.tasks.direct_markers import DirectMarkers
-from tallymark.engine.tasks.fallback_markers import FallbackMarkers
-from tallymark.engine.tasks.marker_source import MarkerSource
+from tallymark.engine.tasks.marker_sources import DirectMarkers, FallbackMarkers, MarkerSource
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket

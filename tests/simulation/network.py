@@ -12,7 +12,7 @@ from typing import Self
 import anyio
 import trio
 
-from tallymark.engine.rpc.poll import READ, WRITE
+from tallymark.engine.rpc.connections import READ, WRITE
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
 from tests.simulation.weather import Weather

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.inspection.explanation import Explanation
+from tallymark.engine.inspection.explain_text import Explanation
 from tallymark.engine.tasks.report import TaskReport
 from tests.engine.jobs.scene import (
     FAMILIES,

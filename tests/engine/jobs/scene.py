@@ -22,8 +22,8 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.settings import CommitSettings, LeaseSettings, MarkerKind, MarkerSettings
 from tallymark.engine.table import Table, open_table
-from tallymark.engine.tasks.direct_markers import DirectMarkers
 from tallymark.engine.tasks.file_name import new_file_name
+from tallymark.engine.tasks.marker_sources import DirectMarkers
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket

@@ -8,8 +8,7 @@ import pytest
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, ServiceUnavailable
-from tallymark.engine.lookups.local_log import LogBlocks
-from tallymark.engine.lookups.rate_limit import ReadingPace
+from tallymark.engine.lookups.local_log import LogBlocks, ReadingPace
 from tallymark.engine.settings import ViewSettings
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.views.view import View, live_files

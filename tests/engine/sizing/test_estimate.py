@@ -12,7 +12,7 @@ from tallymark.engine.arrow.plain_size import plain_bytes
 from tallymark.engine.sizing import IncomingRows, Sample
 from tallymark.engine.sizing.estimate import GUESSED_RATIO, GUESSED_ROW_BYTES, Estimates
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
-from tallymark.engine.sizing.live_files import by_partition
+from tallymark.engine.sizing.planning import by_partition
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 

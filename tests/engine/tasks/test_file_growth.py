@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.sizing import PlannedFile
-from tallymark.engine.tasks.file_growth import FOR_ROWS, LARGEST, FileGrowth, most_bytes
-from tallymark.engine.tasks.footer_size import TOLD_BYTES_MAX, FooterSize
+from tallymark.engine.tasks.file_growth import FOR_ROWS, LARGEST, TOLD_BYTES_MAX, FileGrowth, FooterSize, most_bytes
 from tests.engine.tasks.scene import Markers, memory, schema_of, ticket, write
 
 NOISE = schema_of(noise=pa.binary())

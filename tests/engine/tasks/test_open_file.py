@@ -8,7 +8,7 @@ import pytest
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
-from tallymark.engine.tasks.footer_size import FooterSize
+from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.open_file import OpenFile
 from tests.engine.tasks.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request

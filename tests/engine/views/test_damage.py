@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.views.block import cut_rows, mark_removed, pack_row, pack_rows
-from tallymark.engine.views.key_value_store import KeyValueStore
-from tallymark.engine.views.rocks import Rocks
+from tallymark.engine.views.key_value_store import KeyValueStore, Rocks
 from tallymark.engine.views.spillable_store import SpillableStore
 from tallymark.engine.views.store import DamagedStore, ViewStore
 from tallymark.engine.views.view import View

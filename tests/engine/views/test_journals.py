@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.views.block import pack_row, pack_rows
-from tallymark.engine.views.journal import came, went
-from tallymark.engine.views.journals import FOLDED_BYTES_MIN, PIECE_BYTES, TAIL_COUNT_MAX, Journals
+from tallymark.engine.views.journals import FOLDED_BYTES_MIN, PIECE_BYTES, TAIL_COUNT_MAX, Journals, came, went
 from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
 from tests.engine.views.stores import row

@@ -1,7 +1,7 @@
 """Hudi's guess of a record's size: of the newest large commit among the last five."""
 
 from tallymark.engine.sizing import CommitSize
-from tallymark.engine.sizing.record_size import DEFAULT_RECORD_BYTES, average_record_bytes
+from tallymark.engine.sizing.planning import DEFAULT_RECORD_BYTES, average_record_bytes
 
 LIMIT = 100_000
 

@@ -16,7 +16,7 @@ from tallymark.engine.errors import (
     ServiceUnavailable,
 )
 from tallymark.engine.rpc.circuit_breaker import Outage
-from tallymark.engine.tasks.fallback_markers import FallbackMarkers
+from tallymark.engine.tasks.marker_sources import FallbackMarkers
 from tests.engine.tasks.scene import INSTANT, Markers
 
 NOBODY = ServiceUnavailable("nobody there")

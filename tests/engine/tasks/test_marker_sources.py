@@ -21,8 +21,8 @@ from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.handler import one_by_one
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
-from tallymark.engine.tasks.task_loop import TaskLoop
-from tallymark.engine.tasks.task_markers import TaskMarkers, task_markers
+from tallymark.engine.tasks.event_loops import TaskLoop
+from tallymark.engine.tasks.marker_sources import TaskMarkers, task_markers
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.seal import seal_path

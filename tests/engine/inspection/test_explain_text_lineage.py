@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tallymark.engine.inspection.lineage import filled_into, made_of
+from tallymark.engine.inspection.explain_text import filled_into, made_of
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.inspection.test_explain import explained
 from tests.engine.jobs.filling import appended

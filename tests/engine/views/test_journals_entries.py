@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.views.block import pack_rows, unpack_rows
-from tallymark.engine.views.journal import block_of, came, kept_block, went
+from tallymark.engine.views.journals import block_of, came, kept_block, went
 from tests.engine.views.stores import row
 
 

@@ -16,7 +16,7 @@ from tallymark.engine.errors import (
     ServiceOverloaded,
     ServiceUnavailable,
 )
-from tallymark.engine.lookups.fallback import FallbackBlocks
+from tallymark.engine.lookups.source import FallbackBlocks
 
 PAUSE_S = 30.0
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import ServiceUnavailable
-from tallymark.engine.lookups.rate_limit import ReadingPace
+from tallymark.engine.lookups.local_log import ReadingPace
 
 
 class Clock:

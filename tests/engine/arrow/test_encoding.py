@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.arrow.dictionary_columns import DICTIONARY_BYTES, LEAST_ROWS, dictionary_columns
+from tallymark.engine.arrow.encoding import DICTIONARY_BYTES, LEAST_ROWS, dictionary_columns
 
 
 def encoded(rows: pa.Table) -> set[str]:

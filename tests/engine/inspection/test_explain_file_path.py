@@ -1,7 +1,7 @@
 import pytest
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.inspection.file_path import paths_below
+from tallymark.engine.inspection.explain import paths_below
 
 FILE = "month=1/a.parquet"
 

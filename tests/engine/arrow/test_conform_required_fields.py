@@ -6,8 +6,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.arrow.conform import conform
-from tallymark.engine.arrow.required_fields import settle_required
+from tallymark.engine.arrow.conform import conform, settle_required
 from tallymark.engine.errors import InvalidRequest
 
 KINDS: dict[str, tuple[pa.DataType, Any]] = {

@@ -1,0 +1,228 @@
+"""Sources of a task's markers: the job's service, the task itself, or the service with a fallback to the task.
+
+Owns: when to fall back to direct markers and when to return. Does not own: the connection (``rpc.client``).
+"""
+
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from tallymark.backends.contract import Backend
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import Closed, ServiceOverloaded, ServiceUnavailable, Stopped
+from tallymark.engine.markers.direct import create_direct
+from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
+from tallymark.engine.markers.name import MarkerIo
+from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.circuit_breaker import Outage
+from tallymark.engine.rpc.client import JobClient, client_for
+from tallymark.engine.tasks.event_loops import TaskLoop
+from tallymark.engine.tasks.ticket import WriteTicket
+from tallymark.engine.timeline.seal import check_undecided, check_unsealed
+
+
+class MarkerSource(Protocol):
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        """Ask for a marker of each data file; ``io`` says how they are to be written. When the future has a result,
+        all of them survive a crash.
+
+        Returns at once; may be called from any thread.
+        """
+        ...
+
+
+class StartSoon(Protocol):
+    def __call__(self, act: Callable[[Sequence[str]], Awaitable[None]], paths: Sequence[str], /) -> Future[None]:
+        """Run ``act(paths)`` on an event loop; returns at once, with a future of its outcome."""
+        ...
+
+
+class DirectMarkers:
+    """A ``MarkerSource`` that asks nobody. Its acks obey the rules of the service's: the author of a marker looks for
+    the job's seal after its own put, and is refused if the job can have read the markers without it.
+    """
+
+    def __init__(
+        self, start_soon: StartSoon, backend: Backend, ticket: WriteTicket, *, flag: DirectFlag | None = None
+    ) -> None:
+        """``flag`` is for a job with a service, which expects no direct markers unless it finds the flag."""
+        self._start_soon = start_soon
+        self._flag = flag
+        self._backend = backend
+        self._instant = ticket.instant
+        self._check_open = partial(check_unsealed, backend, ticket.instant, base=ticket.base)
+        self._check_undecided = partial(check_undecided, backend, ticket.instant, base=ticket.base)
+        self._counting = threading.Lock()
+        self.count = 0
+        """Markers acked so far."""
+
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        """As of ``MarkerSource``. Raises what ``start_soon`` raises."""
+        return self._start_soon(partial(self._put, io), tuple(paths))
+
+    async def _put(self, io: MarkerIo, paths: Sequence[str]) -> None:
+        if self._flag is not None:
+            await self._flag.put(self._backend, self._instant)
+        try:
+            await create_direct(self._backend, self._instant, paths, self._check_open, io=io)
+        except Stopped:
+            if self._flag is not None:
+                await self._drop_late_flag()
+            raise
+        with self._counting:
+            self.count += len(paths)
+
+    async def _drop_late_flag(self) -> None:
+        """A job that is not decided yet drops the flag with all else; one that is may have passed by here already."""
+        try:
+            await self._check_undecided()
+        except Stopped:
+            await self._backend.delete([flag_path(self._instant)])
+
+
+_events = EventLog(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """Markers that somebody waits for."""
+
+    paths: Sequence[str]
+    io: MarkerIo
+    ack: Future[None]
+    patient_until: float
+    """With an overloaded service."""
+
+
+class FallbackMarkers:
+    """A ``MarkerSource`` of two others.
+
+    Of all that the service can answer only ServiceUnavailable makes it fall back: nobody was there in time. Sealed,
+    RolledBack and Closed say that the job is over, InvalidRequest and NotAuthenticated that the call is wrong,
+    FlushFailed that storage refuses, which it would refuse the task, too; ServiceOverloaded that the service is there
+    and asks for patience: it is asked again until ``wait_s`` is over.
+
+    A marker that both have made is one marker. Whoever acks it has made sure that the job will find it.
+    """
+
+    def __init__(
+        self,
+        service: MarkerSource,
+        direct: MarkerSource,
+        *,
+        instant: str,
+        outage: Outage,
+        wait_s: float,
+        pause_s: float,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """How long the service may take before it fails as ServiceUnavailable is its own affair; ``wait_s`` bounds the
+        patience with an overloaded one. Of an outage every ``pause_s`` one ask goes to the service, too, and nobody
+        waits for its answer. ``instant`` is for the log.
+        """
+        self._service = service
+        self._direct = direct
+        self._instant = instant
+        self._outage = outage
+        self._wait_s = wait_s
+        self._pause_s = pause_s
+        self._monotonic = monotonic
+
+    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        ack: Future[None] = Future()
+        ack.set_running_or_notify_cancel()  # a marker that is asked for cannot be un-asked
+        now = self._monotonic()
+        if not self._outage.is_on:
+            self._ask_service(_Wanted(paths, io, ack, now + self._wait_s))
+            return ack
+        if self._outage.is_try_due(now, pause_s=self._pause_s):
+            self._service.ask(paths, io).add_done_callback(self._tried)
+        self._ask_direct(_Wanted(paths, io, ack, now))
+        return ack
+
+    def _ask_service(self, wanted: "_Wanted") -> None:
+        self._service.ask(wanted.paths, wanted.io).add_done_callback(partial(self._answered, wanted))
+
+    def _answered(self, wanted: "_Wanted", answer: Future[None]) -> None:
+        ack = wanted.ack
+        match answer.exception():
+            case None:
+                self._reached()
+                ack.set_result(None)
+            case ServiceOverloaded() if self._monotonic() < wanted.patient_until:
+                self._ask_service(wanted)
+            case ServiceOverloaded() as error:
+                ack.set_exception(error)
+            case ServiceUnavailable() as error:
+                self._missed(error)
+                self._ask_direct(wanted)
+            case error:
+                ack.set_exception(error)
+
+    def _tried(self, answer: Future[None]) -> None:
+        if answer.exception() is None:
+            self._reached()
+
+    def _reached(self) -> None:
+        if self._outage.end():
+            _events.info("markers.recovered", instant=self._instant)
+
+    def _missed(self, error: ServiceUnavailable) -> None:
+        if self._outage.begin(self._monotonic(), pause_s=self._pause_s):
+            _events.warning("markers.fallback", instant=self._instant, reason=error)
+
+    def _ask_direct(self, wanted: "_Wanted") -> None:
+        try:
+            answer = self._direct.ask(wanted.paths, wanted.io)
+        except Exception as error:  # in a callback nobody else would ever hear of it
+            wanted.ack.set_exception(error)
+        else:
+            answer.add_done_callback(partial(_pass_on, wanted.ack))
+
+
+def _pass_on(ack: Future[None], answer: Future[None]) -> None:
+    if answer.cancelled():
+        ack.set_exception(Closed("the task ended before its marker was durable"))
+    elif (error := answer.exception()) is not None:
+        ack.set_exception(error)
+    else:
+        ack.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMarkers:
+    source: MarkerSource
+    direct: DirectMarkers
+    """What the source puts itself; nothing, unless the ticket says so or the service was out of reach."""
+
+
+def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskMarkers:
+    """The markers that the ticket names, for the time of one task, whose event loop this is."""
+    if ticket.service is None:
+        direct = DirectMarkers(loop.start_soon, backend, ticket)
+        return TaskMarkers(direct, direct)
+    client = service_client(ticket, ticket.service)
+    direct = DirectMarkers(loop.start_soon, backend, ticket, flag=client.flag)
+    return TaskMarkers(_with_fallback(client, direct, ticket) if ticket.settings.fallback else client, direct)
+
+
+def service_client(ticket: WriteTicket, service: ServiceAddress) -> JobClient:
+    """This process's connection to the service of the ticket's job, whatever it is asked for."""
+    settings = ticket.settings
+    patience_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
+    return client_for(service, ticket.instant, wait_s=patience_s)
+
+
+def _with_fallback(client: JobClient, direct: DirectMarkers, ticket: WriteTicket) -> MarkerSource:
+    return FallbackMarkers(
+        client,
+        direct,
+        instant=ticket.instant,
+        outage=client.outage,
+        wait_s=ticket.settings.marker_wait_s,
+        pause_s=ticket.settings.service_pause_s,
+    )
