@@ -11,6 +11,8 @@ from tallymark.backends.hdfs_client import UNANSWERED_COUNT_MAX, HdfsClient
 from tallymark.backends.options import StorageOptions
 from tests.support.process import await_that
 
+pytestmark = pytest.mark.slow
+
 pytest.importorskip("hdfs_native", reason="needs the extra [hdfs]")
 
 

@@ -9,6 +9,8 @@ from tests.cli.scene import run
 from tests.support.loops import on_both_loops
 from tests.support.s3rver import BUCKET, KEYS, S3rver, s3rver
 
+pytestmark = pytest.mark.slow
+
 URL = f"s3://{BUCKET}/flights"
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from tests.backends import broken_suite
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 CAUGHT_BY = {

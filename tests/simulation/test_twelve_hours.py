@@ -3,7 +3,11 @@
 A sixth of the markers of ``python -m tests.simulation.twelve_hours``, in as many flushes: to be done in seconds.
 """
 
+import pytest
+
 from tests.simulation.twelve_hours import HOUR_S, Setting, TwelveHours
+
+pytestmark = pytest.mark.slow
 
 
 def test_in_twelve_hours_with_a_crash_an_hour_objects_bytes_puts_and_names_stay_flat():

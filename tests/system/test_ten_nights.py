@@ -72,7 +72,11 @@ class Lake:
             assert_readers_agree(self.spark, Path(self.place.url), expected)
 
 
-@pytest.fixture(params=["local disk", "s3", "hdfs"])
+ELSEWHERE = [pytest.param(store, marks=pytest.mark.release) for store in ("s3", "hdfs")]
+"""Nine and four minutes: each of their steps has a test of its own on these stores."""
+
+
+@pytest.fixture(params=["local disk", *ELSEWHERE])
 def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Lake:
     if request.param == "local disk":
         table = tmp_path / "table"

@@ -6,6 +6,8 @@ from tallymark.backends.doctor import examine
 from tests.cli.scene import run, run_json
 from tests.support.s3_server import REGION, S3Server
 
+pytestmark = pytest.mark.slow
+
 
 def where(s3: S3Server) -> list[str]:
     return [f"--storage=endpoint={s3.endpoint}", f"--storage=region={REGION}"]

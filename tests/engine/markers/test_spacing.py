@@ -15,6 +15,8 @@ from tests.engine.markers.recorded import INSTANT
 from tests.engine.markers.requests import NO_MERGES, Requests
 from tests.support.loops import on_virtual_time
 
+pytestmark = pytest.mark.slow
+
 BEST_S = 0.008
 
 

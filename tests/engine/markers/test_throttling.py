@@ -14,6 +14,8 @@ from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.limited import LimitedBackend
 from tests.support.loops import on_virtual_time
 
+pytestmark = pytest.mark.slow
+
 
 async def stored_names(storage: LimitedBackend) -> set[str]:
     """What lies in segments, without the engine."""
