@@ -1,6 +1,6 @@
-"""Which rows go to which file: what is known of them, and the plan that follows. Pure: no storage, no clock.
+"""File sizing: the plan of which rows go to which file. Pure: no storage, no clock.
 
-``planning.plan`` is all a job asks; what it plans, task writers carry out (``files``) and jobs commit (``writes``).
+A job calls ``planning.plan``; task writers carry the plan out (``tasks``) and jobs commit it (``jobs``).
 """
 
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
