@@ -1,4 +1,4 @@
-"""Tasks that live as long as a block, without changing which errors leave it."""
+"""Background tasks that end with a block and do not change which errors it raises."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,11 +9,11 @@ from anyio.abc import TaskGroup
 
 @asynccontextmanager
 async def background_tasks() -> AsyncIterator[TaskGroup]:
-    """A task group that is cancelled when the block ends.
+    """Run a task group that is cancelled when the block ends.
 
-    The block's own error leaves bare, not wrapped in an exception group: background tasks are an affair of the library,
-    not of its callers. If a background task fails, the block is cancelled and that task's error leaves instead, also
-    if somebody else cancels the block in that moment.
+    The block's error is raised bare, not wrapped in an exception group: background tasks are internal to the library.
+    If a background task fails, the block is cancelled and that task's error is raised instead, even if the caller
+    cancels the block at that moment.
     """
     own: Exception | None = None
     try:

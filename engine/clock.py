@@ -1,6 +1,6 @@
-"""Wall-clock time as a part that is passed in, so that tests decide what time it is.
+"""Wall-clock time as a part that is passed in, so that tests control it.
 
-Durations are differences of ``anyio.current_time()``, which may stand still while the machine sleeps: ``asleep_s``.
+Durations are differences of ``anyio.current_time()``, which may stop while the machine sleeps: see ``asleep_s``.
 """
 
 import time
@@ -10,7 +10,7 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now(self) -> datetime:
-        """The present time in UTC. It may jump, also backwards: nothing is decided by it but an instant's name."""
+        """Return the present time in UTC. It may jump, also backwards: it decides nothing except an instant's name."""
         ...
 
 
@@ -22,12 +22,12 @@ class SystemClock:
 
 
 def asleep_s() -> float:
-    """Whole seconds that this machine has slept since it was started, which its monotonic clock leaves out.
+    """Return the whole seconds that this machine has slept since it started, which its monotonic clock omits.
 
-    0 where the system does not tell.
+    0 where the system does not report it.
     """
     try:
-        # In this order: a pause between the two passes for sleep, never for less than none.
+        # In this order, a pause between the two reads counts as sleep and the result is never negative.
         awake_s = time.clock_gettime(time.CLOCK_MONOTONIC)
         return float(round(time.clock_gettime(time.CLOCK_BOOTTIME) - awake_s))
     except (AttributeError, OSError):  # not Linux

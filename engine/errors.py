@@ -1,31 +1,31 @@
-"""Every error, sorted by what to do next.
+"""Error classes of the engine, sorted by what the caller should do next.
 
 TallymarkError
-├── TryAgain                retry: nothing was promised, and asking again is safe
+├── TryAgain                retry: nothing was promised, and a retry is safe
 │   ├── FlushFailed             a marker's segment could not be made durable
-│   ├── Overloaded              a limit is reached; retry_after_s says when to come back
-│   ├── ServiceUnavailable      the driver's service did not answer in time
-│   │   └── ServiceOverloaded       it did, and had no room in all that time
+│   ├── Overloaded              a limit is reached; retry_after_s is the time to wait before a retry
+│   ├── ServiceUnavailable      the driver's service did not respond in time
+│   │   └── ServiceOverloaded       it responded, but was overloaded for the whole time
 │   └── ConflictError           another write won; read the table again and write again
-├── Stopped                 stop: this writer, task or engine is over
+├── Stopped                 stop: this writer, task or engine has ended
 │   ├── Closed                  the engine was closed while the request waited
-│   ├── Sealed                  the instant takes no more markers: it is being committed or rolled back
-│   ├── RolledBack              another writer took this one for dead and rolled it back
+│   ├── Sealed                  the instant does not accept more markers: it is being committed or rolled back
+│   ├── RolledBack              another writer treated this one as dead and rolled it back
 │   └── JobFailed               the engine that ran the tasks gave up; the write was rolled back
 ├── InvalidRequest          correct your call (also ValueError)
 │   ├── UnsupportedTable        the table is of a kind or version that this library does not write
-│   ├── NotAuthenticated        wrong secret or another version on the other side of the wire
+│   ├── NotAuthenticated        the peer has a wrong secret or another version
 │   └── MissingExtra            an optional dependency is not installed (also ImportError)
-├── CorruptObject           look at the data: bytes in storage that nobody here has written
+├── CorruptObject           inspect the data: bytes in storage that no Tallymark writer wrote
 ├── CommitUnknown           find out: the commit may have happened; `instant` names it
-└── BackendError            what storage answered (backends/errors.py)
+└── BackendError            the error that storage returned (backends/errors.py)
 """
 
 from tallymark.backends.errors import TallymarkError as TallymarkError
 
 
 class TryAgain(TallymarkError):
-    """Nothing was promised; the same call may be made again."""
+    """Base of errors after which the same call can be retried; nothing was promised."""
 
 
 class FlushFailed(TryAgain):
@@ -33,7 +33,7 @@ class FlushFailed(TryAgain):
 
 
 class Overloaded(TryAgain):
-    """A limit is reached. The request was not taken."""
+    """A limit is reached. The request was not accepted."""
 
     def __init__(self, message: str, *, retry_after_s: float) -> None:
         super().__init__(message)
@@ -41,25 +41,27 @@ class Overloaded(TryAgain):
 
 
 class ServiceUnavailable(TryAgain):
-    """The service could not be reached, or did not answer within the bound."""
+    """The service could not be reached, or did not respond within the time limit."""
 
 
 class ServiceOverloaded(ServiceUnavailable):
-    """The service was reached, and answered for all of the bound that it has no room: storage does not keep up."""
+    """The service was reached but stayed overloaded for the whole time limit: storage does not keep up."""
 
 
 class ConflictError(TryAgain):
-    """Another write committed first and excludes this one, which left nothing."""
+    """Another write committed first and conflicts with this one, which left nothing."""
 
     def __init__(self, message: str, *, partition: str | None, winner: str) -> None:
-        """``partition`` is the first partition path in conflict (None: the whole table), ``winner`` an instant."""
+        """Set ``partition``, the first partition path in conflict (None: the whole table), and ``winner``, an
+        instant.
+        """
         super().__init__(message)
         self.partition = partition
         self.winner = winner
 
 
 class Stopped(TallymarkError):
-    """This writer, task or engine is over; asking again does not help."""
+    """This writer, task or engine has ended; a retry does not help."""
 
 
 class Closed(Stopped):
@@ -67,32 +69,32 @@ class Closed(Stopped):
 
 
 class Sealed(Stopped):
-    """The instant takes no more markers."""
+    """The instant does not accept more markers."""
 
 
 class RolledBack(Stopped):
-    """The instant was rolled back by another writer, who took this one for dead."""
+    """The instant was rolled back by another writer that treated this one as dead."""
 
 
 class JobFailed(Stopped):
-    """The tasks of a job failed for good; what they had written is rolled back."""
+    """The tasks of a job failed permanently; what they had written is rolled back."""
 
     def __init__(self, message: str, *, details: str = "") -> None:
-        """``details`` is all that the engine that ran the tasks had to say."""
+        """Set ``details``, the full error text of the engine that ran the tasks."""
         super().__init__(message)
         self.details = details
 
 
 class InvalidRequest(TallymarkError, ValueError):
-    """The call is wrong; the message names the input, the rule and the remedy. Nothing was changed."""
+    """The call is invalid; the message names the input, the rule and the remedy. Nothing was changed."""
 
 
 class UnsupportedTable(InvalidRequest):
-    """What lies at the URL is not a table that this library writes."""
+    """The URL contains something other than a table that this library writes."""
 
 
 class NotAuthenticated(InvalidRequest):
-    """The other side of the wire does not know the secret, or speaks another version."""
+    """The peer does not have the secret, or uses another version."""
 
 
 class MissingExtra(InvalidRequest, ImportError):
@@ -100,11 +102,11 @@ class MissingExtra(InvalidRequest, ImportError):
 
 
 class CorruptObject(TallymarkError):
-    """An object in storage does not hold what its name says. It was not touched."""
+    """An object in storage does not contain what its name specifies. It was not changed."""
 
 
 class CommitUnknown(TallymarkError):
-    """Storage stopped answering while the commit was being decided. ``tallymark timeline`` will tell."""
+    """Storage stopped responding while the commit was being decided. ``tallymark timeline`` shows the outcome."""
 
     def __init__(self, message: str, *, instant: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""A value that is loaded when it is first asked for, once, however many ask."""
+"""Values that are loaded once, on first use, however many callers request them."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -11,18 +11,18 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class _Loading:
-    """One load that is under way."""
+    """One load in progress."""
 
     ended: anyio.Event = field(default_factory=anyio.Event)
     failure: Exception | None = None
 
 
 class Lazy(Generic[T]):
-    """The first asker loads, the others wait for the same load; if it fails, it fails for them all, and is forgotten.
+    """A value loaded by its first caller; concurrent callers wait for the same load.
 
-    All of them go on in the same pass of the event loop, so that a thousand first requests still come together.
-
-    If the loading asker is cancelled, one of those who wait loads instead.
+    If the load fails, all of them get its error, and the next caller loads again. All of them resume in the same pass
+    of the event loop, so that a thousand first requests still form one batch. If the loading caller is cancelled, one
+    of the waiting callers loads instead.
     """
 
     def __init__(self, load: Callable[[], Awaitable[T]]) -> None:
@@ -32,7 +32,7 @@ class Lazy(Generic[T]):
 
     @property
     def is_loaded(self) -> bool:
-        """Whether ``get`` returns without a wait."""
+        """Whether ``get`` returns without waiting."""
         return self._value is not None
 
     async def get(self) -> T:
@@ -43,7 +43,7 @@ class Lazy(Generic[T]):
                 loading = self._loading
                 await loading.ended.wait()
                 if loading.failure is not None:
-                    raise loading.failure  # else each of many would wait for a load of its own, one after the other
+                    raise loading.failure  # otherwise waiting callers would load one after another
         return self._value[0]
 
     async def _load_for_all(self) -> None:

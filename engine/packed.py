@@ -1,4 +1,4 @@
-"""msgpack as it comes from storage: whatever its headers declare, it takes memory in proportion to what is there."""
+"""Decoding of msgpack from storage, with memory in proportion to the data, whatever its headers declare."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ import msgpack
 
 
 def unpack(data: bytes) -> Any:
-    """The value that ``msgpack.packb`` wrote; keys of maps are text.
+    """Return the value that ``msgpack.packb`` wrote; keys of maps are text.
 
-    A few bytes may declare arrays within arrays, each as long as all of the data, and msgpack makes each as long as
-    declared before it looks what is in it. So the data is passed over first, which makes nothing, and takes a twentieth
-    of the time: then each element is known to be there.
+    A few bytes may declare nested arrays, each as long as all of the data, and msgpack allocates each at its declared
+    length before it reads the elements. So the data is skipped over first, which allocates nothing and takes a
+    twentieth of the time: afterwards each element is known to exist.
 
     Raises:
-        ValueError: it did not write that.
+        ValueError: ``msgpack.packb`` did not write the data.
     """
     unpacker = msgpack.Unpacker(max_buffer_size=max(len(data), 1))
     try:

@@ -1,4 +1,4 @@
-"""Every limit, timeout and default in one place, each with its reason. Values only: frozen, checked when made."""
+"""Settings classes: every limit, timeout and default, each with its reason. Frozen values, checked when made."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,52 +10,54 @@ MarkerKind = Literal["batched", "direct"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerSettings:
-    """How markers reach storage. Hudi's keys for the same things stand in brackets."""
+    """Settings of the marker engine. The corresponding Hudi keys are in brackets."""
 
     kind: MarkerKind = "batched"
-    """``batched``: many markers in one segment. ``direct``: one object a marker, without a service.
+    """``batched``: many markers in one segment. ``direct``: one object per marker, without a service.
     [hoodie.write.markers.type]"""
     interval_s: float | Literal["auto"] = "auto"
-    """The least time between the starts of two flushes of one marker directory, on average: a start counts from when it
-    was due, up to 2 ms later or earlier for the sake of timers. ``auto`` is a quarter of the measured put time: a mean
-    ack of at most 1.125 puts for at most 4 flushes begun in one put's time. Now and then more is tried, and kept while
-    acks are sooner for it, as on a local disk whose flushes hold each other up.
+    """Least time between the starts of two flushes of one marker directory, on average. A start counts from its due
+    time; timers move it by up to 2 ms. ``auto`` is a quarter of the measured put time: a mean ack takes at most
+    1.125 puts, with at most 4 flushes started per put time. ``auto`` sometimes tries more flushes and keeps them
+    while acks get faster, as on a local disk whose flushes delay each other.
     [hoodie.markers.timeline_server_based.batch.interval_ms]"""
     throttled_interval_s_max: float = 5.0
-    """Where the store asks for fewer requests the interval is lengthened by half, up to this, and batches grow: a
-    twelfth of the time that a task waits for its ack (``TaskSettings.marker_wait_s``)."""
+    """Longest interval under throttling: each time the store requests fewer requests, the interval grows by half, up
+    to this value, and batches grow with it. A twelfth of a task's wait for its ack (``TaskSettings.marker_wait_s``)."""
     worker_count: int = 20
-    """Flushes in flight at most: enough for ``auto`` when a put takes five times its mean.
+    """Maximum flushes in flight: enough for ``auto`` when a put takes five times its mean.
     [hoodie.markers.timeline_server_based.batch.num_threads]"""
     queue_limit: int = 100_000
-    """Markers waiting or in flight at most, a directory: some 75 MB if they came over the wire. Further requests are
-    refused as Overloaded, with the time to come back after."""
+    """Maximum markers waiting or in flight per directory: about 75 MB if they arrived over the wire. Further
+    requests are refused as Overloaded, with the time after which to retry."""
     flush_timeout_s: float = 30.0
-    """How long one put of a segment may take before it is repeated: ten times a slow store's 99.9th percentile, and
-    longer than a store repeats it by itself (``RetrySettings.timeout_s``, 20 s), so that its own error is heard."""
+    """Time limit for one put of a segment before it is retried: ten times a slow store's 99.9th percentile, and
+    longer than the store's own retries (``RetrySettings.timeout_s``, 20 s), so that the store's error is reported."""
     flush_attempt_count: int = 4
-    """Puts of one segment before its requests fail. A repeat has the same name and bytes, so it cannot do harm."""
+    """Puts of one segment before its requests fail. A retry has the same name and bytes, so it is harmless."""
     flush_retry_pause_s: float = 0.1
-    """Pause before the first repeat; before the n-th it is n times as long. Room for a store that throttles."""
+    """Pause before the first retry; before the n-th retry it is n times as long. Gives a throttling store time to
+    recover."""
     load_concurrency: int = 32
-    """Segments read at once when a directory is loaded: keeps a round trip of 100 ms from adding up."""
+    """Segments read concurrently when a directory is loaded, so that round trips of 100 ms do not add up."""
     hedge_quantile: float | None = 0.95
-    """A put that takes longer than this share of the recent ones, than two medians of them and than 50 ms is sent once
-    more, and the first answer counts. None: never, nor is it where half of them take less than 5 ms."""
+    """A put is sent a second time once it takes longer than this quantile of recent puts, than two of their medians
+    and than 50 ms; the first response counts. None: never. Puts are not hedged either where half of them take less
+    than 5 ms."""
     hedge_ratio_max: float = 0.1
-    """Second copies at most, as a share of all puts; 2 at most can be saved up: when the whole store is slow they would
-    make it slower."""
+    """Maximum second copies as a share of all puts; at most 2 can be saved up. More copies would slow down a store
+    that is slow as a whole."""
     segment_count_max: int = 20
-    """Segments that may lie in a directory before any are merged: as many objects as Hudi's server writes to."""
+    """Segments in a directory before any are merged: as many objects as Hudi's server writes to."""
     merge_freed_min: int = 8
-    """Objects that a merge frees at least, so that merges add at most one put to so many flushes. With 8 no more than
-    20 objects lie there up to 4,000 flushes; 16 saves a third of the merges, and up to 36 lie there."""
+    """Least number of objects that a merge frees; a merge adds at most one put per this many flushes. With 8, up to
+    4,000 flushes leave at most 20 objects. With 16, a third fewer merges run and up to 36 objects remain."""
     merge_bytes_ratio_max: float = 4.0
-    """Bytes written at most for each byte of markers, merges included; 1 turns merges off. With 4 some 50 objects hold
-    46,000 flushes: each further 1 is another rewriting of each marker, and fewer objects in a long job."""
+    """Maximum bytes written per byte of markers, merges included; 1 turns merges off. With 4, about 50 objects store
+    46,000 flushes. Each further 1 rewrites each marker once more and leaves fewer objects in a long job."""
     merge_memory_bytes: int = 4 * 1024 * 1024
-    """Bytes of young segments that a directory keeps until they are merged; the others are read back. Some 50,000
-    markers, a fraction of what their names take."""
+    """Bytes of recent segments that a directory keeps in memory until they are merged; older segments are read back.
+    About 50,000 markers, a fraction of the memory of their names."""
 
     def __post_init__(self) -> None:
         _check(self.kind in ("batched", "direct"), "kind", self.kind, "is 'batched' or 'direct'")
@@ -92,16 +94,17 @@ class MarkerSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseSettings:
-    """How a writer, or a reader that holds files back from cleans, shows that it lives, and when it is taken for dead.
+    """Settings of the leases of writers, and of readers that protect files from cleans.
 
     Hudi: hoodie.client.heartbeat.interval_in_ms (60 s) and .tolerable.misses (10).
     """
 
     beat_interval_s: float = 10.0
-    """Time between two beats: one small put each, and one read of the commit log's tail."""
+    """Time between two heartbeats. Each costs one small put and one read of the commit log's tail."""
     expiry_s: float = 120.0
-    """A beat this much older than a fresh one means a dead writer. Twelve missed beats outlast a store's bad minute and
-    a long pause of the process; until then a crashed writer on another host delays nobody, its files merely wait."""
+    """A writer is treated as dead once its heartbeat is this much older than a fresh one. Twelve missed heartbeats
+    outlast a bad minute of the store and a long pause of the process. Until then a crashed writer on another host
+    delays no other writer; its files remain."""
 
     def __post_init__(self) -> None:
         _check_above_zero("beat_interval_s", self.beat_interval_s)
@@ -115,36 +118,39 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSettings:
-    """How a task writes its files. Travels to tasks in the ticket."""
+    """Settings of a task's file writer. Sent to tasks in the ticket."""
 
     row_group_bytes: int = 64 * 1024 * 1024
-    """Arrow bytes of one partition that are gathered before they are encoded: large enough for good encodings."""
+    """Arrow bytes of one partition that are buffered before they are encoded: large enough for good encodings."""
     buffer_bytes: int = 256 * 1024 * 1024
-    """Arrow bytes that a task gathers for all its partitions; beyond, the fullest partition is encoded early."""
+    """Maximum Arrow bytes that a task buffers for all its partitions; above it, the fullest partition is encoded
+    early."""
     open_file_count: int = 500
-    """Files that a task keeps open; beyond, the one that waited longest is finished. Half of the usual 1,024."""
+    """Maximum open files per task; above it, the file idle for the longest time is finished. Half of the usual limit
+    of 1,024."""
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] = "zstd"
     """Parquet codec: zstd files are a third smaller than snappy's for a few percent of CPU."""
     marker_wait_s: float = 60.0
-    """How long a task waits for a marker's ack, reconnecting as needed, before it fails."""
+    """Time limit for a marker's ack, reconnects included, after which the task fails."""
     fallback: bool = True
-    """Whether a task that cannot reach the service puts its markers itself, one object each. They obey the same rules
-    and cost a put each. Without it such a task fails after ``marker_wait_s``."""
+    """Whether a task that cannot reach the service puts its markers itself, one object each. The same rules apply to
+    them, and each costs one put. With False such a task fails after ``marker_wait_s``."""
     service_wait_s: float = 20.0
-    """How long a task waits for the service before it falls back; half of ``marker_wait_s`` if that is less, so that
-    there is time left for its own put. Three attempts to connect of five seconds each, and a slow store's put."""
+    """Time a task waits for the service before it falls back; at most half of ``marker_wait_s``, which leaves time
+    for the task's own put. Allows three connection attempts of five seconds each and a slow store's put."""
     service_pause_s: float = 30.0
-    """While the service is out of reach, how often a process tries it again. No task waits for that."""
+    """Interval at which a process retries an unreachable service. No task waits for these retries."""
     publish_attempt_count: int = 4
-    """Names under which an object store is offered one file, when it does not tell what became of the last. Of puts
-    that fail in 5 of 100 cases, 6 files in a million use them up. Each name is one marker more, and perhaps a fence."""
+    """Maximum names under which one file is put to an object store that does not report the outcome of the previous
+    put. If 5 of 100 puts fail so, 6 files in a million use up all names. Each name costs one more marker and
+    possibly a fence."""
     publish_pause_s: float = 1.0
-    """Pause before the second of these names; before the n-th it is n - 1 times as long. What a load balancer resets
-    goes through at once; a store that throttles has some seconds."""
+    """Pause before the second of these names; before the n-th name it is n - 1 times as long. A connection that a
+    load balancer reset succeeds at once; a throttling store gets some seconds."""
 
     @property
     def service_patience_s(self) -> float:
-        """What ``service_wait_s`` comes to."""
+        """The effective ``service_wait_s``."""
         return min(self.service_wait_s, self.marker_wait_s / 2)
 
     def __post_init__(self) -> None:
@@ -167,22 +173,23 @@ class TaskSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingSettings:
-    """How large files are to be, and what it may cost to make them so. Hudi's keys for the same stand in brackets."""
+    """Settings of file sizes and of the cost to reach them. The corresponding Hudi keys are in brackets."""
 
     max_file_bytes: int = 120 * 1024 * 1024
-    """A file is finished when it has grown to this; one that was planned, an eighth beyond, where rows take more than
-    was expected. None is larger than 1.25 times this. [hoodie.parquet.max.file.size, same default]"""
+    """Size at which a file is finished. A planned file may grow an eighth beyond it, where rows take more bytes than
+    estimated. No file exceeds 1.25 times this value. [hoodie.parquet.max.file.size, same default]"""
     small_file_bytes: int = 100 * 1024 * 1024
-    """A file below this is small: an append may fill it. 0: none is ever filled, and nothing is planned.
-    [hoodie.parquet.small.file.limit, same default and as strictly below]"""
+    """Size below which a file is small: an append may fill it. 0: no file is filled and no sizes are planned.
+    [hoodie.parquet.small.file.limit, same default, also strictly below]"""
     insert_split_rows: int | Literal["auto"] = "auto"
-    """Incoming rows of one new file; ``auto`` goes by bytes. [hoodie.copyonwrite.insert.split.size and .auto.split]"""
+    """Incoming rows per new file; ``auto`` goes by bytes. [hoodie.copyonwrite.insert.split.size and .auto.split]"""
     rewrite_budget: float = 8.0
-    """Bytes rewritten at most for each byte inserted, over the life of a file, give or take a twentieth; 0 fills none.
-    Equal appends come to files of 2 x budget + 1 of them. 200 appends to 12 files at 8: from there on a further byte
-    rewritten for each one inserted saves little more than a file of the 200, and twice the budget six."""
+    """Maximum bytes rewritten per byte inserted, over the life of a file, within a twentieth; 0 fills no file. Equal
+    appends end in files of 2 x budget + 1 appends each. With 8, 200 appends make 12 files. Each further byte
+    rewritten per byte inserted then saves little more than one file of the 200, and twice the budget saves six."""
     policy: Literal["balanced", "hudi"] = "balanced"
-    """``balanced`` plans in bytes, within the budget; ``hudi`` is the partitioner of Apache Hudi, which has none."""
+    """``balanced`` plans in bytes, within the budget. ``hudi`` is the partitioner of Apache Hudi, which does not
+    have a budget."""
 
     @property
     def is_on(self) -> bool:
@@ -209,26 +216,27 @@ class SizingSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """The server in the driver that tasks ask for markers."""
+    """Settings of the marker server in the driver."""
 
     host: str = "127.0.0.1"
-    """The address to listen on. Never all interfaces by default: the peers of a job are known."""
+    """Address to listen on. Not all interfaces by default: the peers of a job are known."""
     advertised_host: str | None = None
-    """What tasks connect to where it is not ``host``: behind NAT or a Kubernetes service."""
+    """Address that tasks connect to where it is not ``host``: behind NAT or a Kubernetes service."""
     port: int = 0
-    """0 takes any free port."""
+    """Port to listen on; 0 takes any free port."""
     connection_count: int = 4096
-    """Connections at most; one executor process needs one."""
+    """Maximum connections; one executor process needs one."""
     frame_bytes: int = 1 << 20
-    """The largest frame: 1 MiB holds about 8,000 names."""
+    """Largest frame: 1 MiB carries about 8,000 names."""
     handshake_bytes: int = 1024
-    """The largest frame from a peer that has not authenticated itself."""
+    """Largest frame from a peer that is not authenticated yet."""
     handshake_timeout_s: float = 5.0
-    """How long a peer may take to authenticate itself."""
+    """Time limit for a peer to authenticate."""
     inflight_count: int = 64
-    """Requests of one connection in flight at most; beyond, the service stops reading from it."""
+    """Maximum requests in flight per connection; at this limit the service stops reading from it."""
     send_timeout_s: float = 30.0
-    """How long a peer may take to receive an answer before it is given up: it does not read, or is gone."""
+    """Time limit for a peer to receive a response. After it the peer is treated as dead or not reading, and is
+    disconnected."""
 
     def __post_init__(self) -> None:
         _check(_is_count(self.port, least=0) and self.port <= 65535, "port", self.port, "is between 0 and 65535")
@@ -243,48 +251,49 @@ class ServiceSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewSettings:
-    """How a job keeps what the table holds, and serves it to its tasks. Hudi's keys for the same stand in brackets."""
+    """Settings of a job's file-system view and its service. The corresponding Hudi keys are in brackets."""
 
     store: Literal["memory", "spillable", "key-value"] = "memory"
-    """``memory``: about 115 bytes a file. ``spillable``: ``memory_bytes`` of it, the rest in SQLite. ``key-value``:
-    RocksDB, change by change. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK, EMBEDDED_KV_STORE]"""
+    """``memory``: about 115 bytes per file. ``spillable``: up to ``memory_bytes`` of that, the rest in SQLite.
+    ``key-value``: RocksDB, updated per change. [hoodie.filesystem.view.type: MEMORY, SPILLABLE_DISK,
+    EMBEDDED_KV_STORE]"""
     memory_bytes: int = 100 * 1024 * 1024
-    """What a store that has a disk may keep in memory: 800,000 files. [hoodie.filesystem.view.spillable.mem]"""
+    """Memory limit of a store that has a disk: 800,000 files. [hoodie.filesystem.view.spillable.mem]"""
     folder: str | None = None
-    """Where such a store has its files; None: the system's folder for temporary files. They are never trusted after a
-    restart. [hoodie.filesystem.view.spillable.dir, .rocksdb.base.path]"""
+    """Folder for the files of such a store; None: the system's folder for temporary files. The files are never
+    trusted after a restart. [hoodie.filesystem.view.spillable.dir, .rocksdb.base.path]"""
     serve: bool = True
-    """Whether the job's service answers look-ups; without it each task that asks reads the log by itself.
+    """Whether the job's service serves lookups. With False each task that needs the view reads the log itself.
     [hoodie.embed.timeline.server]"""
     incremental: bool = True
-    """Whether a view follows the log entry by entry; without it every new position is built from the start, which
+    """Whether a view follows the log entry by entry. With False every new position is built from the start, which
     costs as much as a restart. [hoodie.filesystem.view.incr.timeline.sync.enable, off by default there]"""
     preload: bool = False
-    """Whether all partitions are read when a job begins, and not each when somebody asks for it."""
+    """Whether all partitions are read when a job starts, instead of each on its first lookup."""
     keep_positions: int = 256
-    """How many positions back a view answers for, where the table keeps no replaced files itself: tasks ask for the one
-    at which their job began, and some hundred commits by others during a job are many."""
+    """Number of past positions a view can serve, where the table does not keep replaced files itself. Tasks request
+    the position at which their job started; some hundred commits by other writers during a job are many."""
     checkpoint_entries: int = 64
-    """Entries of the log after which a job leaves a checkpoint, the first one after 8 of them at the latest: who reads
-    the log then has fewer to read one by one, at some 30 ms for 32 of them."""
+    """Log entries after which a job writes a checkpoint; the first checkpoint follows after 8 entries at the latest.
+    A reader of the log then reads fewer entries one by one, at about 30 ms per 32 entries."""
     checkpoint_timeout_s: float = 60.0
-    """How long the end of a job may take for that; what is not done by then, a later job does. The first one of a
-    million files takes some seconds, and the next ones as much of that as has changed."""
+    """Time limit for the checkpoint at the end of a job; a later job writes what is missing. The first checkpoint of
+    a million files takes some seconds; later ones take time in proportion to the changes."""
     wait_s: float = 5.0
-    """How long a task waits for the job's service to answer a look-up before it reads the log itself; the service is
-    tried again every ``TaskSettings.service_pause_s``. [hoodie.filesystem.remote.timeout.secs, 300 there]"""
+    """Time a task waits for the job's service to answer a lookup before it reads the log itself. The service is
+    retried every ``TaskSettings.service_pause_s``. [hoodie.filesystem.remote.timeout.secs, 300 there]"""
     cache_bytes: int = 32 * 1024 * 1024
-    """Blocks of partitions that a process keeps for its tasks: what they hold at one position does not change. 280,000
-    files."""
+    """Size of a process's cache of partition blocks for its tasks: 280,000 files. The content of a block at one
+    position does not change."""
     log_wait_s: float = 60.0
-    """How long a look-up may take in a task that reads the log itself: six times what 10,000 entries take at 30 ms a
-    request."""
+    """Time limit for a lookup in a task that reads the log itself: six times the time for 10,000 entries at 30 ms
+    per request."""
     log_readings: int = 10
-    """How often in a minute a process may begin to read the log so, for all its jobs; the next one waits. Once a job is
-    enough, unless storage fails."""
+    """Maximum log reads that a process may start per minute, for all its jobs; the next read waits. One read per job
+    is enough unless storage fails."""
     log_jitter_s: float = 1.0
-    """It begins at a random moment within this: a thousand processes that lose the service at once ask storage for
-    their first entry a thousand times in a second, and not in the same millisecond."""
+    """Maximum random delay before such a read: a thousand processes that lose the service at once spread their
+    thousand first requests to storage over a second, instead of one millisecond."""
 
     def __post_init__(self) -> None:
         stores = ("memory", "spillable", "key-value")
@@ -304,26 +313,25 @@ class ViewSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitSettings:
-    """How a job is decided, and how what it leaves is cleaned."""
+    """Settings of commit, rollback and clean."""
 
     decision_timeout_s: float = 120.0
-    """How long an entry of the log is fought for against silent storage before CommitUnknown: several times what a
-    store repeats by itself (``RetrySettings.timeout_s``, 20 s)."""
+    """Time limit for deciding a log entry while storage does not respond, before CommitUnknown: several times the
+    store's own retries (``RetrySettings.timeout_s``, 20 s)."""
     retry_pause_s: float = 0.5
-    """Pause before an unanswered request is repeated."""
+    """Pause before an unanswered request is retried."""
     end_timeout_s: float = 600.0
-    """How long the end of a job may take to delete what it replaced, or to roll back. What is left then, the next
-    write does."""
+    """Time limit at the end of a job for deleting replaced files or rolling back. The next write does the rest."""
     concurrency: int = 32
-    """Bookkeeping requests in flight at once during commit, rollback and clean."""
+    """Maximum bookkeeping requests in flight during commit, rollback and clean."""
     clean_overdue_ratio: float = 1 / 24
-    """With ``readers="table"``: a write cleans at its end once the oldest replaced file is overdue by this share of the
-    table's ``retain_hours``, and then lets go all that is due. Where every write replaces something, that is an entry
-    of the log for a clean each hour of a day's retention, not one for each write; files stay an hour longer at most. 0:
-    as soon as anything is due. ``Table.clean`` does not wait."""
+    """With ``readers="table"``: a write cleans at its end once the oldest replaced file is overdue by this share of
+    the table's ``retain_hours``, and then expires all due files. Where every write replaces files, a day's retention
+    gives one log entry for a clean per hour instead of one per write, and files remain at most an hour longer. 0: as
+    soon as any file is due. ``Table.clean`` does not wait."""
     zombie_after_s: float = 24 * 3600.0
-    """On object stores, how long a fence keeps the name of a lost task attempt before it is swept. A put that was begun
-    longer ago is taken for dead: stores close connections after minutes."""
+    """On object stores, time for which a fence occupies the name of a lost task attempt before it is swept. An older
+    put is treated as dead: stores close connections after minutes."""
 
     def __post_init__(self) -> None:
         _check_above_zero("decision_timeout_s", self.decision_timeout_s)
@@ -335,7 +343,7 @@ class CommitSettings:
 
 
 def check_settings(name: str, value: object, kind: type) -> None:
-    """Raises InvalidRequest where what was given by this name is of another kind."""
+    """Raise InvalidRequest if the value given for this setting is of another type."""
     if not isinstance(value, kind):
         raise InvalidRequest(
             f"{name}={value!r} is no {kind.__name__}: give {name}={kind.__name__}(), with what differs from its "
@@ -369,4 +377,4 @@ def _is_number(value: object, *, least: float) -> bool:
 
 
 NO_SIZING = SizingSettings(small_file_bytes=0)
-"""What ``sizing=None`` means: files of the default size are finished, and nothing is planned."""
+"""The meaning of ``sizing=None``: files are finished at the default size, and no sizes are planned."""
