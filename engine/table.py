@@ -30,7 +30,7 @@ from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
 from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteRequest
 from tallymark.engine.jobs.rerun import committed_job, find_committed
-from tallymark.engine.jobs.table_spec import WantedTable
+from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance.checkpoint import leave_checkpoint
 from tallymark.engine.maintenance.clean import CleanResult, clean, end_abandoned
@@ -373,10 +373,10 @@ class Table:
         finally:
             handle.close()
 
-    def _wanted(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> WantedTable:
+    def _wanted(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> TableSpec:
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
-        return WantedTable(
+        return TableSpec(
             name=_table_name(self.url),
             created=instant_time(self._clock.now()),
             schema=schema,

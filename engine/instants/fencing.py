@@ -22,7 +22,7 @@ FENCE_FOLDER = ".hoodie/.tallymark/fence"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excluder:
+class Fencer:
     """Ends the writing of one instant's tasks. Every method may be repeated, by anybody."""
 
     backend: Backend

@@ -7,7 +7,7 @@ from typing import Literal
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, RolledBack
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import load_markers
@@ -45,7 +45,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
         return Ended(
             instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
         )
-    excluder = Excluder(
+    excluder = Fencer(
         backend=handle.backend,
         instant=instant,
         schema=properties.schema,

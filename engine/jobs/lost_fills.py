@@ -14,7 +14,7 @@ import pyarrow as pa
 from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject, Sealed
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import recut_folder
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.fills import files_of
@@ -35,7 +35,7 @@ _events = EventLog(__name__)
 _in_thread = anyio.to_thread.run_sync
 
 
-class Recut:
+class LostFillRewriter:
     """Of one job, once it has sealed its tasks."""
 
     def __init__(self, handle: TableHandle, lease: Lease, ticket: WriteTicket) -> None:
@@ -52,7 +52,7 @@ class Recut:
         """Whether it may have put markers of its own."""
         return bool(self._names)
 
-    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Excluder) -> LogEntry:
+    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Fencer) -> LogEntry:
         """The entry without these fills: their small files stay, and their new rows are in files of their own.
 
         The files that were to replace them are gone for good on return. May be called again after it has failed.

@@ -13,7 +13,7 @@ from tallymark.engine.instants.project import put_projected
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import check_base
 from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, clear, is_trial
-from tallymark.engine.jobs.table_spec import WantedTable
+from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 
@@ -56,7 +56,7 @@ async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
         return None
 
 
-async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProperties:
+async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperties:
     """The table to write, created as wanted if nothing is there.
 
     Raises:
@@ -71,7 +71,7 @@ async def prepare_table(handle: TableHandle, wanted: WantedTable) -> TableProper
     return found
 
 
-async def find_table(handle: TableHandle, wanted: WantedTable) -> TableProperties | None:
+async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties | None:
     """The table to write; None where nothing is, and it would be created. Nothing is changed.
 
     Raises:
@@ -86,7 +86,7 @@ async def find_table(handle: TableHandle, wanted: WantedTable) -> TablePropertie
     return found
 
 
-def _check_fits(found: TableProperties, mine: TableProperties, wanted: WantedTable) -> None:
+def _check_fits(found: TableProperties, mine: TableProperties, wanted: TableSpec) -> None:
     wanted.retention.check_kept(found)
     _check_same(found, mine)
 

@@ -6,7 +6,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.tasks.report import TaskReport
 
 
-def checked_winners(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
+def check_reports(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
     """The reports, each once. Raises InvalidRequest for those of another instant, and for two of one task."""
     winners: dict[int, TaskReport] = {}
     if isinstance(reports, TaskReport):

@@ -7,7 +7,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.instants.finish import delete_replaced, staging_folder
 from tallymark.engine.instants.registration import drop, look, open_instants
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs.reports import checked_winners
+from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.target import WriteTarget
@@ -54,7 +54,7 @@ class _CommittedJob(WriteJob):
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
         """The result of the write that was committed. Raises InvalidRequest for reports of another job."""
-        checked_winners(reports, self.instant)
+        check_reports(reports, self.instant)
         return self._result
 
     async def end(self) -> None:

@@ -13,7 +13,7 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WantedTable:
+class TableSpec:
     name: str
     created: str
     """The instant of its creation, if it comes to that."""

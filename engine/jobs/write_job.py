@@ -10,7 +10,7 @@ from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.shown import shown
 from tallymark.engine.errors import CommitUnknown, ConflictError, InvalidRequest, TallymarkError
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import finish
 from tallymark.engine.instants.marked import Marked, directly_marked
 from tallymark.engine.instants.project import project
@@ -20,8 +20,8 @@ from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.file_plan import telling_files
 from tallymark.engine.jobs.fill_claims import claim_path
 from tallymark.engine.jobs.job_sizing import JobSizing
-from tallymark.engine.jobs.lost_fills import Recut
-from tallymark.engine.jobs.reports import checked_winners
+from tallymark.engine.jobs.lost_fills import LostFillRewriter
+from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.target import WriteTarget
@@ -75,7 +75,7 @@ class WriteJob:
         self._meter = meter
         self._ticket = ticket
         self._sizing = JobSizing(handle, properties, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
-        self._recut = Recut(handle, lease, ticket)
+        self._recut = LostFillRewriter(handle, lease, ticket)
         self._begun = anyio.current_time()
         self._committed: WriteResult | None = None
         self._has_direct = ticket.marker_kind == "direct"
@@ -138,7 +138,7 @@ class WriteJob:
         if self._is_decided or self._has_ended:
             raise self._too_late()
         began = anyio.current_time()
-        winners = checked_winners(reports, self.instant)
+        winners = check_reports(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
         self._meter.reported(winners)
@@ -312,8 +312,8 @@ class WriteJob:
             return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"
         return None
 
-    def _excluder(self) -> Excluder:
-        return Excluder(
+    def _excluder(self) -> Fencer:
+        return Fencer(
             backend=self._handle.backend,
             instant=self.instant,
             schema=self._properties.schema,

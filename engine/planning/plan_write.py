@@ -12,7 +12,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.file_plan import sized, telling_files
 from tallymark.engine.jobs.prepare import find_table
-from tallymark.engine.jobs.table_spec import WantedTable
+from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import committed_write, declared
 from tallymark.engine.planning.estimated_output import Coming, ComingFiles
@@ -44,7 +44,7 @@ class Foresight:
 _NOTHING = Coming(groups=(), bytes_a_row=None, sizing=NO_SIZING)
 
 
-async def plan_write(handle: TableHandle, wanted: WantedTable, foresight: Foresight) -> WritePlan:
+async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresight) -> WritePlan:
     """What the write would do now.
 
     Raises:
@@ -111,7 +111,7 @@ async def _coming(target: WriteTarget, properties: TableProperties, at: ViewAt, 
 
 
 def _check_unreplaced(
-    wanted: WantedTable, history: History, base: WriteBase, scope: Scope | None, removed: tuple[DataFile, ...]
+    wanted: TableSpec, history: History, base: WriteBase, scope: Scope | None, removed: tuple[DataFile, ...]
 ) -> None:
     """What has been committed since the base conflicts already; what will be, nobody knows."""
     entry = LogEntry(

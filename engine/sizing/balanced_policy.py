@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.bins import Vessel, divided
+from tallymark.engine.sizing.bins import Bin, divided
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
 from tallymark.engine.sizing.fills import Fill, fills_within_budget
 from tallymark.engine.sizing.plan import PlannedFile, check_new_files
@@ -34,9 +34,9 @@ def balanced_files(
     new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
     check_new_files(incoming.partition, incoming.rows, new_count)
     fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
-    vessels = [*(fill.vessel for fill in fills), *[new] * new_count]
-    sizes = divided(vessels, bytes_, small=settings.small_file_bytes)
-    counts = _shared(incoming.rows, [size - vessel.has for size, vessel in zip(sizes, vessels, strict=True)])
+    bins = [*(fill.vessel for fill in fills), *[new] * new_count]
+    sizes = divided(bins, bytes_, small=settings.small_file_bytes)
+    counts = _shared(incoming.rows, [size - vessel.has for size, vessel in zip(sizes, bins, strict=True)])
     for fill, rows, size in zip([*fills, *[None] * new_count], counts, sizes, strict=True):
         if fill is None and rows:
             yield PlannedFile(incoming.partition, rows, size)
@@ -48,13 +48,13 @@ def _room(fills: Iterable[Fill]) -> int:
     return sum(fill.vessel.room for fill in fills)
 
 
-def _new_vessel(rows: int, bytes_: int, settings: SizingSettings) -> Vessel:
+def _new_vessel(rows: int, bytes_: int, settings: SizingSettings) -> Bin:
     """No larger than a file may be; but a row cannot be split."""
     footer = min(FOOTER_BYTES, settings.max_file_bytes // 100)
     most = settings.max_file_bytes
     if settings.insert_split_rows != "auto":
         most = min(most, footer + _ceiling(settings.insert_split_rows * bytes_, rows))
-    return Vessel(has=footer, least=0, most=max(most, footer + _ceiling(bytes_, rows)))
+    return Bin(has=footer, least=0, most=max(most, footer + _ceiling(bytes_, rows)))
 
 
 def _enough(fills: Sequence[Fill], bytes_: int) -> list[Fill]:

@@ -6,7 +6,7 @@ from heapq import heapify, heappop
 from math import ceil
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.bins import Vessel
+from tallymark.engine.sizing.bins import Bin
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
@@ -20,14 +20,14 @@ _NO_FILE_HAS = 2.0**60
 @dataclass(frozen=True, slots=True)
 class Fill:
     file: DataFile
-    vessel: Vessel
+    vessel: Bin
     updates: int = 0
     """Rows of the file that come anew."""
 
 
 def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill:
     """Of a file that updates are expected to bring to so many bytes: it is rewritten anyway, so its room is free."""
-    return Fill(updates.file, Vessel(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
+    return Fill(updates.file, Bin(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
 
 
 def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, settings: SizingSettings) -> list[Fill]:
@@ -41,7 +41,7 @@ def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, s
         room = settings.max_file_bytes - file.bytes
         least = least_bytes(file, settings.rewrite_budget)
         if least is not None and least <= min(unpaid, room):
-            fills.append(Fill(file, Vessel(has=file.bytes, least=least, most=settings.max_file_bytes)))
+            fills.append(Fill(file, Bin(has=file.bytes, least=least, most=settings.max_file_bytes)))
             unpaid -= least
             unhoused -= room
     return fills

@@ -15,7 +15,7 @@ import pytest
 from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.engine.errors import ConflictError, InvalidRequest, RolledBack
 from tallymark.engine.jobs.fill_claims import claim_path
-from tallymark.engine.jobs.lost_fills import Recut
+from tallymark.engine.jobs.lost_fills import LostFillRewriter
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing import WorkloadProfile
@@ -213,7 +213,7 @@ async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again
 @pytest.mark.parametrize("twice", [False, True])
 async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(has_staging, twice, monkeypatch):
     store = Store(has_staging=has_staging)
-    cut = Recut._cut_file
+    cut = LostFillRewriter._cut_file
 
     async def rolled_back(self, fill, files):
         for _ in range(1 + twice):
@@ -221,7 +221,7 @@ async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(has_staging, t
                 await table(store.backend).rollback(open_instant.instant)
         return await cut(self, fill, files)
 
-    monkeypatch.setattr(Recut, "_cut_file", rolled_back)
+    monkeypatch.setattr(LostFillRewriter, "_cut_file", rolled_back)
     async with rivals(store) as (job, report, _):
         with pytest.raises(RolledBack):
             await job.commit([report])

@@ -122,7 +122,7 @@ MUTATIONS = (
         fault=lambda: both(
             method(Stage, "_hear", _hear_all),
             method(Stage, "run", _report_all),
-            replaced(reports.checked_winners, lambda reports, _: list(reports)),
+            replaced(reports.check_reports, lambda reports, _: list(reports)),
         ),
     ),
     Mutation(

@@ -5,7 +5,7 @@ import msgpack
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists
 from tallymark.engine.instants import fencing
-from tallymark.engine.instants.fencing import Excluder, fence_bytes, fence_path
+from tallymark.engine.instants.fencing import Fencer, fence_bytes, fence_path
 from tallymark.engine.instants.marked import Marked, directly_marked
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance import clean
@@ -14,7 +14,7 @@ from tallymark.engine.timeline.seal import seal_path
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
 
-_exclude = Excluder.exclude
+_exclude = Fencer.exclude
 _prepared = WriteJob._prepared
 
 
@@ -93,7 +93,7 @@ async def _without_list(excluder, marked, *, keep):
 
 
 def _with(excluder, backend):
-    return Excluder(
+    return Fencer(
         backend=backend,
         instant=excluder.instant,
         schema=excluder.schema,
@@ -124,23 +124,23 @@ MUTATIONS = (
         name="staging stays open until the end",
         where=(where.with_staging, where.has_late_tasks),
         breaks="a task renames its file into the table after its job has removed what was lost",
-        fault=lambda: method(Excluder, "close", _put_seal_only),
+        fault=lambda: method(Fencer, "close", _put_seal_only),
     ),
     Mutation(
         name="files of lost attempts stay",
         breaks="rows that nobody has committed are in the directory",
-        fault=lambda: method(Excluder, "exclude", _keep_all),
+        fault=lambda: method(Fencer, "exclude", _keep_all),
     ),
     Mutation(
         name="no fences: files of lost attempts are only deleted",
         where=(where.without_staging, where.has_late_tasks),
         breaks="a put on its way lands after the deletion",
-        fault=lambda: method(Excluder, "exclude", _delete_only),
+        fault=lambda: method(Fencer, "exclude", _delete_only),
     ),
     Mutation(
         name="a lost attempt's file that has landed stays beside the fences",
         breaks="rows that nobody has committed are in the directory",
-        fault=lambda: method(Excluder, "exclude", _fence_only),
+        fault=lambda: method(Fencer, "exclude", _fence_only),
     ),
     Mutation(
         name="a fence is an empty object",
@@ -151,12 +151,12 @@ MUTATIONS = (
         name="fences are listed after they are put",
         where=(where.without_staging, where.has_mishap_or_storm),
         breaks="a writer that dies in between leaves a fence that nobody can name",
-        fault=lambda: method(Excluder, "exclude", _list_after_fences),
+        fault=lambda: method(Fencer, "exclude", _list_after_fences),
     ),
     Mutation(
         name="fences are not listed",
         breaks="they stay for ever",
-        fault=lambda: method(Excluder, "exclude", _without_list),
+        fault=lambda: method(Fencer, "exclude", _without_list),
     ),
     Mutation(
         name="fences are swept as soon as a clean comes by",

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from unittest import mock
 
 from tallymark.engine.instants import finish
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import staging_folder
 from tallymark.engine.jobs.fills import lost_fills
-from tallymark.engine.jobs.lost_fills import Recut
+from tallymark.engine.jobs.lost_fills import LostFillRewriter
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.tasks.file_name import new_file_name
 from tallymark.engine.timeline.entry import DataFile
@@ -18,7 +18,7 @@ from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
 _new_entry = WriteJob._new_entry
-_entry_without = Recut.entry_without
+_entry_without = LostFillRewriter.entry_without
 
 
 def _keep_old(job, added, replaced, fenced, marked):
@@ -55,7 +55,7 @@ async def _unmarked_name(self, partition):
     return name
 
 
-class _Kind(Excluder):
+class _Kind(Fencer):
     """Lets what is lost stay."""
 
     async def exclude(self, marked, *, keep):
@@ -78,7 +78,7 @@ MUTATIONS = (
         name="a lost fill drops its rows",
         where=(where.has_fill,),
         breaks="rows of an append are gone that its writer was told are committed",
-        fault=lambda: method(Recut, "_own_file", _drop_rows),
+        fault=lambda: method(LostFillRewriter, "_own_file", _drop_rows),
     ),
     Mutation(
         name="a lost fill is committed all the same",
@@ -96,19 +96,19 @@ MUTATIONS = (
         name="the file of a lost fill stays",
         where=(where.has_fill,),
         breaks="old rows are in the directory a second time",
-        fault=lambda: method(Recut, "entry_without", _keep_gone),
+        fault=lambda: method(LostFillRewriter, "entry_without", _keep_gone),
     ),
     Mutation(
         name="a file that is cut anew is not marked",
         where=(where.has_fill,),
         breaks="if its writer dies, nobody can name it",
-        fault=lambda: method(Recut, "_marked_name", _unmarked_name),
+        fault=lambda: method(LostFillRewriter, "_marked_name", _unmarked_name),
     ),
     Mutation(
         name="who cuts a file anew does not look in the log",
         where=(where.without_staging, where.stands_still_while_cutting),
         breaks="it writes a file after another has rolled it back, and read its markers",
-        fault=lambda: method(Recut, "entry_without", _unlooked),
+        fault=lambda: method(LostFillRewriter, "entry_without", _unlooked),
     ),
     Mutation(
         name="a rollback does not close the staging directory of what is cut anew",

@@ -1,6 +1,6 @@
 """A data file is begun after the ack of its marker, and no marker is acked once its instant is being ended."""
 
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging
 from tallymark.engine.markers.direct_flag import DirectFlag
 from tallymark.engine.markers.directory import MarkerDirectory
@@ -37,7 +37,7 @@ MUTATIONS = (
         name="the seal is not put",
         where=(where.without_staging, where.has_direct, where.has_late_tasks),
         breaks="a task that puts its own markers does not hear of the job's end",
-        fault=lambda: method(Excluder, "close", _close_staging_only),
+        fault=lambda: method(Fencer, "close", _close_staging_only),
     ),
     Mutation(
         name="a task that falls back puts its markers without the flag",

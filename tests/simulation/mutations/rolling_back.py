@@ -1,7 +1,7 @@
 """A rollback wins its entry before it touches anything, and removes all that was marked before it forgets the marks."""
 
 from tallymark.engine.instants import rollback
-from tallymark.engine.instants.fencing import Excluder
+from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.maintenance import recovery as helping
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
@@ -13,7 +13,7 @@ _roll_back = rollback.roll_back
 
 
 def _excluder(handle, properties, instant):
-    return Excluder(
+    return Fencer(
         backend=handle.backend,
         instant=instant,
         schema=properties.schema,
