@@ -1,4 +1,4 @@
-"""What storage can answer besides "done", and the root of every error that Tallymark raises.
+"""Errors of the storage contract, and the root of every error that Tallymark raises.
 
     TallymarkError                          engine/errors.py grows the other branches
     └── BackendError

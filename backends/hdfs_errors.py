@@ -1,4 +1,4 @@
-"""What HDFS and its client library answer, in this library's words.
+"""Translation of errors of HDFS and its client library.
 
 The NameNode names a Java class, and hdfs-native passes it on as text: ``RPCError("<class>", "<message and frames>")``.
 """

@@ -1,4 +1,4 @@
-"""What the operating system answers, as the contract's errors: each names the disk, the rule and the remedy."""
+"""Translation of operating-system errors: each names the disk, the rule and the remedy."""
 
 import errno
 import os

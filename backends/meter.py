@@ -1,4 +1,4 @@
-"""What a store was asked for: requests by class and outcome, bytes, latency, and what that costs.
+"""Request meter of a store: requests by class and outcome, bytes, latency, and their cost.
 
 Owns: counting. Does not own: what a request is. The object stores count what goes over the wire, with every page of a
 listing; ``measured`` counts the verbs of the contract.

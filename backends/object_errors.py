@@ -1,4 +1,4 @@
-"""What an object store's refusal means, read from the words of obstore's errors: it has no status on them.
+"""Translation of obstore's errors, parsed from their texts, since they carry no status.
 
 Owns: the one table from status, code and phrase to an error of this library, and keeping secrets out of messages: a
 store's error body may repeat a token (S3's ``ExpiredToken``, ``SignatureDoesNotMatch``), so that of the vendor's text

@@ -1,4 +1,4 @@
-"""From a URL to a backend: the only place that names concrete stores."""
+"""``open_backend``: from a URL to a backend, the only place that names concrete stores."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""How to reach a store: what its URL does not say. Values only, and never a secret, so that they may travel to tasks.
+"""Storage options beside the URL. Values only, and never a secret, so that they may travel to tasks.
 
 Keys come from the environment, a profile, a role of the machine, or a provider that is named here and runs wherever
 storage is opened.

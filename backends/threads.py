@@ -1,4 +1,4 @@
-"""Where the blocking calls of vendors' libraries run: their asynchronous calls do not run under trio."""
+"""Worker threads for blocking calls of vendor libraries, whose asynchronous calls do not run under trio."""
 
 from collections.abc import Callable
 from typing import TypeVar

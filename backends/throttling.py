@@ -1,4 +1,4 @@
-"""Whether a store asks for fewer requests: its backend repeats those that were throttled, and nobody above sees it."""
+"""Throttling signal of a store: its backend retries throttled requests, invisible to callers."""
 
 from collections.abc import Callable
 from typing import Protocol, runtime_checkable

@@ -1,4 +1,4 @@
-"""Keep the partitions of a table in Spark's catalog as the commit log has them.
+"""Synchronisation of the partitions in Spark's catalog with the commit log.
 
 Owns: when the catalog is told, and that in the end it has been told the newest. Does not own: the SQL
 (``catalog_statement``), nor which catalog table is fit (``catalog_table``).

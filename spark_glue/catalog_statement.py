@@ -1,4 +1,4 @@
-"""What Spark's catalog is told about partitions, as SQL: text in, text out."""
+"""SQL statements that register partitions in Spark's catalog: text in, text out."""
 
 import re
 from collections.abc import Iterator, Sequence

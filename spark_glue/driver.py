@@ -1,4 +1,4 @@
-"""Where the driver's service listens, and what executors call it: as Spark's own settings say."""
+"""Listening address of the driver's service and its name for executors, from Spark's own settings."""
 
 from collections.abc import Callable
 

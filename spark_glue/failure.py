@@ -1,4 +1,4 @@
-"""What Spark says of a failed task, as one error of one line."""
+"""Errors of failed Spark tasks, each as one line."""
 
 import functools
 import re

@@ -1,4 +1,4 @@
-"""What a write brings, by one Spark job: rows and bytes of each partition."""
+"""Workload profile of a DataFrame, by one Spark job: rows and bytes per partition."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is shown while Spark's tasks run."""
+"""Progress of a running Spark job."""
 
 import sys
 import threading

@@ -1,4 +1,4 @@
-"""Where progress is shown: a line on a terminal, or one in a notebook that is drawn again."""
+"""Progress line: on a terminal, or in a notebook cell that is redrawn."""
 
 import html
 from contextlib import AbstractContextManager, suppress

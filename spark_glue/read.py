@@ -1,4 +1,4 @@
-"""Read a table as a native Spark scan of exactly its snapshot's files."""
+"""Reads of a table: a native Spark scan of exactly its snapshot's files."""
 
 import os
 import re

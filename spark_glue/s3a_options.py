@@ -1,4 +1,4 @@
-"""What Hadoop's S3 connector was told in the session, as options of ours: where the server is, who gives credentials.
+"""Storage options from the session's ``fs.s3a.*`` settings: endpoint and credential source.
 
 Keys in ``fs.s3a.access.key`` and its like are never taken: options travel to tasks, and plans and logs are kept. That
 they are there is noticed, and told where nothing else gives credentials.

@@ -1,4 +1,4 @@
-"""What a write asks of a Spark session, in both its forms: with a JVM of its own, or a client of Spark Connect."""
+"""Access to a Spark session in both forms: with its own JVM, or as a client of Spark Connect."""
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrame, SparkSession

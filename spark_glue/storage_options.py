@@ -1,4 +1,4 @@
-"""How a Spark session reaches storage, as options that travel to its tasks, and Spark's own name for a URL of ours."""
+"""Storage options of a Spark session, which travel to its tasks, and Spark's spelling of a table's URL."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Write a DataFrame: one commit in the user's own Python."""
+"""Writes of a DataFrame: one commit per call."""
 
 import os
 import secrets

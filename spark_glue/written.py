@@ -1,4 +1,4 @@
-"""What finished tasks have written, as the driver hears of it while others run."""
+"""Files and rows written by finished tasks, as the driver learns of them while others run."""
 
 from pyspark import Accumulator
 from pyspark.sql import SparkSession

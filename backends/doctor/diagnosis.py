@@ -1,4 +1,4 @@
-"""What the doctor has found."""
+"""Findings of the doctor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a local directory lies on: its file system, by name, and what that is worth knowing for."""
+"""File system below a local directory, by name, and its known limits."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""How long each verb takes, one call after the other, and how far the clocks are apart."""
+"""Latency of each verb, in sequential calls, and the clock difference to the store."""
 
 import statistics
 from collections.abc import Awaitable, Callable

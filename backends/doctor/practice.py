@@ -1,4 +1,4 @@
-"""Where the doctor works: a directory with a random name below the URL, which no reader looks into."""
+"""Working directory of the doctor: a random name below the URL, ignored by readers."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""How each promise of the storage contract is put to the test. A probe returns what it has seen, or raises Broken."""
+"""Probes of the storage contract, one per promise. A probe returns what it observed, or raises Broken."""
 
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable

@@ -1,4 +1,4 @@
-"""What stores without rename do instead of staging: each name is fenced by a put-if-absent."""
+"""Promises of stores without rename: each name is fenced by a put-if-absent."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What stores that can rename promise beyond: a staging directory that closes for good."""
+"""Additional promises of stores with rename: a staging directory that closes permanently."""
 
 import anyio
 import anyio.to_thread

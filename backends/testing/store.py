@@ -1,4 +1,4 @@
-"""What a promise needs of a store: the backend, a look around it, and a way to write a data file."""
+"""Store under test: the backend, a view around it, and a way to write a data file."""
 
 import functools
 from collections.abc import Awaitable, Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which position of the log a caller means who wants a table as it was.
+"""Resolution of ``as_of``: the log position that a caller means by a position, an instant or a time.
 
 A position is exact. An instant means the state right after its commit. A time means what a reader of the log would have
 seen then: the newest commit that was *decided* by then, by the store's clock, whenever its writer had begun.

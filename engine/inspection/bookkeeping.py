@@ -1,4 +1,4 @@
-"""What each file below ``.hoodie`` is for. Pure: it goes by the path and the log."""
+"""Purpose of each file below ``.hoodie``, derived from its path and the log. Pure."""
 
 import re
 from dataclasses import dataclass

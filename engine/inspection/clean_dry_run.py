@@ -1,4 +1,4 @@
-"""What a clean would do now. It reads, and touches nothing but a beat of its own."""
+"""Dry run of a clean. It reads, and writes nothing but its own heartbeat, to learn the store's time."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""How large a table's files are, and how many are small. Pure: it counts what a snapshot names."""
+"""Distribution of a table's file sizes, and the number of small files, of one snapshot. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""Read a table under a lease: the files of one snapshot stay for as long as the block lasts.
+"""Snapshots under a reader's lease: the files stay until the block ends.
 
 Why no clean takes a file of that snapshot. A reader at position P puts its lease, *then* reads the log to its head H. A
 clean reserves its instant, reads the log, *then* lists the leases, and wins an entry whose horizon is no later than any

@@ -1,4 +1,4 @@
-"""What a table holds at a position of its commit log."""
+"""Snapshot of a table: its files at one position of the commit log."""
 
 from dataclasses import dataclass
 

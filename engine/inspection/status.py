@@ -1,4 +1,4 @@
-"""What an operator asks of a table: what it holds, and who is at work on it."""
+"""Status of a table for operators: its content and its open instants."""
 
 from dataclasses import dataclass
 from typing import Literal

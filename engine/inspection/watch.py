@@ -1,4 +1,4 @@
-"""Watch the markers of open instants by what lies in storage: from any process, and asking nobody who writes.
+"""Progress of open instants from their markers in storage, from any process, without the service.
 
 A look costs two listings, of reservations and of beats, and a read of the log's tail; for each open instant one listing
 of its markers (a page for 1,000 objects), and a get for each segment that is new. Once a minute a beat is put and

@@ -1,4 +1,4 @@
-"""Make sure that of all marked files only those to be kept exist, now and later (seal and fence)."""
+"""Fencing of an instant's losers: of all marked files only those to keep exist, now and later (seal and fence)."""
 
 import io
 from collections.abc import Collection, Iterable

@@ -1,4 +1,4 @@
-"""What remains to be done once the log has decided an instant. Anybody may do it, any number of times."""
+"""Post-commit steps of a decided instant. Idempotent; any process may run them."""
 
 from collections.abc import Callable, Collection
 

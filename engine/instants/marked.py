@@ -1,4 +1,4 @@
-"""What the tasks of an instant have marked: with its service, and directly."""
+"""Markers of an instant that its tasks have created, with the service and directly."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Keep the Hudi timeline up with the commit log, in the log's order."""
+"""Projector of the commit log: it writes the missing Hudi timeline files, in the log's order."""
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound

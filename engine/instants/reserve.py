@@ -1,4 +1,4 @@
-"""Begin a write: get an instant that nobody else has, and be seen by others before any data is."""
+"""Reservation of an instant: unique, and visible to other writers before any data is written."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress

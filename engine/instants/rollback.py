@@ -1,4 +1,4 @@
-"""End an instant that will not commit, so that nothing of it is left."""
+"""Rollback of an instant that will not commit: nothing of it remains."""
 
 from contextlib import suppress
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What every job on a table holds in its hand."""
+"""The parts that every job on a table shares: backend, log, clock, settings."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""What the table held where a write takes its base: what it replaces is of that, and conflicts are looked for since."""
+"""Base of a write: the table as of the position that the write replaces files of and checks conflicts from."""
 
 from dataclasses import dataclass
 

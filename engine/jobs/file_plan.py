@@ -1,4 +1,4 @@
-"""Which files a write is to leave: planned in one way for a job that runs, and for one that is only thought of."""
+"""Sizing plan of a write, made in one way for a running job and for a dry run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Which small files a write is filling: told to others who plan meanwhile, so that two do not take the same.
+"""Claims on small files that a write is filling, so that a concurrent plan does not choose the same files.
 
 Advice, not a lock: of two who took one file nevertheless, the second to commit writes its new rows into a file of
 their own.

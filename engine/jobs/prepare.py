@@ -1,4 +1,4 @@
-"""Find the table that a job wants to write, or create it. Nothing is changed by a call that cannot go on."""
+"""Lookup or creation of the table of a job. A refused call changes nothing."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""Whether a store keeps put-if-absent: asked once, before a table is made that could not live without it."""
+"""Probe of put-if-absent, run once before a table is created on a store."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""What a write is to do to the table, as its caller says it. How it goes about it is ``open_job.JobOptions``."""
+"""Request of a write: what it does to the table. How the job runs is in ``open_job.JobOptions``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a committed write tells its caller."""
+"""Result of a committed write, as its caller gets it."""
 
 import html
 import json

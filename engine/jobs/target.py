@@ -1,4 +1,4 @@
-"""What a request comes to on one table: where its rows go, and what it replaces. Pure."""
+"""Target of a request on one table: the partitions its rows go to, and the scope it replaces. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What tasks of this process have looked up, for the next that asks: a block as of a position is for ever.
+"""Cache of this process's lookups, shared by its tasks. A block at a position never changes.
 
 Bounded in bytes; what was asked for longest ago goes first.
 """

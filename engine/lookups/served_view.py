@@ -1,4 +1,4 @@
-"""What a job's service answers tasks that ask what partitions hold: as of the position that they name, or a refusal."""
+"""Server side of lookups: partitions as of the requested position, or a refusal."""
 
 from collections.abc import Callable, Sequence
 

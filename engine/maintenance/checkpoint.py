@@ -1,4 +1,4 @@
-"""Leave checkpoints of a table, so that its log need not be read from the beginning."""
+"""Checkpoints of a table, written so that its log need not be read from the start."""
 
 import anyio
 

@@ -1,4 +1,4 @@
-"""Remove what may go: the remains of dead writers, replaced files in their time, and fences nobody can run into."""
+"""Clean of a table: remains of dead writers, replaced files whose retention is over, and fences no task can meet."""
 
 from dataclasses import dataclass
 from functools import partial

@@ -1,4 +1,4 @@
-"""Let replaced files of a table with ``readers="table"`` go: a log entry that says up to where, then the deletes."""
+"""Expiry of replaced files of a table with ``readers="table"``: a log entry with the horizon, then the deletes."""
 
 import math
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Who reads a table under a lease, as a clean sees it: it lets go nothing that one of them may still open.
+"""Reader leases, as a clean sees them: no file that a leased snapshot may still open is expired.
 
 The order that makes this safe is told in ``writes/reading``.
 """

@@ -1,4 +1,4 @@
-"""Do for other writers what they died before doing."""
+"""Recovery of instants of dead writers: the committed ones are finished, the others rolled back."""
 
 from contextlib import suppress
 from dataclasses import dataclass, replace

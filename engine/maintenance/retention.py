@@ -1,4 +1,4 @@
-"""How long replaced files stay: what a write says of it, and what a table was made with."""
+"""Retention of replaced files: the value in the call and the value fixed at creation."""
 
 from dataclasses import dataclass, replace
 

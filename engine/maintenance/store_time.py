@@ -1,4 +1,4 @@
-"""What time it is by the store's own clock."""
+"""Current time by the store's own clock."""
 
 import anyio
 

@@ -1,4 +1,4 @@
-"""Delete what belongs to no checkpoint: of writers that died, gave up, or lost a pointer that another one put, too."""
+"""Deletion of checkpoint objects that no checkpoint names, left by writers that died or lost the pointer."""
 
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for

@@ -1,4 +1,4 @@
-"""How long requests for markers waited for their acks."""
+"""Histogram of the times that marker requests waited for their acks."""
 
 from tallymark.engine.markers.histogram import TIME_BOUNDS_S, Histogram
 

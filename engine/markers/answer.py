@@ -1,4 +1,4 @@
-"""What whoever asked for a marker is told."""
+"""Answers to marker requests."""
 
 from enum import Enum
 

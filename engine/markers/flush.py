@@ -1,4 +1,4 @@
-"""Make a batch durable."""
+"""Flush of a batch: when it returns, the batch is durable."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar

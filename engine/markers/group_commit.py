@@ -1,4 +1,4 @@
-"""Carry a directory's markers to storage: one flush for all who wait."""
+"""Group commit of one directory's markers: one flush per batch of waiting requests."""
 
 import anyio
 from anyio.abc import TaskGroup

@@ -1,4 +1,4 @@
-"""How often values of which size came: a histogram that costs whoever adds a value next to nothing."""
+"""Histogram with an update that costs next to nothing."""
 
 from bisect import bisect_left
 

@@ -1,4 +1,4 @@
-"""Read a marker directory from storage, while others may write there.
+"""Loading of a marker directory from storage, while other processes may write there.
 
 A merge puts one segment, and then deletes those that it stands for. A listing that is no snapshot could pass the place
 of the new segment before it is put, and the place of an old one after it is deleted. Two things keep it from losing

@@ -1,4 +1,4 @@
-"""Which segments of a marker directory to merge now, so that few objects lie there and few bytes are written.
+"""Choice of segments to merge, so that few objects remain and few bytes are rewritten.
 
 Owns: the account of the segments in storage, and of the bytes that rewriting them may still cost. Sync and pure. The
 arithmetic is in ``docs/decisions/0008-merge-policy.md``, the measurements are there and in ``0027-twenty-objects.md``.

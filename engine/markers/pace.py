@@ -1,4 +1,4 @@
-"""When the next flush may start (paced group commit).
+"""Pace of flushes: the earliest start of the next one (paced group commit).
 
 A request that finds the directory idle is flushed at once; under load a flush starts every interval and takes all that
 waits. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.

@@ -1,4 +1,4 @@
-"""What all marker directories of this process have done, and do now, whoever has opened their engines.
+"""Totals of all marker directories of this process, in every engine.
 
 Owns: sums that never fall, over directories that are served and those that were. It is the process's, as a scrape is:
 no engine need be told of it, and one that serves no table counts like a job's.

@@ -1,4 +1,4 @@
-"""How long the last puts took, each copy by itself."""
+"""Durations of the last puts, each hedged copy separately."""
 
 from bisect import bisect_left, insort
 from collections import deque

@@ -1,4 +1,4 @@
-"""How far apart flushes are to start where they hold each other up: found by trying.
+"""Spacing of flush starts where concurrent flushes delay each other, found by trials.
 
 Four puts under way at once cost a distant store nothing, and acks are soonest when a put starts every quarter of the
 time that one takes. Where the store is this machine, puts share its processors, its disk and an interpreter with

@@ -1,4 +1,4 @@
-"""Look at a marker directory from outside, again and again, while its server writes there."""
+"""Repeated reads of a marker directory from another process, while its server writes there."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Write jobs and marker engines of this process as Prometheus metrics, made when they are scraped: they only count."""
+"""Prometheus bridge: metrics of this process's jobs and marker engines, collected at each scrape."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Which parts of a table a write may touch at all, as its caller has fenced it in with ``only_partitions``."""
+"""Guard of a write: the part of the table that ``only_partitions`` allows it to change."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Which rows of a batch belong to which partition, as numbers given in the order of first appearance."""
+"""Partition index of a batch: a number per row, in order of first appearance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a write would add, as far as the input's rows are known. Pure."""
+"""Estimated output of a write, as far as its input rows are known. Pure."""
 
 import math
 from collections.abc import Sequence

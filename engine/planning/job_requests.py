@@ -1,4 +1,4 @@
-"""How many requests a job makes of an object store, by class: one formula, which is held to what S3 counted.
+"""Number of object-store requests of a job, by class: one formula, tested against counts on S3.
 
 Owns: what the library asks for on a store that answers at once. Does not own: what depends on how long tasks take: the
 further segments of markers, a beat every ten seconds, and repeats; and of checkpoints the parts that sizing and

@@ -1,4 +1,4 @@
-"""What a write would do, found by reading the log, and the input's rows where they were counted.
+"""Planner of a dry run: it reads the log, and uses the input's row counts where they are known.
 
 What goes is decided by the code that jobs use (``target``, ``write_base``). Nothing is put, and nothing is reserved:
 another write may come first.

@@ -1,4 +1,4 @@
-"""What a write would do, in one value: nothing of it has been done."""
+"""Plan of a write: its effects in one value; nothing of it has been done."""
 
 import html
 import json

@@ -1,4 +1,4 @@
-"""Where a job's service is reached, and the key that opens that job there."""
+"""Address of a job's service, and the key of that job there."""
 
 from dataclasses import dataclass, field
 

@@ -1,6 +1,4 @@
-"""What tasks ask the service: how it goes into requests, and what settles it. Sans-I/O; used by one thread at a
-time.
-"""
+"""Requests of tasks: how they are split into messages, and what settles them. Sans-I/O; one thread at a time."""
 
 from collections.abc import Iterator
 from concurrent.futures import Future

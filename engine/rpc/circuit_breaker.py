@@ -1,4 +1,4 @@
-"""Whether a job's service is out of reach, as far as this process knows. Sync; time is passed in, in seconds."""
+"""Circuit breaker: whether a job's service is unreachable for this process. Sync; times are passed in, in seconds."""
 
 import threading
 

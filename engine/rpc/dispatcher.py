@@ -1,4 +1,4 @@
-"""What peers of the service ask for, carried out: together what has come together, whoever has asked.
+"""Dispatcher of the service: it runs the requests of all peers, grouped with those that arrived together.
 
 Requests for markers take one task an instant, and look-ups of what is at hand take none.
 

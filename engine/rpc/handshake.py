@@ -1,4 +1,4 @@
-"""Who is on the other side, and that every frame comes from there. Sans-I/O, HMAC-SHA256 throughout.
+"""Handshake and frame authentication of both sides. Sans-I/O, HMAC-SHA256 throughout.
 
 Both sides hold the job's key and show it over both sides' fresh nonces and everything said so far:
 

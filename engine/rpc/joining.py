@@ -1,4 +1,4 @@
-"""Which asks go into one request: as many as wait for markers of one kind, up to what a service reads at once.
+"""Grouping of waiting marker requests of one kind into one message, up to the service's read limit.
 
 An ask that is joined with others is answered with them. Where such a request is refused for what may be the fault of
 one of them, they are asked again in halves: whoever is not at fault has its ack after a few rounds. Sans-I/O.

@@ -1,4 +1,4 @@
-"""What a task and the service say to each other, in bytes and in values. Sans-I/O.
+"""Messages between tasks and the service, as bytes and as values. Sans-I/O.
 
 A message is a run of msgpack scalars (whole numbers, floats, text, bytes) that fills its frame. Arrays, maps and
 extension types are refused by their headers, so that no few bytes can claim memory by declaring a large or deep

@@ -1,4 +1,4 @@
-"""What a client has asked and not been answered: what to send next, when, and whose future an answer settles.
+"""Pending requests of a client: what to send next, when, and which future a response settles.
 
 Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Used by one thread at a time.
 """

@@ -1,4 +1,4 @@
-"""How the TCP connections of both sides behave: small messages go at once, and a peer that vanished is noticed."""
+"""TCP options of both sides: small messages are sent at once, and a vanished peer is noticed."""
 
 import socket
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""How bytes are divided among files, so that as few as can be stay small."""
+"""Division of bytes among files, with as few small files as possible."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What incoming rows will take in Parquet files, by what the rows of the table have come to.
+"""Estimate of the encoded size of incoming rows, from the sizes of the table's rows.
 
 Where the rows were measured, and files or a sample tell what a plain byte comes to, that is what counts: rows that have
 become longer are seen before they are written. Else it is the bytes of a row, and where nothing is known, a guess.

@@ -1,4 +1,4 @@
-"""Which files may take incoming rows at all, and what their rewriting has to bring."""
+"""Candidates for a fill: the files that may take incoming rows, and the least gain of rewriting one."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is known of the rows that a write brings, before any of them is written."""
+"""Workload profile: the facts known of a write's rows before any is written."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Who may call what blocks: no thread that runs an event loop, perhaps the one that is waited for."""
+"""Check of the calling thread: blocking calls are refused in a thread that runs an event loop."""
 
 from contextlib import suppress
 

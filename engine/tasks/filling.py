@@ -1,4 +1,4 @@
-"""What a task was planned to write, and how far it has come with the small files that it fills.
+"""Planned files of one task, and its progress with the small files that it fills.
 
 Owns: which partitions have a planned file, whose old rows are still to be published, and in which files they ended up.
 Does not own: reading (``old_rows``) and writing.

@@ -1,4 +1,4 @@
-"""What a plan of sizes goes by, counted in Arrow batches: for engines that hold their rows as such."""
+"""Workload profile of Arrow batches, for engines that have their rows in that form."""
 
 from collections import defaultdict
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What a finished task attempt sends back: the files it published and the names it did not use."""
+"""Report of a finished task attempt: the files it published and the names it did not use."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What travels from the job to its tasks."""
+"""Ticket of a job: the value that travels to its tasks."""
 
 from dataclasses import dataclass, field
 

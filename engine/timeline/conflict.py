@@ -1,4 +1,4 @@
-"""Which writes exclude each other. Pure: it compares an entry that wants to commit with those that came before it."""
+"""Conflicts between writes: an entry to commit is compared with the entries before it. Pure."""
 
 from collections.abc import Iterable
 

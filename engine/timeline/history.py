@@ -1,4 +1,4 @@
-"""What a commit log says, entry by entry: pure, and the same for everybody who has read as far."""
+"""History: the state of a commit log after each entry. Pure, and equal for every reader of the same entries."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque

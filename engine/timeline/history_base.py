@@ -1,4 +1,4 @@
-"""What has to be known of the entries of a log before a position, so that the later ones can be read without them."""
+"""Summary of the entries before a position, sufficient to read the later ones without them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Which log a position is of: a chain of hashes, one a position. Sans-I/O.
+"""Hash chain of a log, one hash per position, which identifies the log. Sans-I/O.
 
     hash(0) = sha256(b"")
     hash(n) = sha256(hash(n - 1) + msgpack([n, instant, kind, nonce]))

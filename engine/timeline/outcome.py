@@ -1,4 +1,4 @@
-"""What a commit has come to, in numbers: the same for everybody who reads its entry."""
+"""Outcome of a commit in numbers, derived from its entry."""
 
 from dataclasses import asdict
 from typing import Any, TypedDict

@@ -1,4 +1,4 @@
-"""Which columns may partition a table: those whose values name a directory that every reader reads back."""
+"""Check of partition columns: their values must name a directory that every reader parses back."""
 
 from collections.abc import Callable, Sequence
 

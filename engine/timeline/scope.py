@@ -1,4 +1,4 @@
-"""What an overwrite replaces: everything, partitions, or all that lies below a prefix of partition paths. Pure."""
+"""Scope of an overwrite: everything, partitions, or all below a prefix of partition paths. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

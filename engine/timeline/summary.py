@@ -1,4 +1,4 @@
-"""How a write came about: what its files do not tell of it. Part of the entry that committed it."""
+"""Summary of a write in its log entry: facts that its files do not show."""
 
 import math
 from dataclasses import asdict, dataclass

@@ -1,4 +1,4 @@
-"""Which process a writer is, so that another on the same machine can tell at once that it is gone."""
+"""Identity of a writer's process, so that another on the same machine can detect at once that it has ended."""
 
 import os
 import socket

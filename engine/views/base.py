@@ -1,4 +1,4 @@
-"""What a view starts from: what was known at one position of the log, read by partition when it is asked for."""
+"""Base of a view: the table at one position of the log, read by partition on demand."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass

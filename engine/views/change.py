@@ -1,4 +1,4 @@
-"""What one entry of the log did to one partition."""
+"""Change of one partition by one log entry."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

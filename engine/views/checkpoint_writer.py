@@ -1,4 +1,4 @@
-"""Write a checkpoint: parts first, then the manifest that names them, then the pointer that names that.
+"""Writer of checkpoints: parts first, then the manifest that names them, then the pointer to the manifest.
 
 A death anywhere leaves the pointer at what was there before, whole; what was put is then named by nobody, and swept by
 ``tallymark clean``. Of two writers at once the later pointer stands.

@@ -1,4 +1,4 @@
-"""From settings to a store: the only place that names those with a disk."""
+"""Factory of view stores: the only module that names those with a disk."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which partitions of a checkpoint lie together in one part, and which parts of the one before are used again. Pure.
+"""Layout of a checkpoint: which partitions share a part, and which parts of the previous one are reused. Pure.
 
 A part is used again where none of its partitions has changed, and none of its rows has become invisible. All others are
 cut anew, into parts of about ``PART_BYTES``.

@@ -1,4 +1,4 @@
-"""Which partitions hold files, for catalogs that keep lists of them."""
+"""Partitions that contain files, for catalogs that keep lists of them."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a view knows of a file: the file, and between which positions of the commit log it is live."""
+"""Row of a view: a file, and the positions of the commit log between which it is live."""
 
 from dataclasses import dataclass
 

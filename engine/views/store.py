@@ -1,4 +1,4 @@
-"""Where a view keeps its blocks: a local, sync store of one owner. What it loses is read again from the log."""
+"""Store of a view's blocks: local, sync, with one owner. A lost block is read again from the log."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

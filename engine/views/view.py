@@ -1,4 +1,4 @@
-"""What a table holds, partition by partition, at each position from a floor to the head of what was read of its log.
+"""File-system view: a table's files by partition, at each position from a floor to the head of the log read so far.
 
 Owns: the incremental sync, which position an answer is of, and that what a store has lost is read again. Does not own:
 where blocks lie (``ViewStore``), what is read of storage (``ViewBase``), which entries count (``History``).

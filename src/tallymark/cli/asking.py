@@ -1,4 +1,4 @@
-"""What every command has in common: where it looks, how it asks the table, and how it ends."""
+"""Common parts of the commands: the URL, the request to the table, and the exit."""
 
 import functools
 import json

@@ -1,4 +1,4 @@
-"""How far a long delete is, as a line on a terminal; nothing anywhere else."""
+"""Progress line of a long delete on a terminal; no output elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What ``--json`` prints: one object a command. Keys may be added, none goes away or changes its meaning.
+"""Documents printed by ``--json``: one object per command. Keys may be added; none is removed or changes its meaning.
 
 Sizes are bytes, ages seconds, instants 17 digits of UTC time, paths relative to ``url``.
 """

@@ -1,4 +1,4 @@
-"""What every page for people is made of. Without a terminal nothing is wrapped or cut off: grep finds it whole."""
+"""Elements of every page. Without a terminal, no text is wrapped or cut, so that grep finds it whole."""
 
 import sys
 from collections.abc import Iterable, Sequence
