@@ -105,7 +105,7 @@ class Table:
         sizing: SizingSettings | None = None,
         service: ServiceSettings | None = None,
     ) -> AsyncIterator[WriteJob]:
-        """A write job for the block; what is not committed when the block ends is rolled back.
+        """Yield a write job for the block; what is not committed when the block ends is rolled back.
 
         ``mode="overwrite"`` replaces the whole table, or with ``partition_overwrite="dynamic"`` those partitions that
         the input has rows for; a table without partitions is replaced whole either way, as in Spark. The table is
@@ -181,7 +181,7 @@ class Table:
         sizing: SizingSettings | None = None,
         incoming: Incoming | None = None,
     ) -> WritePlan:
-        """What ``write`` of the same words would do now: what would go and come, and what requests that takes.
+        """Return what ``write`` of the same words would do now: what would go and come, and what requests that takes.
 
         Nothing is put. ``incoming`` is what is known of the input: its rows, counted by task (``CountedRows``) or by
         partition (``IncomingRows``, or the ``WorkloadProfile`` that ``WriteJob.size`` takes), or the paths of the
@@ -210,7 +210,7 @@ class Table:
         return await plan_write(self._handle(), wanted, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
-        """What the table holds now, or held then: at a position, after an instant's commit, or at a time.
+        """Return what the table holds now, or held then: at a position, after an instant's commit, or at a time.
 
         Raises:
             UnsupportedTable: there is no table.
@@ -241,7 +241,7 @@ class Table:
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[TableView]:
-        """The table's file-system view for the block: it follows the log, and answers partition by partition.
+        """Yield the table's file-system view for the block: it follows the log, and answers partition by partition.
 
         For who asks again and again; ``snapshot`` is for once. Raises UnsupportedTable where there is no table.
         """
@@ -256,7 +256,7 @@ class Table:
             handle.close()
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
-        """How large the table's files are now, or those below a partition path such as ``year=2013``.
+        """Return how large the table's files are now, or those below a partition path such as ``year=2013``.
 
         Raises:
             InvalidRequest: no partition of this table can lie below that path, or ``small_below`` is negative.
@@ -285,7 +285,7 @@ class Table:
         return await read_properties(self._backend)
 
     async def partitions(self) -> Partitions:
-        """Which partitions hold files now. Raises UnsupportedTable where there is no table."""
+        """Return which partitions hold files now. Raises UnsupportedTable where there is no table."""
         properties = await self._properties()
         handle = self._handle()
         await handle.log.refresh()
@@ -302,23 +302,23 @@ class Table:
         return await telling_files(handle.view(properties).at(history.head), partitions)
 
     async def status(self) -> TableStatus:
-        """What the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
+        """Return what the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
         return await read_status(self._handle(), await self._properties())
 
     async def timeline(self) -> list[tuple[int, LogEntry]]:
-        """The entries of the commit log that count, oldest first, with their positions."""
+        """Return the entries of the commit log that count, oldest first, with their positions."""
         await self._properties()
         log = self._handle().log
         await log.refresh()
         return list((await log.reach(0)).after(0))
 
     async def open_instants(self) -> list[Reservation]:
-        """The instants that are being written, or that dead writers have left."""
+        """Return the instants that are being written, or that dead writers have left."""
         await self._properties()
         return await open_reservations(self._handle())
 
     async def markers(self, instant: str) -> list[MarkerName]:
-        """The markers of an instant that is being written, or was left unfinished; sorted."""
+        """Return the markers of an instant that is being written, or was left unfinished; sorted."""
         loaded = await load_markers(self._backend, marker_folder(instant), concurrency=self._commit.concurrency)
         return sorted(loaded.names)
 
@@ -406,7 +406,7 @@ def open_table(
     views: ViewSettings | None = None,
     clock: Clock | None = None,
 ) -> Table:
-    """The table at a URL, whether it exists yet or not. No I/O.
+    """Return the table at a URL, whether it exists yet or not. No I/O.
 
     ``options`` say how storage is reached where the URL does not; tasks get them, too. ``backend`` is used instead of
     ``open_backend(url, options=options)`` where it is given. ``views`` says how calls keep what the table holds.
@@ -422,5 +422,5 @@ def open_table(
 
 
 def _table_name(url: str) -> str:
-    """The last part of the URL, in the characters that Hudi takes for a table's name."""
+    """Return the last part of the URL, in the characters that Hudi takes for a table's name."""
     return re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"

@@ -13,7 +13,7 @@ _LISTS = (pa.ListType, pa.LargeListType)
 
 
 def is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether every value of ``source`` has an equal in ``target``; of times, those that the cast accepts."""
+    """Return whether every value of ``source`` has an equal in ``target``; of times, those that the cast accepts."""
     if source.equals(target) or arrow_types.is_null(source):
         return True
     if arrow_types.is_dictionary(source):

@@ -67,14 +67,14 @@ def _entries(array: Any, items: "pa.Array[Any]") -> "pa.Array[Any]":
 
 
 def _remade(array: Any, validity: "pa.Buffer | None", child: "pa.Array[Any] | None") -> "pa.Array[Any]":
-    """The same array with another validity and child; a list's or map's buffers end with its offsets."""
+    """Return the same array with another validity and child; a list's or map's buffers end with its offsets."""
     own = array.buffers()[1:] if child is None else array.buffers()[1:2]
     children = None if child is None else [child]
     return pa.Array.from_buffers(array.type, len(array), [validity, *own], offset=array.offset, children=children)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, partition_by: tuple[str, ...] = ()) -> pa.RecordBatch:
-    """The same rows in exactly this schema, columns matched by name.
+    """Return the same rows in exactly this schema, columns matched by name.
 
     A type is cast where every value of it has an equal in the other: narrower to wider numbers, any string to any
     string, one timezone's label to another's. Times of a finer unit, which pandas makes of all times, are cast where

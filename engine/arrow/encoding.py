@@ -37,7 +37,7 @@ def dictionary_columns(rows: pa.Table) -> list[str] | bool:
 
 
 def _recurs(sample: "pa.ChunkedArray[Any]", rows: int) -> bool:
-    """Whether the values are few enough, judged by how many different ones the sample has. Nulls take no part.
+    """Return whether the values are few enough, judged by how many different ones the sample has. Nulls take no part.
 
     Were there D values, each as frequent as any other, n rows would be expected to show D (1 - exp(-n / D)) of them.
     """

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def leaves(field: "pa.Field[Any]", parent: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """The path by which Parquet names a column, or each part of a nested one, and what it holds."""
+    """Yield the path by which Parquet names a column, or each part of a nested one, and what it holds."""
     path = f"{parent}{field.name}"
     parts = _parts(field.type, path)
     if parts is None:

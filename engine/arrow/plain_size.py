@@ -21,12 +21,12 @@ def plain_bytes(rows: pa.Table | pa.RecordBatch) -> int:
 
 
 def fixed_bytes(schema: pa.Schema) -> int:
-    """What every row counts, whatever its values."""
+    """Return what every row counts, whatever its values."""
     return sum(_fixed(field.type) for field in schema)
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Whether values of this type count by their own bytes, too."""
+    """Return whether values of this type count by their own bytes, too."""
     return any(is_one(type_) for is_one in _IS_TEXT)
 
 

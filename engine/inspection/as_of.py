@@ -18,7 +18,7 @@ AsOf = int | str | datetime
 
 
 async def position_as_of(handle: TableHandle, properties: TableProperties, as_of: AsOf) -> int:
-    """The position, all of whose files are still kept, once the log has been read.
+    """Return the position, all of whose files are still kept, once the log has been read.
 
     Raises:
         InvalidRequest: no such position, instant or time, or files of it may be gone; says which are retained.
@@ -41,7 +41,7 @@ async def position_as_of(handle: TableHandle, properties: TableProperties, as_of
 
 
 def checked(as_of: AsOf) -> AsOf:
-    """The same, with times as times. Raises InvalidRequest for what is none of the three."""
+    """Return the same, with times as times. Raises InvalidRequest for what is none of the three."""
     match as_of:
         case bool():
             pass

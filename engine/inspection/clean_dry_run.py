@@ -15,7 +15,7 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 async def plan_clean(handle: TableHandle, properties: TableProperties, retain_hours: float | None) -> CleanResult:
-    """The result that ``clean`` would have, fences of rollbacks aside. All that is stored stays as it is.
+    """Return the result that ``clean`` would have, fences of rollbacks aside. All that is stored stays as it is.
 
     Where the age of something counts, a beat is put and deleted, to tell the store's time by, as ``status`` does. Where
     we may only read, the newest log entry tells it, and what is due since then is left out.

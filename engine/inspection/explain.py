@@ -77,7 +77,7 @@ async def explain(handle: TableHandle, properties: TableProperties, file: str) -
 
 
 def _logged_path(candidates: Iterable[str], history: History) -> str:
-    """The first of them that the log knows, whole or by its bare name; else the first."""
+    """Return the first of them that the log knows, whole or by its bare name; else the first."""
     first, *_ = candidates = tuple(candidates)
     for candidate in candidates:
         decision = history.decision(instant_of(_name(candidate)) or "")
@@ -126,13 +126,13 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
 
 
 def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEntry] | None:
-    """The entry that replaced a file, with its position."""
+    """Return the entry that replaced a file, with its position."""
     later = ((number, entry) for number, entry in history.after(added_at) if entry.kind == "commit")
     return next((found for found in later if any(file.path == path for file in found[1].removed)), None)
 
 
 def _remover(history: History, properties: TableProperties, replaced_by: tuple[int, LogEntry] | None) -> str | None:
-    """The instant that deletes a committed file; None while none is to."""
+    """Return the instant that deletes a committed file; None while none is to."""
     if replaced_by is None or properties.readers == "directory":
         return replaced_by[1].instant if replaced_by else None
     later = (entry for _, entry in history.after(replaced_by[0]) if entry.kind == "clean")
@@ -148,7 +148,7 @@ async def _retained_until(handle: TableHandle, properties: TableProperties, repl
 
 
 async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | None:
-    """The path under which the open instant has marked it, which a bare name lacks; None if it has not."""
+    """Return the path under which the open instant has marked it, which a bare name lacks; None if it has not."""
     folder = marker_folder(writer.reservation.instant)
     loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
     paths = loaded.paths

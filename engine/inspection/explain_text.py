@@ -79,7 +79,7 @@ def filled_into(old: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
 
 
 def shown_origin(file: DataFile, entry: LogEntry) -> str:
-    """A sentence; empty where the file was not made by filling."""
+    """Return a sentence; empty where the file was not made by filling."""
     sources = made_of(file, entry)
     if not sources:
         return ""
@@ -90,7 +90,7 @@ def shown_origin(file: DataFile, entry: LogEntry) -> str:
 
 
 def shown_end(old: DataFile, position: int, entry: LogEntry) -> str:
-    """How it was replaced."""
+    """Return how it was replaced."""
     found = filled_into(old, entry)
     if not found:
         return f"replaced by instant {entry.instant} at position {position}"

@@ -104,7 +104,7 @@ class FileSizes:
 
 
 def _nearest_rank(ordered: Sequence[int], share: float) -> int:
-    """The least value that at least this share of all values does not exceed."""
+    """Return the least value that at least this share of all values does not exceed."""
     return ordered[math.ceil(share * len(ordered)) - 1] if ordered else 0
 
 

@@ -42,7 +42,7 @@ _events = EventLog(__name__)
 async def hold_snapshot(
     handle: TableHandle, properties: TableProperties, as_of: AsOf | None
 ) -> AsyncIterator[Snapshot]:
-    """The snapshot as it is now, or was then; its files stay for the block.
+    """Yield the snapshot as it is now, or was then; its files stay for the block.
 
     Raises:
         InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or files of it are no
@@ -80,7 +80,7 @@ async def _position(handle: TableHandle, properties: TableProperties, as_of: AsO
 async def _held(
     handle: TableHandle, properties: TableProperties, lease: ReaderLease, position: int, as_of: AsOf | None
 ) -> int:
-    """The position whose files stay from now on. The lease is there."""
+    """Return the position whose files stay from now on. The lease is there."""
     history = await handle.log.refresh()
     if as_of is None:
         lease.move_to(history.head)

@@ -13,12 +13,12 @@ class TableView:
         self._properties = properties
 
     async def sync(self) -> ViewAt:
-        """What the table holds now: reads what the log has got since the last call, and nothing else."""
+        """Return what the table holds now: reads what the log has got since the last call, and nothing else."""
         history = await self._handle.log.refresh()
         return self._handle.view(self._properties).at(history.head)
 
     def at(self, position: int) -> ViewAt:
-        """What it held at a position that was read.
+        """Return what it held at a position that was read.
 
         Raises:
             InvalidRequest: it lies beyond what was read, or files of it may be gone.

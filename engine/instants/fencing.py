@@ -87,7 +87,7 @@ def fence_path(instant: str, nonce: str) -> str:
 
 
 async def read_fences(backend: Backend, path: str) -> list[str]:
-    """The names on such a list; none where somebody has swept it. Raises CorruptObject."""
+    """Return the names on such a list; none where somebody has swept it. Raises CorruptObject."""
     try:
         data = await backend.get(path)
     except NotFound:
@@ -96,7 +96,7 @@ async def read_fences(backend: Backend, path: str) -> list[str]:
 
 
 def decode_fences(data: bytes, *, source: str) -> list[str]:
-    """The names that ``exclude`` has put there. Raises CorruptObject, naming ``source``."""
+    """Return the names that ``exclude`` has put there. Raises CorruptObject, naming ``source``."""
     try:
         fences = unpack(data)
     except ValueError as error:

@@ -24,7 +24,7 @@ class Marked:
         return self.batched | self.direct
 
     def mode(self, kind: MarkerKind) -> MarkerMode:
-        """How markers were kept in effect, by a job that was to keep them as ``kind``."""
+        """Return how markers were kept in effect, by a job that was to keep them as ``kind``."""
         if self.batched and self.direct:
             return "mixed"
         return "direct" if self.direct else kind

@@ -85,7 +85,7 @@ async def open_instants(handle: TableHandle, found: Look) -> set[str]:
 
 
 async def read_begun(handle: TableHandle, path: str) -> Reservation | None:
-    """What the writer of a number says of itself; None where the number is free, or was dropped."""
+    """Return what the writer of a number says of itself; None where the number is free, or was dropped."""
     try:
         return Reservation.decode(await handle.backend.get(path), source=path)
     except NotFound:
@@ -93,7 +93,7 @@ async def read_begun(handle: TableHandle, path: str) -> Reservation | None:
 
 
 async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
-    """Whether all is done for its instant, or nobody will ever go on with it.
+    """Return whether all is done for its instant, or nobody will ever go on with it.
 
     The log first: whoever finds his instant decided when he has reserved it gives it up.
     """
@@ -140,7 +140,7 @@ async def _is_put(handle: TableHandle, mine: Reservation) -> bool:
 
 
 def is_passed(history: History, reservation: Reservation) -> bool:
-    """Whether others may have passed by its number while it was not there. The log was read after its put."""
+    """Return whether others may have passed by its number while it was not there. The log was read after its put."""
     return history.begun.number >= reservation.begun
 
 

@@ -53,7 +53,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
 
 
 async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
-    """The first beat of its lease, and how its markers are kept."""
+    """Return the first beat of its lease, and how its markers are kept."""
     lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
 
     async def announce() -> None:

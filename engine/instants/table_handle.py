@@ -46,7 +46,7 @@ class TableHandle:
         self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints)
 
     def view(self, properties: TableProperties) -> View:
-        """What the table holds by all that was read of its log. No I/O but that of a local store."""
+        """Return what the table holds by all that was read of its log. No I/O but that of a local store."""
         history = self.log.history
         if not self._views or self._is_outdated(self._views[-1]):
             keep = None if properties.readers == "table" else self.view_settings.keep_positions
@@ -67,6 +67,6 @@ class TableHandle:
             self._views.pop().close()
 
     def _is_outdated(self, view: View) -> bool:
-        """Whether it was made before the log was read at all; or is behind, and may not follow."""
+        """Return whether it was made before the log was read at all; or is behind, and may not follow."""
         history = self.log.history
         return view.head < history.base or (view.head < history.head and not self.view_settings.incremental)

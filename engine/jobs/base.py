@@ -31,7 +31,7 @@ class WriteBase:
         return cls(position=position, log=log, at=None if position < view.floor else view.hold(position))
 
     async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
-        """The files that an overwrite of the scope lets go, sorted by path; none without one."""
+        """Return the files that an overwrite of the scope lets go, sorted by path; none without one."""
         if scope is None:
             return ()
         if self.at is None:

@@ -10,12 +10,12 @@ from tallymark.engine.timeline.history import History
 
 
 def commit_sizes(history: History) -> tuple[CommitSize, ...]:
-    """What appends have written, the newest first."""
+    """Return what appends have written, the newest first."""
     return tuple(CommitSize(rows, size) for rows, size in history.appends)
 
 
 def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]) -> tuple[Fill, ...]:
-    """What the tasks have filled, by the paths of the small files.
+    """Return what the tasks have filled, by the paths of the small files.
 
     Raises:
         InvalidRequest: a file that was filled twice, that the job's plan does not name, or whose rows are not told to
@@ -48,6 +48,6 @@ def lost_fills(fills: Sequence[Fill], history: History, *, planned_at: int) -> t
 
 
 def files_of(fills: Iterable[Fill], added: Collection[DataFile]) -> dict[str, DataFile]:
-    """The files that begin with old rows, by path."""
+    """Return the files that begin with old rows, by path."""
     paths = {path for fill in fills for path in fill.paths}
     return {file.path: file for file in added if file.path in paths}

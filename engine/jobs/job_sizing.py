@@ -72,7 +72,7 @@ class JobSizing:
         return found
 
     def checked(self, winners: Iterable[TaskReport]) -> tuple[Fill, ...]:
-        """What the tasks have filled. Raises InvalidRequest where it is not what was planned."""
+        """Return what the tasks have filled. Raises InvalidRequest where it is not what was planned."""
         to_fill = () if self._plan is None else self._plan.fills
         return checked_fills(winners, {file.path: file for file in to_fill})
 

@@ -53,7 +53,7 @@ class LostFillRewriter:
         return bool(self._names)
 
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Fencer) -> LogEntry:
-        """The entry without these fills: their small files stay, and their new rows are in files of their own.
+        """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
 
         The files that were to replace them are gone for good on return. May be called again after it has failed.
 
@@ -89,7 +89,7 @@ class LostFillRewriter:
             raise
 
     async def _cut_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
-        """A file of the new rows in these files, which begin with the old ones; None where there are none.
+        """Return a file of the new rows in these files, which begin with the old ones; None where there are none.
 
         Where storage does not tell what became of it, it is written again under another name.
         """
@@ -138,7 +138,7 @@ class LostFillRewriter:
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Iterator[pa.Table]:
-    """The same rows, as many at once as a task encodes."""
+    """Yield the same rows, as many at once as a task encodes."""
     buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=ticket.settings.buffer_bytes)
     for batch in batches:
         buffer.append(0, batch)
@@ -149,7 +149,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Itera
 
 
 def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows after the first so many."""
+    """Yield the rows after the first so many."""
     for file, data in sources:
         for batch in batches_of(data, file, schema):
             skipped = min(count, batch.num_rows)

@@ -60,7 +60,7 @@ class JobOptions:
 async def open_job(
     handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
 ) -> AsyncIterator[WriteJob]:
-    """A job for the block, after what dead writers left has been put in order."""
+    """Yield a job for the block, after what dead writers left has been put in order."""
     flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes under way
     meter = JobMeter(request.mode)
     with PROCESS.running(meter, handle.backend):

@@ -24,7 +24,7 @@ _events = EventLog(__name__)
 
 
 async def read_properties(backend: Backend) -> TableProperties | None:
-    """The table at the backend's root; None where nothing is.
+    """Return the table at the backend's root; None where nothing is.
 
     Raises:
         UnsupportedTable: something else is there, or a table of a kind that this library does not write.
@@ -57,7 +57,7 @@ async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
 
 
 async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperties:
-    """The table to write, created as wanted if nothing is there.
+    """Return the table to write, created as wanted if nothing is there.
 
     Raises:
         InvalidRequest: the table has other columns, types or partition columns, keeps replaced files otherwise, or is
@@ -72,7 +72,7 @@ async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperti
 
 
 async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties | None:
-    """The table to write; None where nothing is, and it would be created. Nothing is changed.
+    """Return the table to write; None where nothing is, and it would be created. Nothing is changed.
 
     Raises:
         InvalidRequest: as ``prepare_table``.

@@ -7,7 +7,7 @@ from tallymark.engine.tasks.report import TaskReport
 
 
 def check_reports(reports: Iterable[TaskReport], instant: str) -> list[TaskReport]:
-    """The reports, each once. Raises InvalidRequest for those of another instant, and for two of one task."""
+    """Return the reports, each once. Raises InvalidRequest for those of another instant, and for two of one task."""
     winners: dict[int, TaskReport] = {}
     if isinstance(reports, TaskReport):
         raise InvalidRequest("commit takes all reports of the job at once; give a list of them")

@@ -53,7 +53,7 @@ class _CommittedJob(WriteJob):
         return SizingPlan(files=())
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
-        """The result of the write that was committed. Raises InvalidRequest for reports of another job."""
+        """Return the result of the write that was committed. Raises InvalidRequest for reports of another job."""
         check_reports(reports, self.instant)
         return self._result
 
@@ -62,7 +62,7 @@ class _CommittedJob(WriteJob):
 
 
 async def find_committed(handle: TableHandle, properties: TableProperties, request: WriteRequest) -> WriteResult | None:
-    """The result of the write that was committed under the request's txn; None if there is none so far.
+    """Return the result of the write that was committed under the request's txn; None if there is none so far.
 
     What its writer may have died over is done first, so that every reader sees it. Where nobody has left anything,
     this reads the log and looks for open instants, and changes nothing.
@@ -84,7 +84,7 @@ async def find_committed(handle: TableHandle, properties: TableProperties, reque
 def committed_job(
     handle: TableHandle, properties: TableProperties, result: WriteResult, tasks: TaskSettings
 ) -> WriteJob:
-    """The job of a write that was committed before; no I/O."""
+    """Return the job of a write that was committed before; no I/O."""
     ticket = WriteTicket(
         url=handle.backend.url,
         options=handle.storage,

@@ -23,7 +23,7 @@ class TableSpec:
     retention: Retention
 
     def beside(self, found: TableProperties | None) -> TableProperties:
-        """The properties that the call asks for, in view of what is there.
+        """Return the properties that the call asks for, in view of what is there.
 
         Raises:
             InvalidRequest: they make no table, or the request does not fit it. ``prepare`` compares the columns.

@@ -15,7 +15,7 @@ from tallymark.engine.timeline.log import CommitLog
 
 
 def declared(target: WriteTarget) -> str:
-    """What a write is to do, in one form whatever the words in which it was said.
+    """Return what a write is to do, in one form whatever the words in which it was said.
 
     Neither the schema is part of it, since a table has one, nor what only guards a write: ``base`` is another one in
     each run, and ``only_partitions`` changes nothing that is written.

@@ -167,7 +167,7 @@ class WriteJob:
         return self._committed
 
     async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """The live files of these partitions and of the newest, by all that the job has read of the log.
+        """Return the live files of these partitions and of the newest, by all that the job has read of the log.
 
         They are what ``size`` goes by for rows of these partitions.
         """
@@ -175,7 +175,7 @@ class WriteJob:
         return await telling_files(view.at(view.head), partitions)
 
     async def partitions(self) -> Partitions:
-        """Which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
+        """Return which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
         await self._handle.log.refresh()
         return Partitions.of(self._handle.view(self._properties))
 
@@ -245,7 +245,7 @@ class WriteJob:
             )
 
     async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> LogEntry:
-        """The job's one entry, all but its files excluded; the same one again whenever commit is called again.
+        """Return the job's one entry, all but its files excluded; the same one again whenever commit is called again.
 
         It is not made anew: once it may be in the log, somebody else may have finished the job and dropped its markers.
         """
@@ -269,7 +269,7 @@ class WriteJob:
         return self._entry
 
     async def _win(self) -> tuple[int, LogEntry]:
-        """The position and entry of the commit: this job's own, or that of another job of the same txn."""
+        """Return the position and entry of the commit: this job's own, or that of another job of the same txn."""
         while True:
             entry = self._entry
             assert entry is not None, "it was prepared"

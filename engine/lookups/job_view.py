@@ -37,7 +37,7 @@ class ProcessBlocks:
         self._users: dict[JobBlocks, int] = {}
 
     def enter(self, ticket: WriteTicket, backend: Backend | None) -> JobBlocks:
-        """The ticket's job, with one user more. Where it is a new one here, those without users are given up."""
+        """Return the ticket's job, with one user more. Where it is a new one here, those without users are given up."""
         place = f"{ticket.url}#{id(backend)}" if ticket.url.startswith("memory:") else ticket.url
         key = (place, ticket.instant, ticket.base, ticket.base_hash)
         with self._lock:
@@ -105,7 +105,7 @@ class JobView:
         return self._position
 
     def files(self, partition: str) -> tuple[DataFile, ...]:
-        """The live files of a partition, sorted by name; none for one that the table did not have."""
+        """Return the live files of a partition, sorted by name; none for one that the table did not have."""
         return self.files_of([partition])[partition]
 
     def files_of(self, partitions: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
@@ -114,15 +114,15 @@ class JobView:
         return {partition: live_files(block, partition, self._position) for partition, block in blocks.items()}
 
     def file(self, partition: str, file_id: str) -> DataFile | None:
-        """The live file of this id; None where there was none."""
+        """Return the live file of this id; None where there was none."""
         return find_live(self._blocks_of([partition])[partition], partition, file_id, self._position)
 
     def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
-        """The live files of fewer bytes, sorted by name."""
+        """Return the live files of fewer bytes, sorted by name."""
         return tuple(file for file in self.files(partition) if file.bytes < below)
 
     def statistics(self) -> JobViewStatistics:
-        """A reading of all views of the job in this process."""
+        """Return a reading of all views of the job in this process."""
         return self._blocks.statistics()
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class JobView:
 
 
 def _checked(partitions: Iterable[str]) -> list[str]:
-    """What is wrong with a call is not the service's fault."""
+    """Return what is wrong with a call is not the service's fault."""
     if isinstance(partitions, str):
         raise InvalidRequest(f"partitions {partitions!r}: give a list of partition paths, not one text")
     found = list(partitions)

@@ -27,7 +27,7 @@ class ServedView:
         """Tasks of a job ask for one position: it is not looked for, or built, each time."""
 
     async def look_up(self, position: int, log_hash: str) -> BlockOf:
-        """What gives the blocks as of a position of the log with that hash.
+        """Return what gives the blocks as of a position of the log with that hash.
 
         Raises:
             InvalidRequest: the log does not reach there, or is another one, or the view has let go of that position.

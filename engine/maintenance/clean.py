@@ -124,7 +124,7 @@ async def _let_go(
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
-    """The lists whose fences nobody runs into any more.
+    """Return the lists whose fences nobody runs into any more.
 
     A fence may be much younger than its list, whose author stood still in between. But he put it before the entry of a
     commit, or before he gave a rolled-back instant back: both have to lie behind, and the entry as long as the list.
@@ -201,5 +201,5 @@ async def _drop_bodies(handle: TableHandle) -> None:
 
 
 def _below(folder: str, path: str) -> str:
-    """The first part of the path below the folder."""
+    """Return the first part of the path below the folder."""
     return path.removeprefix(f"{folder}/").partition("/")[0]

@@ -94,7 +94,7 @@ def _may_be_due(handle: TableHandle, after_s: float) -> bool:
 async def find_due(
     handle: TableHandle, retain_hours: float, *, now: Callable[[], Awaitable[float]] | None = None
 ) -> Due:
-    """What was replaced that many hours ago, as far as the log has been read.
+    """Return what was replaced that many hours ago, as far as the log has been read.
 
     A file was replaced when the entry that names it was put, by the store's clock. ``now`` asks the time of the same
     clock; left out, it is that of the newest entry: what was due then, is due. Only entries are looked at that have
@@ -153,7 +153,7 @@ async def let_go(
 
 
 async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int | None:
-    """The position of the entry; None where there is nothing left to let go, for readers or by another clean."""
+    """Return the position of the entry; None where there is nothing left to let go, for readers or by another clean."""
     if not due.files:
         return None
     entry = LogEntry(

@@ -49,7 +49,7 @@ async def help_others(handle: TableHandle, properties: TableProperties, *, own: 
 
 
 async def help_those_found(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
-    """The same by a writer that has just begun: where all who began before it are over, nothing is listed.
+    """Return the same by a writer that has just begun: where all who began before it are over, nothing is listed.
 
     Returns its reservation as its entry is to tell of it: where no writer without a number is open, others need not
     list for their sake.

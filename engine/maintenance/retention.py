@@ -30,7 +30,7 @@ class Retention:
             check_retain_hours(self.retain_hours)
 
     def of_new(self, wanted: TableProperties) -> TableProperties:
-        """The table that is to be made."""
+        """Return the table that is to be made."""
         readers = self.readers or "directory"
         hours = RETAIN_HOURS if readers == "table" and self.retain_hours is None else self.retain_hours
         return replace(wanted, readers=readers, retain_hours=hours)
@@ -49,7 +49,7 @@ class Retention:
 
 
 def hours_to_keep(properties: TableProperties, wanted: float | None) -> float | None:
-    """What a clean goes by: what its caller wants, or else the table; None where replaced files are not kept.
+    """Return what a clean goes by: what its caller wants, or else the table; None where replaced files are not kept.
 
     Raises:
         InvalidRequest: no number of hours, or a table that keeps nothing.

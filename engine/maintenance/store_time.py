@@ -8,7 +8,7 @@ from tallymark.engine.timeline.lease import BEAT_FOLDER
 
 
 async def store_time(handle: TableHandle) -> float:
-    """The store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
+    """Return the store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
     own = await own_beat(handle)
     try:
         beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]

@@ -25,7 +25,7 @@ class MarkerBatch:
         self._later_total_s += now - self._begun_s
 
     def mean_age_s(self, now: float) -> float:
-        """How long ago its markers were asked for, in the mean."""
+        """Return how long ago its markers were asked for, in the mean."""
         return max(0.0, now - self._begun_s - self._later_total_s / len(self.lines))
 
     def settle(self, error: TallymarkError | None = None) -> None:

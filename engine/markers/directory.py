@@ -119,7 +119,7 @@ class MarkerDirectory:
         return tuple(map(MarkerName.parse, sorted(self._durable)))
 
     async def paths(self) -> frozenset[str]:
-        """The data files whose markers are durable."""
+        """Return the data files whose markers are durable."""
         await self._loaded.get()
         return frozenset(map(path_of, self._durable))
 

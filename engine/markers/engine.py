@@ -28,7 +28,7 @@ class MarkerEngine:
         self._is_closed = False
 
     def directory(self, instant: str, *, check_open: CheckOpen = always_open, is_new: bool = False) -> MarkerDirectory:
-        """The markers of an instant; the same object for the same instant. No I/O.
+        """Return the markers of an instant; the same object for the same instant. No I/O.
 
         ``check_open`` and ``is_new`` count with the first call for an instant: see ``MarkerDirectory``.
         """
@@ -90,7 +90,7 @@ class MarkerEngine:
 
 @asynccontextmanager
 async def open_marker_engine(backend: Backend, settings: MarkerSettings | None = None) -> AsyncIterator[MarkerEngine]:
-    """A marker engine for the block. When the block ends, every request that still waits is answered Closed."""
+    """Yield a marker engine for the block. When the block ends, every request that still waits is answered Closed."""
     async with background_tasks() as tasks:
         engine = MarkerEngine(backend, settings or MarkerSettings(), tasks)
         try:

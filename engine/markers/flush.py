@@ -83,7 +83,7 @@ async def _stored(backend: Backend, path: str) -> bytes:
 async def until_answered(
     request: Callable[[], Awaitable[T]], settings: MarkerSettings, path: str, pace: Pace | None = None
 ) -> T:
-    """What storage answers; a request that stays without an answer is repeated.
+    """Return what storage answers; a request that stays without an answer is repeated.
 
     One that is throttled is no attempt: it is repeated at the directory's pace, for as long as a silent store would be
     asked.

@@ -45,7 +45,7 @@ class _Workers:
             await _carry(self._directory, batch)
 
     async def _due_batch(self) -> MarkerBatch:
-        """What waits when the next flush may start."""
+        """Return what waits when the next flush may start."""
         directory = self._directory
         while True:
             await directory.queue.gather()

@@ -138,7 +138,7 @@ def is_marker_object(folder: str, path: str) -> bool:
 
 
 def _direct_marker(name: str) -> list[str]:
-    """The marker that an object's name is, or nothing: other files may lie in the folder."""
+    """Return the marker that an object's name is, or nothing: other files may lie in the folder."""
     try:
         return [check_line(name)]
     except CorruptObject:

@@ -133,7 +133,7 @@ class SegmentMerge:
         return _Merged(path, data)
 
     async def _read(self, run: Sequence[LiveSegment]) -> bytes | None:
-        """The lines of all these; None if one is gone: another server of the instant has merged it."""
+        """Return the lines of all these; None if one is gone: another server of the instant has merged it."""
         found: dict[str, bytes] = {}
 
         async def read(path: str) -> None:

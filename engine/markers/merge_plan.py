@@ -90,7 +90,7 @@ class MergePlan:
         self._take(_without(self.segments, paths))
 
     def due(self, *, wasted: int = 0) -> tuple[LiveSegment, ...]:
-        """The segments to merge into one now; nothing as long as there are few, or the credit does not suffice.
+        """Return the segments to merge into one now; nothing as long as there are few, or the credit does not suffice.
 
         ``wasted``: bytes sent so far that became no segment, by repeated puts and failed ones; nobody's credit.
         """

@@ -26,7 +26,7 @@ _PLAIN = re.compile(
 
 
 def marker_line(path: str, io: str = "CREATE") -> str:
-    """The line of a marker, from a caller's words.
+    """Return the line of a marker, from a caller's words.
 
     Raises:
         InvalidRequest: the path could leave the table, break a line or end up as another's name.
@@ -40,7 +40,7 @@ def marker_line(path: str, io: str = "CREATE") -> str:
 
 
 def check_line(text: str) -> str:
-    """The text itself, from storage, if ``marker_line`` may have made it. Raises CorruptObject."""
+    """Return the text itself, from storage, if ``marker_line`` may have made it. Raises CorruptObject."""
     if not _is_plain(text):
         path, infix, io = text.rpartition(INFIX)
         if not infix:
@@ -53,7 +53,7 @@ def check_line(text: str) -> str:
 
 
 def check_lines(text: str) -> list[str]:
-    """The lines of a text, each as of ``check_line``. Raises CorruptObject.
+    """Return the lines of a text, each as of ``check_line``. Raises CorruptObject.
 
     Plain ones are looked at all together, at a third of the price: a million in half a second.
     """
@@ -66,7 +66,7 @@ def check_lines(text: str) -> list[str]:
 
 
 def path_of(line: str) -> str:
-    """The data file that a line names."""
+    """Return the data file that a line names."""
     return line[: line.rindex(INFIX)]
 
 
@@ -86,7 +86,7 @@ class MarkerName:
 
     @classmethod
     def parse(cls, text: str) -> "MarkerName":
-        """The name that ``str`` wrote. Raises CorruptObject."""
+        """Return the name that ``str`` wrote. Raises CorruptObject."""
         path, _, io = check_line(text).rpartition(INFIX)
         return cls(path, cast("MarkerIo", io))
 

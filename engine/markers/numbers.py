@@ -58,7 +58,7 @@ class SegmentNumbers:
         )
 
     async def next(self) -> str:
-        """The path of a segment that nobody has used. Whatever happens to its put, the number is spent.
+        """Return the path of a segment that nobody has used. Whatever happens to its put, the number is spent.
 
         Raises what ``claim`` raises, where an incarnation's numbers are used up.
         """

@@ -73,7 +73,7 @@ class Pace:
         return self._held_s > self._unheld_s
 
     def delay_s(self, now: float) -> float:
-        """How long the next flush has to wait, for which somebody asks who has something to flush."""
+        """Return how long the next flush has to wait, for which somebody asks who has something to flush."""
         delay_s = self._last_start + self.interval_s - now
         if delay_s <= self._timer_late_s:
             return 0.0

@@ -23,7 +23,7 @@ class PutTimes:
         insort(self._sorted, seconds)
 
     def quantile_s(self, share: float) -> float | None:
-        """The smallest of the recent times that this share of them does not exceed; None before the first."""
+        """Return the smallest of the recent times that this share of them does not exceed; None before the first."""
         if not self._sorted:
             return None
         return self._sorted[min(len(self._sorted) - 1, int(share * len(self._sorted)))]

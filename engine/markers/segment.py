@@ -32,7 +32,7 @@ _INSTANT = re.compile(r"[0-9A-Za-z_-]+")
 
 
 def marker_folder(instant: str) -> str:
-    """The marker directory of an instant, relative to the table's base path. Raises InvalidRequest."""
+    """Return the marker directory of an instant, relative to the table's base path. Raises InvalidRequest."""
     if not _INSTANT.fullmatch(instant):
         raise InvalidRequest(f"instant {instant!r} may hold letters, digits, '-' and '_' only; 17 digits are usual")
     return f".hoodie/.temp/{instant}"
@@ -49,7 +49,7 @@ def claim_name(incarnation: int) -> str:
 
 
 def incarnation_of(file_name: str) -> int | None:
-    """The incarnation that a file of a marker directory belongs to; None for a file of no incarnation."""
+    """Return the incarnation that a file of a marker directory belongs to; None for a file of no incarnation."""
     if claim := _CLAIM.fullmatch(file_name):
         return int(claim[1])
     if segment := _SEGMENT.fullmatch(file_name):
@@ -62,7 +62,7 @@ def is_segment(file_name: str) -> bool:
 
 
 def segment_number(path: str) -> int:
-    """The number in the path of a segment; it has to be one."""
+    """Return the number in the path of a segment; it has to be one."""
     segment = _SEGMENT.fullmatch(path.rpartition("/")[2])
     assert segment, path
     return int(segment[1])
@@ -74,7 +74,7 @@ def encode_segment(lines: Iterable[str]) -> bytes:
 
 
 def decode_segment(data: bytes, *, source: str) -> list[str]:
-    """The lines of a segment, each a marker's (``name``).
+    """Return the lines of a segment, each a marker's (``name``).
 
     An unfinished last line is of a put that was never acked: it does not count.
 
@@ -89,7 +89,7 @@ def decode_segment(data: bytes, *, source: str) -> list[str]:
 
 
 def read_marker_type(data: bytes | None) -> bytes | None:
-    """What MARKERS.type says: BATCHED_TYPE, DIRECT_TYPE, or None where it is absent or empty.
+    """Return what MARKERS.type says: BATCHED_TYPE, DIRECT_TYPE, or None where it is absent or empty.
 
     Raises:
         CorruptObject: it says something else.

@@ -39,12 +39,12 @@ def _new_field(name: str, value: object) -> "pa.Field[Any]":
 
 
 def type_told_by(value: object) -> pa.DataType | None:
-    """What a new table's column is that its static value alone tells of; None where it does not tell enough."""
+    """Return what a new table's column is that its static value alone tells of; None where it does not tell enough."""
     return _TYPES.get(type(value))
 
 
 def filled(batch: pa.RecordBatch, partition: StaticPartition, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with those static columns that it lacks, in the types of ``schema``, at its end."""
+    """Return the batch with those static columns that it lacks, in the types of ``schema``, at its end."""
     for name, value in zip(partition.columns, partition.values, strict=True):
         if name not in batch.schema.names:
             field = schema.field(name)

@@ -14,11 +14,11 @@ class PartitionGuard:
     parts: tuple[StaticPartition, ...]
 
     def holds(self, partition: str) -> bool:
-        """Whether all below a partition path, or a prefix of some, is allowed."""
+        """Return whether all below a partition path, or a prefix of some, is allowed."""
         return any(part.holds(partition) for part in self.parts)
 
     def touches(self, part: StaticPartition) -> bool:
-        """Whether anything in that part of the table is allowed."""
+        """Return whether anything in that part of the table is allowed."""
         return any(mine.holds(part.path) or part.holds(mine.path) for mine in self.parts)
 
     def check(self, partition: str) -> None:

@@ -69,7 +69,7 @@ def _codes(keys: pa.RecordBatch) -> "pa.Array[Any]":
 
 
 def _first_rows(codes: "pa.Array[Any]") -> "pa.Array[Any]":
-    """The row at which each code appears first: where the greatest code so far grows."""
+    """Return the row at which each code appears first: where the greatest code so far grows."""
     greatest = pc.cumulative_max(codes)
     grows = pc.not_equal(greatest[1:], greatest[:-1])
     return pc.indices_nonzero(pa.concat_arrays([pa.array([True]), grows]))

@@ -27,7 +27,7 @@ _ESCAPES = {code: f"%{code:02X}" for code in (*range(0x20), *map(ord, "\"#%'*/:=
 
 
 def partition_path(columns: Sequence[str], values: Sequence[PartitionValue]) -> str:
-    """The directory of the rows that have these values, below the table's base path; ``""`` without columns.
+    """Return the directory of the rows that have these values, below the table's base path; ``""`` without columns.
 
     Two combinations share a path only where Hive's form makes them one: null and the empty string.
 
@@ -77,5 +77,5 @@ def _text(value: PartitionValue) -> str:
 
 
 def escaped(text: str) -> str:
-    """A column or value as it stands in a path."""
+    """Return a column or value as it stands in a path."""
     return text.translate(_ESCAPES)

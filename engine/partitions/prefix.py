@@ -7,7 +7,7 @@ from tallymark.engine.partitions.path import escaped
 
 
 def partition_prefix(text: str, columns: Sequence[str]) -> str:
-    """The prefix without slashes at its ends; ``""`` is the whole table.
+    """Return the prefix without slashes at its ends; ``""`` is the whole table.
 
     Raises:
         InvalidRequest: no partition of a table that is partitioned so can lie below it.

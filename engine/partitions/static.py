@@ -28,7 +28,7 @@ class StaticPartition:
     def of(
         cls, given: Mapping[str, object], *, keyword: str, schema: pa.Schema, partition_by: Sequence[str]
     ) -> "StaticPartition":
-        """What a call named in its keyword ``keyword``, for a table of this schema.
+        """Return what a call named in its keyword ``keyword``, for a table of this schema.
 
         Raises:
             InvalidRequest: the columns are not the first that the table is partitioned by, a value is of another
@@ -46,7 +46,7 @@ class StaticPartition:
         return partition_path(self.columns, self.values)
 
     def holds(self, partition: str) -> bool:
-        """Whether a partition path lies in this part of the table."""
+        """Return whether a partition path lies in this part of the table."""
         return is_below(partition, self.path)
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ _KINDS = (
 
 
 def _row_value(value: object, field: "pa.Field[Any]", said: str) -> PartitionValue:
-    """The value as a row of the table holds it: a decimal with its column's scale, no empty string but null."""
+    """Return the value as a row of the table holds it: a decimal with its column's scale, no empty string but null."""
     of = f"{said}: column {field.name!r} is {field.type}"
     if value is not None:
         _check_type(value, field.type, of)

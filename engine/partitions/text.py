@@ -15,7 +15,7 @@ from tallymark.engine.partitions.prefix import partition_prefix
 
 
 def partition_values(text: str, schema: pa.Schema, partition_by: Sequence[str]) -> dict[str, PartitionValue]:
-    """The values that the path names, of the types that the table's columns have.
+    """Return the values that the path names, of the types that the table's columns have.
 
     Raises:
         InvalidRequest: no partition of this table begins so, or a value is none of its column's type.

@@ -78,7 +78,7 @@ def names_a_delete(url: str) -> int:
 
 
 def entry_bytes(files: int, partition: str) -> int:
-    """What so many files of a partition take in the job's entry, to a few bytes."""
+    """Return what so many files of a partition take in the job's entry, to a few bytes."""
     return files * (len(partition.encode()) + FILE_ENTRY_BYTES)
 
 
@@ -127,7 +127,7 @@ def sizing_requests(shape: JobShape) -> RequestCounts:
 
 
 def task_requests(shape: JobShape) -> RequestCounts:
-    """A put a data file, and what the first marker costs the service: a claim, a segment.
+    """Return a put a data file, and what the first marker costs the service: a claim, a segment.
 
     A file that is filled is read, by one get.
     """

@@ -45,7 +45,7 @@ _NOTHING = Coming(groups=(), bytes_a_row=None, sizing=NO_SIZING)
 
 
 async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresight) -> WritePlan:
-    """What the write would do now.
+    """Return what the write would do now.
 
     Raises:
         InvalidRequest: as the write would before its tasks run, and as a task would for rows that were counted; or it

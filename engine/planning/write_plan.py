@@ -97,7 +97,7 @@ class WritePlan:
     not among them: a beat every ten seconds, further segments of markers, repeats."""
 
     def cost(self, prices: PriceList) -> float | None:
-        """What these requests and the bytes sent cost, in ``prices.currency``; None where they are not known."""
+        """Return what these requests and the bytes sent cost, in ``prices.currency``; None where they are not known."""
         if self.requests is None:
             return None
         return self.requests.cost(prices) + prices.sent_gb * ((self.bytes or 0) + self.rewritten_bytes) / 1e9

@@ -69,7 +69,7 @@ class AskPart:
         return (AskPart(self.ask, run) for run in split_paths(self.paths, self.ask.io, message_bytes))
 
     def take(self, answer: Ack | Blocks) -> bool:
-        """Whether the part is answered now."""
+        """Return whether the part is answered now."""
         if not isinstance(answer, Ack):
             raise _misunderstood()
         return True

@@ -22,7 +22,7 @@ class BlockCutter:
         self._used = 0
 
     def add(self, block: bytes) -> Iterator[Blocks]:
-        """The answers that this block fills."""
+        """Yield the answers that this block fills."""
         start = 0
         while True:
             free = self._room - self._used - PIECE_OVERHEAD_BYTES
@@ -37,7 +37,7 @@ class BlockCutter:
                 return
 
     def rest(self) -> Blocks:
-        """The answer with what was added and not sent yet."""
+        """Return the answer with what was added and not sent yet."""
         answer = Blocks(self._id, tuple(self._pieces))
         self._pieces, self._used = [], 0
         return answer

@@ -19,14 +19,14 @@ class Outage:
         return self._next_try_at is not None
 
     def begin(self, now: float, *, pause_s: float) -> bool:
-        """The service was waited for in vain. True if that is news."""
+        """Record that the service did not answer in time; return whether that is news."""
         with self._lock:
             is_news = self._next_try_at is None
             self._next_try_at = now + pause_s
             return is_news
 
     def end(self) -> bool:
-        """The service has answered. True if that is news."""
+        """Record that the service has answered; return whether that is news."""
         with self._lock:
             is_news = self._next_try_at is not None
             self._next_try_at = None

@@ -144,7 +144,7 @@ def _authenticate(raw: socket.socket, address: ServiceAddress, instant: str, end
 
 
 def _one_frame(raw: socket.socket, reader: FrameReader, ends_at: float) -> bytes:
-    """The service's next frame. It sends none unasked before it has welcomed the client."""
+    """Return the service's next frame. It sends none unasked before it has welcomed the client."""
     while True:
         _limit(raw, ends_at)
         data = raw.recv(_READ_BYTES)

@@ -43,7 +43,7 @@ class Poll:
         await anyio.wait_readable(self._selector.fileno())
 
     def ready(self) -> list[tuple[Any, int]]:
-        """The data of each socket that is ready, and its events."""
+        """Return the data of each socket that is ready, and its events."""
         return [(key.data, events) for key, events in self._selector.select(0)]
 
     def close(self) -> None:
@@ -315,5 +315,5 @@ class Connections:
 
 
 def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:
-    """The first ones, which are the earliest."""
+    """Return the first ones, which are the earliest."""
     return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]

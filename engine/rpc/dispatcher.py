@@ -121,7 +121,7 @@ class Answering:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
     def _tell_at_hand(self, peer: Peer, request: LookUp) -> bool:
-        """The whole answer, where that is small and has to wait for nothing."""
+        """Return the whole answer, where that is small and has to wait for nothing."""
         if self._work.at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
             return False
         blocks = self._work.at_hand(request.position, request.hash, request.partitions)
@@ -140,7 +140,7 @@ class Answering:
                 await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
 
     async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
-        """The last answer to the request; those before it are sent."""
+        """Return the last answer to the request; those before it are sent."""
         if self._work.look_up is None:
             raise ServiceUnavailable("this service answers no look-ups (ViewSettings.serve)")
         block_of = await self._work.look_up(request.position, request.hash)
@@ -160,7 +160,7 @@ class Answering:
 
 @contextmanager
 def _while_somebody_waits(askers: Collection[Peer]) -> Iterator[CancelScope]:
-    """The block is cancelled when the last of these has gone: their requests are in no count any more."""
+    """Cancel the block when the last of these has gone: their requests are in no count any more."""
     with CancelScope() as scope:
 
         def look() -> None:

@@ -27,7 +27,7 @@ class FrameReader:
         self._limit, self._setting = limit, setting
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that these bytes complete.
+        """Return the frames that these bytes complete.
 
         Raises:
             InvalidRequest: a frame is announced that is larger than the limit. Nothing of it is kept, and the stream

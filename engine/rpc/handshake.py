@@ -40,7 +40,7 @@ _REMEDY = "install one release of tallymark on the driver and on every executor"
 
 
 def job_key(secret: bytes, instant: str) -> bytes:
-    """The key that opens one job at the service that holds the secret. It tells nothing about another job's.
+    """Return the key that opens one job at the service that holds the secret. It tells nothing about another job's.
 
     Raises:
         InvalidRequest: the secret is too short to resist guessing.
@@ -61,11 +61,11 @@ class Session:
         self._sending, self._receiving = (to_client, to_server) if is_server else (to_server, to_client)
 
     def protect(self, body: bytes) -> bytes:
-        """The frame for this message. Frames must be sent in the order in which they were protected."""
+        """Return the frame for this message. Frames must be sent in the order in which they were protected."""
         return body + self._sending.next_mac(body)
 
     def verify(self, frame: bytes) -> bytes:
-        """The message in this frame. Raises NotAuthenticated unless it is the peer's next."""
+        """Return the message in this frame. Raises NotAuthenticated unless it is the peer's next."""
         body, mac = frame[:-MAC_BYTES], frame[-MAC_BYTES:]
         if not hmac.compare_digest(self._receiving.next_mac(body), mac):
             raise NotAuthenticated("a frame that the peer did not send, or not now; the connection is closed")
@@ -87,7 +87,7 @@ class ServerHandshake:
         self.session: Session | None = None
 
     def receive(self, frame: bytes) -> bytes:
-        """The answer to the peer's frame. Raises NotAuthenticated; then the handshake is over."""
+        """Return the answer to the peer's frame. Raises NotAuthenticated; then the handshake is over."""
         if self._key is None:
             return self._challenge(frame)
         return self._welcome(self._key, frame)
@@ -146,7 +146,7 @@ class ClientHandshake:
         return hello
 
     def receive(self, frame: bytes) -> bytes | None:
-        """What to send next, if anything. Raises NotAuthenticated, or the error of the service's refusal."""
+        """Return what to send next, if anything. Raises NotAuthenticated, or the error of the service's refusal."""
         fields = _unpack(frame)
         if fields[:2] == [REFUSAL, WHOLE_CONNECTION]:
             _raise_refusal(frame)

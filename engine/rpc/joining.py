@@ -63,7 +63,7 @@ def joined(due: Iterable[Unsent], message_bytes: int) -> Iterator[list[AnyPart]]
 
 
 def request_of(request_id: int, parts: list[AnyPart]) -> Request:
-    """The request for parts that go together."""
+    """Return the request for parts that go together."""
     first = parts[0]
     if isinstance(first, LookUpPart):
         return LookUp(request_id, first.ask.position, first.ask.hash, first.partitions)
@@ -72,5 +72,5 @@ def request_of(request_id: int, parts: list[AnyPart]) -> Request:
 
 
 def may_be_one_s_fault(error: TallymarkError) -> bool:
-    """Whether a joined request may have been refused for one of its parts: a bad name, or too many of them."""
+    """Return whether a joined request may have been refused for one of its parts: a bad name, or too many of them."""
     return isinstance(error, InvalidRequest | Overloaded | ServiceUnavailable)

@@ -173,7 +173,7 @@ def encode_error(error: TallymarkError) -> tuple[str, str, float]:
 
 
 def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
-    """The error that ``encode_error`` wrote; a code of another release is ServiceUnavailable, never an ack."""
+    """Return the error that ``encode_error`` wrote; a code of another release is ServiceUnavailable, never an ack."""
     if code == "Overloaded":
         pause_s = min(retry_after_s, _RETRY_AFTER_S_MAX) if retry_after_s > 0 and math.isfinite(retry_after_s) else 0.0
         return Overloaded(text, retry_after_s=pause_s)
@@ -181,17 +181,17 @@ def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
 
 
 def room_for_paths(told: str, message_bytes: int) -> int:
-    """What a request has left for its paths, or partitions; ``told`` is what it says beside them."""
+    """Return what a request has left for its paths, or partitions; ``told`` is what it says beside them."""
     return message_bytes - _REQUEST_OVERHEAD_BYTES - len(told.encode("utf-8"))
 
 
 def path_bytes(path: str) -> int:
-    """What a path, or partition, takes in a request."""
+    """Return what a path, or partition, takes in a request."""
     return _PATH_OVERHEAD_BYTES + (len(path) if path.isascii() else len(path.encode("utf-8")))
 
 
 def split_paths(paths: Sequence[str], told: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
-    """The paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
+    """Yield the paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
 
     ``told`` is what each request says beside them: how files are written, or the hash of a log.
 
@@ -225,7 +225,7 @@ def pack(*values: Scalar) -> bytes:
 
 
 def unpack(data: bytes) -> list[Scalar]:
-    """The scalars that ``pack`` wrote. Raises InvalidRequest for anything else."""
+    """Return the scalars that ``pack`` wrote. Raises InvalidRequest for anything else."""
     unpacker = msgpack.Unpacker(
         max_buffer_size=len(data) + 1,
         max_str_len=len(data),

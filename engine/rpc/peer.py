@@ -106,7 +106,7 @@ class Peer:
             self._read_bytes = READ_BYTES
 
     def take(self, count_max: int) -> list[Request]:
-        """What it has asked, as far as that may be in flight, and so many at most.
+        """Return what it has asked, as far as that may be in flight, and so many at most.
 
         Raises:
             InvalidRequest: the peer did not send it, or nobody can understand it. Nothing of what follows is good.

@@ -53,7 +53,7 @@ class Conversation:
         self._unsent.append(Unsent(ask.whole()))
 
     def take_requests(self, now: float, message_bytes: int) -> list[Request]:
-        """What is to be sent now, each of at most ``message_bytes``. It counts as sent until ``lost``."""
+        """Return what is to be sent now, each of at most ``message_bytes``. It counts as sent until ``lost``."""
         if not self._unsent:
             return []
         due = [unsent for unsent in self._unsent if unsent.due_at <= now and self._awaits(unsent.part)]
@@ -118,7 +118,7 @@ class Conversation:
         return min(deadline_s, *(max(unsent.due_at - now, 0.0) for unsent in self._unsent), math.inf)
 
     def seconds_to_deadline(self, now: float) -> float | None:
-        """How long until the first ask fails; None: nobody waits."""
+        """Return how long until the first ask fails; None: nobody waits."""
         first = [next(iter(asks)).deadline for asks in self._asks.values() if asks]
         return max(min(first) - now, 0.0) if first else None
 
@@ -129,7 +129,7 @@ class Conversation:
         return part.ask in self._asks[type(part.ask)]
 
     def _split(self, part: AnyPart, message_bytes: int) -> list[list[AnyPart]]:
-        """What goes into one request each; nothing if the ask has failed."""
+        """Return what goes into one request each; nothing if the ask has failed."""
         try:
             parts: list[AnyPart] = list(part.split(message_bytes))
         except InvalidRequest as error:

@@ -93,7 +93,7 @@ class JobServer:
                     await listener.aclose()
 
     def address(self, instant: str) -> ServiceAddress:
-        """What a task of this instant's job needs to ask here. Raises Closed unless ``run`` has started."""
+        """Return what a task of this instant's job needs to ask here. Raises Closed unless ``run`` has started."""
         if self._bound is None:
             raise Closed("the marker service is not running; take addresses between the start and the end of run()")
         host, port = self._bound

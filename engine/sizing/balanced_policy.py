@@ -24,7 +24,7 @@ def balanced_files(
     settings: SizingSettings,
     updated: Sequence[Fill] = (),
 ) -> Iterator[PlannedFile]:
-    """The files of one partition, whose incoming rows are expected to take so many bytes, footers apart."""
+    """Yield the files of one partition, whose incoming rows are expected to take so many bytes, footers apart."""
     if not incoming.rows:
         yield from (PlannedFile(incoming.partition, 0, fill.vessel.has, fill.file, fill.updates) for fill in updated)
         return
@@ -58,7 +58,7 @@ def _new_vessel(rows: int, bytes_: int, settings: SizingSettings) -> Bin:
 
 
 def _enough(fills: Sequence[Fill], bytes_: int) -> list[Fill]:
-    """The first that have room for these bytes."""
+    """Return the first that have room for these bytes."""
     chosen: list[Fill] = []
     for fill in fills:
         if bytes_ <= 0:
@@ -69,7 +69,7 @@ def _enough(fills: Sequence[Fill], bytes_: int) -> list[Fill]:
 
 
 def _shared(rows: int, sizes: Sequence[int]) -> list[int]:
-    """The rows in proportion to the sizes; they add up."""
+    """Return the rows in proportion to the sizes; they add up."""
     total = sum(sizes)
     ends = [rows * end // total for end in accumulate(sizes)]
     return [end - start for start, end in zip([0, *ends], ends, strict=False)]

@@ -25,7 +25,7 @@ class Bin:
 
 
 def divided(bins: Sequence[Bin], bytes_: int, *, small: int) -> list[int]:
-    """The sizes that the files come to; they take ``bytes_``, for which there is room.
+    """Return the sizes that the files come to; they take ``bytes_``, for which there is room.
 
     Where none need stay below ``small``, they come as near to one size as they can. Else the first are filled up, and
     one has the rest.
@@ -37,7 +37,7 @@ def divided(bins: Sequence[Bin], bytes_: int, *, small: int) -> list[int]:
 
 
 def _levelled(bins: Sequence[Bin], total: int) -> list[int]:
-    """The lowest as high as can be."""
+    """Return the lowest as high as can be."""
     low, high = total // len(bins), max(vessel.most for vessel in bins)
     if not all(vessel.floor <= low <= vessel.most for vessel in bins):
         low = 0
@@ -56,7 +56,7 @@ def _filled_in_turn(bins: Sequence[Bin], total: int) -> list[int]:
 
 
 def _topped_up(sizes: list[int], bins: Sequence[Bin], total: int) -> list[int]:
-    """What the sizes lack to the total goes to the first that has room, and so on."""
+    """Return what the sizes lack to the total goes to the first that has room, and so on."""
     left = total - sum(sizes)
     for place, vessel in enumerate(bins):
         given = min(left, vessel.most - sizes[place])

@@ -86,11 +86,11 @@ class FileGrowth:
     footer: FooterSize
 
     def is_full(self, encoded_bytes: int, *, is_planned: bool) -> bool:
-        """Whether a file of so many bytes takes no further row group."""
+        """Return whether a file of so many bytes takes no further row group."""
         return encoded_bytes >= self.max_file_bytes * (PLANNED_FULL if is_planned else 1)
 
     def next_rows(self, rows: pa.Table, encoded_bytes: int) -> int:
-        """How many of the rows go into the next row group of a file of so many bytes; of all, near-equal slices.
+        """Return how many of the rows go into the next row group of a file of so many bytes; of all, near-equal slices.
 
         A row group that might take more than there is room for is made smaller. 0: not even one row fits, and the file
         is to be finished; a file of 0 bytes takes one in any case.
@@ -110,12 +110,12 @@ class FileGrowth:
 
 
 def most_bytes(rows: pa.Table) -> int:
-    """What the rows take at most once they are encoded, before they are compressed."""
+    """Return what the rows take at most once they are encoded, before they are compressed."""
     return math.ceil(sum(column.nbytes * _widening(column.type) for column in rows.columns))
 
 
 def _widening(type_: pa.DataType) -> float:
-    """How much more than Arrow Parquet takes for a value: it has no integers of less than four bytes."""
+    """Return how much more than Arrow Parquet takes for a value: it has no integers of less than four bytes."""
     if pa.types.is_nested(type_):
         return max((_widening(child.type) for child in _children(type_)), default=1.0)
     if pa.types.is_integer(type_):

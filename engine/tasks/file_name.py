@@ -13,13 +13,13 @@ _NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-0_\d+-\d+-\d+_(
 
 
 def new_file_name(*, instant: str, task: int, stage: int, attempt: int) -> str:
-    """A name that nobody else has or will have: its file id is fresh, so a file id is never reused."""
+    """Return a name that nobody else has or will have: its file id is fresh, so a file id is never reused."""
     assert min(task, stage, attempt) >= 0
     return f"{uuid4()}-0_{task}-{stage}-{attempt}_{instant}.parquet"
 
 
 def instant_of(name: str) -> str | None:
-    """The instant that wrote the file of this name (without directory); None for a name that is not ours."""
+    """Return the instant that wrote the file of this name (without directory); None for a name that is not ours."""
     found = _NAME.fullmatch(name)
     if not found:
         return None

@@ -43,7 +43,7 @@ class Filling:
         return partition in self._planned
 
     def begin(self, partitions: Iterable[str]) -> list[DataFile]:
-        """The small files to be filled there that no earlier call has named."""
+        """Return the small files to be filled there that no earlier call has named."""
         found = []
         for partition in partitions:
             planned = self._planned.get(partition)
@@ -59,7 +59,7 @@ class Filling:
         self._expected[old.partition] += old.bytes
 
     def published(self, file: DataFile) -> DataFile:
-        """The file of rows in their order, with what it cost to come to it."""
+        """Return the file of rows in their order, with what it cost to come to it."""
         expected = self._expected.pop(file.partition, None)
         if expected is not None:
             self._sizes.append((file.path, expected))

@@ -34,7 +34,7 @@ class MarkersAhead:
             self._asked.update((partition, (name, ack)) for partition, name in names.items())
 
     def take(self, partition: str) -> str:
-        """A name in this partition whose marker survives a crash: the file may be begun. Waits for the ack.
+        """Return a name in this partition whose marker survives a crash: the file may be begun. Waits for the ack.
 
         Raises:
             ServiceUnavailable: no ack within the bound. Else what the source raises.

@@ -201,7 +201,7 @@ class TaskMarkers:
 
 
 def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskMarkers:
-    """The markers that the ticket names, for the time of one task, whose event loop this is."""
+    """Return the markers that the ticket names, for the time of one task, whose event loop this is."""
     if ticket.service is None:
         direct = DirectMarkers(loop.start_soon, backend, ticket)
         return TaskMarkers(direct, direct)

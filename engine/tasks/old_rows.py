@@ -46,7 +46,7 @@ def read_old_rows(
 
 
 def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of a data file of these bytes, in this schema. Raises CorruptObject."""
+    """Yield the rows of a data file of these bytes, in this schema. Raises CorruptObject."""
     try:
         parquet = pq.ParquetFile(pa.BufferReader(data))
         if parquet.metadata.num_rows != file.rows:
@@ -78,7 +78,7 @@ def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
 def _rows_of(
     file: DataFile, answer: Future[bytes], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """The file, or nothing if it is gone."""
+    """Yield the file, or nothing if it is gone."""
     wait([answer])
     try:
         found = batches_of(answer.result(), file, schema)

@@ -20,7 +20,7 @@ def partition_paths(
     partition: StaticPartition | None = None,
     guard: PartitionGuard | None = None,
 ) -> list[str]:
-    """The path of each of ``count`` rows, by the code by which tasks place them. ``schema`` is the table's.
+    """Return the path of each of ``count`` rows, by the code by which tasks place them. ``schema`` is the table's.
 
     ``keys`` are the partition columns as the input has them; of a static partition it may lack some, or all, and a
     batch without columns does not tell how many rows it has.

@@ -16,7 +16,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.Table) -> WorkloadProfile:
-    """The rows and bytes of each partition, and a sample of the first rows, encoded: for ``WriteJob.size``.
+    """Return the rows and bytes of each partition, and a sample of the first rows, encoded: for ``WriteJob.size``.
 
     The batches are read once, and none is kept but those of the sample, which are one row group at most. An engine
     whose rows are spread over processes counts each part where it is, and passes ``WorkloadProfile.of(parts)``.

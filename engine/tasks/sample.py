@@ -12,7 +12,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sample | None:
-    """What the rows of the batches take as one row group of the ticket's job; None if there are none.
+    """Return what the rows of the batches take as one row group of the ticket's job; None if there are none.
 
     It takes batches until they have as many bytes, and holds these. They should be chosen as the rows of a file
     are, and come in their order; here they are sorted by partition.
@@ -24,7 +24,7 @@ def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sampl
 
 
 def sample_of(ticket: WriteTicket, rows: pa.Table) -> Sample | None:
-    """The same of rows of the ticket's schema, whatever they are."""
+    """Return the same of rows of the ticket's schema, whatever they are."""
     if not rows.num_rows:
         return None
     # Sorting is stable: within a partition the order stays.

@@ -11,7 +11,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def table_rows(batch: pa.RecordBatch, ticket: WriteTicket) -> pa.RecordBatch:
-    """The same rows in exactly the table's schema, static columns filled in.
+    """Return the same rows in exactly the table's schema, static columns filled in.
 
     Raises:
         InvalidRequest: they do not fit it, or have other values than the static ones.
@@ -22,7 +22,7 @@ def table_rows(batch: pa.RecordBatch, ticket: WriteTicket) -> pa.RecordBatch:
 def rows_in(
     schema: pa.Schema, batch: pa.RecordBatch, *, partition_by: Sequence[str], partition: StaticPartition | None
 ) -> pa.RecordBatch:
-    """The same for a schema that may be a part of the table's; it has the partition columns."""
+    """Return the same for a schema that may be a part of the table's; it has the partition columns."""
     if partition is not None:
         batch = filled(batch, partition, schema)
     rows = conform(batch, schema, tuple(partition_by))

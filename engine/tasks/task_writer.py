@@ -233,7 +233,7 @@ class TaskWriter:
                 self._publish(partition)
 
     def _open_file(self, partition: int, rows: pa.Table) -> OpenFile:
-        """The partition's open file; a new one is made for these rows."""
+        """Return the partition's open file; a new one is made for these rows."""
         if partition not in self._open:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))

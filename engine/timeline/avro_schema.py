@@ -44,7 +44,7 @@ _PRIMITIVES: dict[pa.DataType, Json] = {
 
 
 def avro_schema(schema: pa.Schema, *, name: str) -> str:
-    """The Avro record, as JSON text, for the table ``name``; the same schema gives the same text.
+    """Return the Avro record, as JSON text, for the table ``name``; the same schema gives the same text.
 
     Raises:
         InvalidRequest: a column that readers would lose or change; the message names its path, its type and a remedy.
@@ -132,7 +132,7 @@ def _check_names(fields: "list[pa.Field[Any]]", path: Path) -> None:
 
 
 def _remedy(type_: pa.DataType) -> str:
-    """What to do about a refused type, as the end of a sentence."""
+    """Return what to do about a refused type, as the end of a sentence."""
     if isinstance(type_, pa.BaseExtensionType):
         return f"cast it to its storage type, {type_.storage_type}"
     if types.is_timestamp(type_):

@@ -27,7 +27,7 @@ def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) 
 
 
 def _shared(mine: Scope, theirs: Scope) -> Scope:
-    """What both overwrite; not true where that is nothing."""
+    """Return what both overwrite; not true where that is nothing."""
     return mine.common(theirs)
 
 

@@ -160,12 +160,12 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
 
 
 def encode_pointer(nonce: str, body: str) -> bytes:
-    """An entry whose body is too large for one small object: it names the object that holds the body."""
+    """Return an entry whose body is too large for one small object: it names the object that holds the body."""
     return _packed({"format": FORMAT, "nonce": nonce, "body": body})
 
 
 def decode_pointer(data: bytes, *, source: str) -> str | None:
-    """The path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
+    """Return the path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
     body = _unpacked(data, source).get("body")
     if body is not None and not isinstance(body, str):
         raise CorruptObject(f"{source} is no log entry: its body is a {type(body).__name__}, and no path")

@@ -138,7 +138,7 @@ class History:
         return self._hashes[position - self.hashed_from].hex()
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
-        """The entries that count, beyond a position from ``base`` on, in order, with their positions."""
+        """Yield the entries that count, beyond a position from ``base`` on, in order, with their positions."""
         assert position >= self._base, f"entries after {position}: at hand are those after {self._base}; reach it first"
         for number, entry in enumerate(self._entries[position - self._base :], position + 1):
             if self._decided[entry.instant].position == number:
@@ -149,12 +149,12 @@ class History:
         return self._decided.get(instant)
 
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
-        """The position and entry that decided an instant, which is at hand; None while it is open."""
+        """Return the position and entry that decided an instant, which is at hand; None while it is open."""
         decided = self._decided.get(instant)
         return None if decided is None else (decided.position, self.entry(decided.position))
 
     def instant_at(self, position: int) -> str:
-        """The instant that the entry at a position, which is not void, has decided."""
+        """Return the instant that the entry at a position, which is not void, has decided."""
         return next(decided.instant for decided in self._decided.values() if decided.position == position)
 
     def txn_position(self, txn: str) -> int | None:
@@ -186,7 +186,7 @@ class History:
         return tuple(reversed(self._appends))
 
     def files_at(self, position: int) -> tuple[DataFile, ...]:
-        """The files that were live when the log ended at a position, from 0 to ``head``; sorted by path.
+        """Return the files that were live when the log ended at a position, from 0 to ``head``; sorted by path.
 
         Goes through all entries up to there: who asks more than once has a view.
         """
@@ -211,11 +211,11 @@ class History:
         return tuple(file for position in self.replacing(positions) for file in self.entry(position).removed)
 
     def cleaned(self, position: int) -> range:
-        """The positions whose replaced files the clean at a position has let go, and no clean before it."""
+        """Return the positions whose replaced files the clean at a position has let go, and no clean before it."""
         return self._cleans[position]
 
     def let_go(self, position: int) -> tuple[DataFile, ...]:
-        """The files that it has let go."""
+        """Return the files that it has let go."""
         return self.replaced(self.cleaned(position))
 
     def replacing(self, positions: range) -> list[int]:
@@ -229,10 +229,10 @@ class History:
         return self._replacing[count - 1] if count else 0
 
     def has_held(self, partition: str) -> bool:
-        """Whether a file was ever committed to the partition."""
+        """Return whether a file was ever committed to the partition."""
         return partition in self._partitions
 
     def new_partitions(self, position: int) -> frozenset[str]:
-        """The partitions that got their first file ever at this position."""
+        """Return the partitions that got their first file ever at this position."""
         entry = self.entry(position)
         return frozenset(file.partition for file in entry.added if self._partitions.get(file.partition) == position)

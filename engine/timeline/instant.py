@@ -12,7 +12,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", "-T:.")
 
 
 def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
-    """The instant of a moment, or one millisecond past ``after`` where the clock is behind it.
+    """Return the instant of a moment, or one millisecond past ``after`` where the clock is behind it.
 
     Only real clock times come out: readers drop an instant such as second 61 without a word.
 
@@ -26,7 +26,7 @@ def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
 
 
 def parse_instant(instant: str) -> datetime:
-    """The moment of an instant. Raises CorruptObject for what is no real clock time."""
+    """Return the moment of an instant. Raises CorruptObject for what is no real clock time."""
     try:
         if len(instant) == 17 and instant.isascii() and instant.isdigit():
             return datetime.strptime(instant + "000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)

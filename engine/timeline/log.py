@@ -46,7 +46,7 @@ class LogStart(Protocol):
     """What knows from where on a log may be read."""
 
     async def newest(self) -> HistoryBase | None:
-        """What the newest checkpoint that can be read says; None where there is none."""
+        """Return what the newest checkpoint that can be read says; None where there is none."""
         ...
 
     def refuse(self, reason: str) -> None:
@@ -184,7 +184,7 @@ class CommitLog:
         return number
 
     async def _begin(self) -> int:
-        """The first reading; returns how many entries to look for next, 0 where the end has been seen."""
+        """Return the first reading; returns how many entries to look for next, 0 where the end has been seen."""
         base = None if self._start is None else await self._start.newest()
         found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
         if base is None or self._start is None or not _is_of(base, found):
@@ -217,7 +217,7 @@ class CommitLog:
                 )
 
     async def _projected_instant(self) -> str | None:
-        """A completed instant of the Hudi timeline other than the floor."""
+        """Return a completed instant of the Hudi timeline other than the floor."""
         found = [entry.path async for entry in self._backend.list(".hoodie")]
         return next((path for path in found if _COMPLETED.fullmatch(path) and FLOOR not in path), None)
 
@@ -275,7 +275,7 @@ class _Attempt:
 
 
 def _won(history: History, decided: Decided, entry: LogEntry) -> int:
-    """The position of the entry if it is the one that decided its instant. Raises RolledBack."""
+    """Return the position of the entry if it is the one that decided its instant. Raises RolledBack."""
     if history.entry(decided.position).nonce == entry.nonce:
         return decided.position
     raise RolledBack(
@@ -289,7 +289,7 @@ def _first_window(position: int) -> range:
 
 
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
-    """Whether the entry at the base's position is the one that the base ends with."""
+    """Return whether the entry at the base's position is the one that the base ends with."""
     entry = found.get(base.position)
     return entry is not None and next_hash(base.hash_before, base.position, entry) == base.hash
 
@@ -299,7 +299,7 @@ def _gone(number: int) -> CorruptObject:
 
 
 async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, LogEntry]:
-    """The entries at these numbers, ``READ_AHEAD`` at once; those that are not there are left out."""
+    """Return the entries at these numbers, ``READ_AHEAD`` at once; those that are not there are left out."""
     found: dict[int, LogEntry] = {}
 
     async def read(number: int) -> None:
@@ -311,7 +311,7 @@ async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, Lo
 
 
 async def read_entry(backend: Backend, number: int) -> LogEntry:
-    """The entry at a number, with its body. Raises NotFound beyond the end."""
+    """Return the entry at a number, with its body. Raises NotFound beyond the end."""
     path = _entry_path(number)
     data = await backend.get(path)
     body = decode_pointer(data, source=path)

@@ -8,7 +8,7 @@ from tallymark.engine.timeline.log import LOG_FOLDER, READ_AHEAD, read_entries
 
 
 async def read_until(backend: Backend, position: int, log_hash: str, *, start: HistoryBase = NO_HISTORY) -> History:
-    """The history from ``start`` to a position, at which the log has this hash.
+    """Return the history from ``start`` to a position, at which the log has this hash.
 
     Raises:
         CorruptObject: an entry cannot be read, or is gone; or the log, or ``start``, is of another one.

@@ -53,7 +53,7 @@ def outcome_of(entry: LogEntry) -> Outcome:
 
 
 def outcome_fields(entry: LogEntry) -> dict[str, Any]:
-    """The same as values of JSON."""
+    """Return the same as values of JSON."""
     outcome = outcome_of(entry)
     sizing = outcome["sizing"]
     return {**outcome, "sizing": None if sizing is None else asdict(sizing)}

@@ -31,7 +31,7 @@ class ProjectedFile:
 
 
 def floor_files(properties: TableProperties) -> tuple[ProjectedFile, ...]:
-    """The empty commit below all others, requested first, completed last.
+    """Return the empty commit below all others, requested first, completed last.
 
     With it no file is older than the timeline's first instant (readers take such files for committed), and an empty
     table has a schema.
@@ -55,7 +55,7 @@ def projected_files(
 
 
 def completed_path(entry: LogEntry) -> str:
-    """The file whose presence means that a commit has been projected."""
+    """Return the file whose presence means that a commit has been projected."""
     assert entry.kind == "commit", "only commits are projected"
     return _completed_path(entry.instant, _action(entry))
 
@@ -76,7 +76,7 @@ def _completed_path(instant: str, action: Action) -> str:
 
 
 def _action(entry: LogEntry) -> Action:
-    """An append that has filled small files replaces these: no file group ever gets a second slice."""
+    """Return the files that an append has replaced by filling them: no file group ever gets a second slice."""
     return "replacecommit" if entry.operation == "overwrite" or entry.removed else "commit"
 
 
@@ -103,7 +103,7 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
 
 
 def _told(entry: LogEntry) -> dict[str, str]:
-    """What Hudi has no place for: texts, as all extra metadata."""
+    """Return what Hudi has no place for: texts, as all extra metadata."""
     told = {"tallymark.nonce": entry.nonce}
     if entry.txn is not None:
         told["tallymark.txn"] = entry.txn

@@ -52,7 +52,7 @@ class Reader:
 
     @classmethod
     def decode(cls, data: bytes, *, source: str) -> "Reader":
-        """What ``encode`` gave, of this release or a later one of the same format. Raises CorruptObject."""
+        """Return what ``encode`` gave, of this release or a later one of the same format. Raises CorruptObject."""
         try:
             found = unpack(data)
             if found["format"] != FORMAT:

@@ -20,7 +20,7 @@ class Scope:
         )
 
     def common(self, other: "Scope") -> "Scope":
-        """What both replace."""
+        """Return what both replace."""
         if self.is_all:
             return other
         if other.is_all:
@@ -41,7 +41,7 @@ class Scope:
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, Any]) -> "Scope":
-        """What ``fields`` gave, of this release or an earlier one. Raises KeyError, TypeError."""
+        """Return what ``fields`` gave, of this release or an earlier one. Raises KeyError, TypeError."""
         return cls(bool(fields["all"]), _texts(fields["partitions"]), _texts(fields.get("prefixes", ())))
 
 

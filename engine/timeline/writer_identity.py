@@ -46,7 +46,7 @@ class WriterIdentity:
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriterIdentity":
-        """What ``fields`` gave. Raises TypeError, ValueError."""
+        """Return what ``fields`` gave. Raises TypeError, ValueError."""
         found = cls(**fields)
         facts = (found.boot_id, found.pid_namespace, found.started)
         if type(found.host) is not str or any(type(fact) not in (str, NoneType) for fact in facts):

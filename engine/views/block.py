@@ -89,7 +89,7 @@ def unpack_live(block: bytes | bytearray | memoryview, partition: str, position:
 
 
 def find_live(block: bytes, partition: str, file_id: str, position: int) -> DataFile | None:
-    """The file of this id if it was live at a position; of the other rows only the heads are looked at.
+    """Return the file of this id if it was live at a position; of the other rows only the heads are looked at.
 
     Raises CorruptObject, as ``unpack_rows``.
     """
@@ -205,7 +205,7 @@ def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | Non
 
 
 def without_removed(block: bytes | bytearray, floor: int) -> bytes:
-    """The same rows but for those that were removed at ``floor`` or before: no later position sees them."""
+    """Return the same rows but for those that were removed at ``floor`` or before: no later position sees them."""
     return b"".join(row for row in cut_rows(block) if not 0 < _removed_at(row) <= floor)
 
 

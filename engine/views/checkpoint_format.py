@@ -122,7 +122,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes, *, name: str) -> Manifest:
-    """What ``encode_manifest`` wrote, in this release or another of the same format. Raises CorruptObject."""
+    """Return what ``encode_manifest`` wrote, in this release or another of the same format. Raises CorruptObject."""
     fields = unseal(data, source=f"{CHECKPOINT_FOLDER}/{name}")
     try:
         _check_types(fields)
@@ -188,7 +188,7 @@ def encode_part(blocks: Mapping[str, bytes]) -> bytes:
 
 
 def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
-    """What ``encode_part`` was given. Raises CorruptObject."""
+    """Return what ``encode_part`` was given. Raises CorruptObject."""
     blocks = unseal(data, source=source).get("blocks")
     if not isinstance(blocks, dict) or {*map(type, blocks)} - {str} or {*map(type, blocks.values())} - {bytes}:
         raise CorruptObject(f"{source} is no part of a checkpoint: it holds no rows")
@@ -201,7 +201,7 @@ def encode_pointer(names: Iterable[str]) -> bytes:
 
 
 def decode_pointer(data: bytes) -> tuple[str, ...]:
-    """What ``encode_pointer`` was given. Raises CorruptObject."""
+    """Return what ``encode_pointer`` was given. Raises CorruptObject."""
     names = unseal(data, source=POINTER).get("manifests")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CorruptObject(f"{POINTER} names no manifests")

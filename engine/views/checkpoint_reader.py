@@ -59,7 +59,7 @@ class Checkpoints:
         return None if self._base is None else self._base.manifest
 
     async def newest(self) -> HistoryBase | None:
-        """What the newest checkpoint says; None where there is none, or none that can be read. No listing.
+        """Return what the newest checkpoint says; None where there is none, or none that can be read. No listing.
 
         Where both that the pointer names are gone, it is asked again: others may have put newer ones meanwhile.
         """
@@ -86,7 +86,7 @@ class Checkpoints:
         return self._base
 
     async def pointer(self) -> tuple[str, ...]:
-        """The names of the newest manifest and the one before; none where there are none, or nobody can tell."""
+        """Return the names of the newest manifest and the one before; none where there are none, or nobody can tell."""
         try:
             return decode_pointer(await self._backend.get(POINTER))
         except NotFound:
@@ -153,7 +153,7 @@ class CheckpointBase:
         return tuple({part.path: partition for part, partition in found if part is not None}.values())
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
-        """The block of this partition as of ``position``, and those that lie with it.
+        """Return the block of this partition as of ``position``, and those that lie with it.
 
         Raises:
             CorruptObject: neither its part nor the log can be read.

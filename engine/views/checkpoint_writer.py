@@ -124,7 +124,7 @@ class _New:
         await self.backend.delete(self.put)
 
     async def _previous(self, pointer: Sequence[str], history: History) -> Manifest | None:
-        """The newest checkpoint that can be read and is of this log."""
+        """Return the newest checkpoint that can be read and is of this log."""
         known = self.checkpoints.manifest
         for name in pointer:
             manifest = known if known is not None and known.name == name else await self.checkpoints.read(name)

@@ -21,19 +21,19 @@ _CAME, _WENT = 1, 2
 
 
 def came(block: bytes) -> bytes:
-    """A record: these rows are there from now on."""
+    """Return a record: these rows are there from now on."""
     return _RECORD.pack(_CAME, len(block)) + block
 
 
 def went(names: Collection[str], position: int) -> bytes:
-    """A record: the files of these names were removed at this position."""
+    """Return a record: the files of these names were removed at this position."""
     encoded = [name.encode("utf-8") for name in names]
     told = b"".join(part for name in encoded for part in (_LENGTH.pack(len(name)), name))
     return _RECORD.pack(_WENT, _POSITION.size + len(told)) + _POSITION.pack(position) + told
 
 
 def block_of(journal: bytes) -> bytes:
-    """The rows that a journal comes to, in the order in which they came.
+    """Return the rows that a journal comes to, in the order in which they came.
 
     Raises CorruptObject where a file went that had not come, or had gone before. The bytes are those that were written.
     """
@@ -138,7 +138,7 @@ class Journals:
         return self._pieces.disk_bytes
 
     def read(self, partition: str) -> bytes:
-        """The rows of a partition that is here. Raises DamagedStore."""
+        """Return the rows of a partition that is here. Raises DamagedStore."""
         try:
             block = block_of(self._read(partition))
         except (CorruptObject, PiecesFailed) as error:
@@ -216,7 +216,7 @@ class Journals:
             self._wait_no_more(partition)
 
     def _appended(self, journal: _Journal, data: bytes) -> tuple[_Journal, dict[int, bytes | None]]:
-        """The journal with that at its end, and what is to be written for it."""
+        """Return the journal with that at its end, and what is to be written for it."""
         start, tail, rest = journal.count, journal.tail, data
         if start - tail >= TAIL_COUNT_MAX:
             rest = self._pieces.read(journal.first + tail, start - tail) + data

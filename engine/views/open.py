@@ -11,7 +11,7 @@ from tallymark.engine.views.store_folder import sweep
 
 
 def open_store(settings: ViewSettings) -> ViewStore:
-    """A new, empty store. What an earlier process has left in its folder is removed, and never read.
+    """Return a new, empty store. What an earlier process has left in its folder is removed, and never read.
 
     Raises:
         InvalidRequest: its folder cannot be one.

@@ -78,7 +78,7 @@ class Cutter:
             yield self._first(PART_BYTES)
 
     def end(self) -> Iterator[list[Rows]]:
-        """The rest of the run; then another may begin."""
+        """Yield the rest of the run; then another may begin."""
         if 2 * self._size > 3 * PART_BYTES:
             yield self._first(self._size // 2)
         if self._waiting:
@@ -94,7 +94,7 @@ class Cutter:
 
 
 def part_of(parts: Sequence[Part], partition: str) -> Part | None:
-    """The part in which a partition lies, if it has any rows."""
+    """Return the part in which a partition lies, if it has any rows."""
     found = bisect_right(parts, partition, key=lambda part: part.first) - 1
     return parts[found] if found >= 0 and partition <= parts[found].last else None
 

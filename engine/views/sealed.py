@@ -42,7 +42,7 @@ def seal(fields: dict[str, object]) -> bytes:
 
 
 def unseal(data: bytes, *, source: str) -> dict[str, Any]:
-    """What ``seal`` was given, by this release or an earlier one.
+    """Return what ``seal`` was given, by this release or an earlier one.
 
     Raises:
         CorruptObject: the bytes, named ``source``, are damaged, something else, or of a newer format.

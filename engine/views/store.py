@@ -56,7 +56,7 @@ class ViewStore(Protocol):
     def holds(self, partition: str) -> bool: ...
 
     def rows(self, partition: str) -> bytes | None:
-        """The partition's block, which does not change; None where the store does not hold it."""
+        """Return the partition's block, which does not change; None where the store does not hold it."""
         ...
 
     def load(self, partition: str, block: bytes) -> None:

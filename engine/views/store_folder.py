@@ -59,7 +59,7 @@ def sweep(parent: Path) -> None:
 
 
 def _locked(folder: Path) -> int:
-    """The lock, which is there under its name only once it is held."""
+    """Return the lock, which is there under its name only once it is held."""
     begun = folder / f"{_LOCK}.begun"
     lock = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -73,5 +73,5 @@ def _locked(folder: Path) -> int:
 
 
 def _boot() -> str:
-    """Which boot of which kernel this is; empty where it cannot be told: then nothing is swept."""
+    """Return which boot of which kernel this is; empty where it cannot be told: then nothing is swept."""
     return WriterIdentity.here().boot_id or ""

@@ -92,11 +92,11 @@ class View:
         self._raise_floor(history)
 
     def answers(self, position: int) -> bool:
-        """Whether there are answers as of a position."""
+        """Return whether there are answers as of a position."""
         return self._floor <= position <= self._head
 
     def at(self, position: int) -> "ViewAt":
-        """The answers as of a position, whatever is applied later.
+        """Return the answers as of a position, whatever is applied later.
 
         Raises:
             InvalidRequest: it lies beyond the head, or below the floor: then the log alone can tell.
@@ -221,7 +221,7 @@ class View:
                 self._loaded += 1
 
     def _as_of_head(self, partition: str, block: bytes) -> bytes:
-        """A block of the base, with what came after.
+        """Return a block of the base, with what came after.
 
         Raises:
             CorruptObject: it lacks a file that was removed after it: it is not of this log.
@@ -293,7 +293,7 @@ class ViewAt:
         self.position = position
 
     async def block(self, partition: str) -> bytes:
-        """The rows from which the partition's answers follow, and maybe of files that came later."""
+        """Return the rows from which the partition's answers follow, and maybe of files that came later."""
         block = await self._view.block(partition)
         self._view.at(self.position)
         return block
@@ -303,21 +303,21 @@ class ViewAt:
         return self._view.block_at_hand(partition) if self._view.answers(self.position) else None
 
     async def files(self, partition: str) -> tuple[DataFile, ...]:
-        """The live files of a partition, sorted by name; none for one that the table does not have."""
+        """Return the live files of a partition, sorted by name; none for one that the table does not have."""
         return live_files(await self.block(partition), partition, self.position)
 
     async def files_of(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """The live files of these partitions, sorted by path."""
+        """Return the live files of these partitions, sorted by path."""
         ordered = _sorted(partitions)
         await self._view.read(ordered)
         return tuple([file for partition in ordered for file in await self.files(partition)])
 
     async def file(self, partition: str, file_id: str) -> DataFile | None:
-        """The live file of this id; None where there is none: it was never there, or was replaced."""
+        """Return the live file of this id; None where there is none: it was never there, or was replaced."""
         return find_live(await self.block(partition), partition, file_id, self.position)
 
     async def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
-        """The live files of fewer bytes."""
+        """Return the live files of fewer bytes."""
         return tuple(file for file in await self.files(partition) if file.bytes < below)
 
     async def partitions(self) -> tuple[str, ...]:
@@ -339,12 +339,12 @@ class ViewAt:
                 yield file
 
     async def added_since(self, position: int) -> tuple[DataFile, ...]:
-        """The live files that came after an older position, sorted by path."""
+        """Return the live files that came after an older position, sorted by path."""
         rows = [row async for row in self._changed_since(position) if row.is_live(self.position)]
         return tuple(row.file for row in rows if row.added_at > position)
 
     async def removed_since(self, position: int) -> tuple[DataFile, ...]:
-        """The files that were live at an older position, and are no more; sorted by path."""
+        """Return the files that were live at an older position, and are no more; sorted by path."""
         self._view.at(position)
         rows = [row async for row in self._changed_since(position) if row.is_live(position)]
         self._view.at(position)  # rows of the older one may have gone while this waited

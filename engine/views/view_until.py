@@ -16,7 +16,7 @@ from tallymark.engine.views.view import View
 
 
 async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore) -> View:
-    """The view, in this store: from the newest checkpoint that is no later, else from the first entry on.
+    """Return the view, in this store: from the newest checkpoint that is no later, else from the first entry on.
 
     It answers for that position and no other. Raises CorruptObject as ``read_until``.
     """
