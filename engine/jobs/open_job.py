@@ -24,7 +24,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.maintenance.expire import let_go_due
-from tallymark.engine.maintenance.recovery import help_those_found
+from tallymark.engine.maintenance.recovery import recover_known
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
 from tallymark.engine.rpc.address import ServiceAddress
@@ -93,7 +93,7 @@ async def _begin(
         background.start_soon(lease.keep)
         await handle.preload(properties)
         await backend.open_staging(staging_folder(reservation.instant))
-        reservation = await help_those_found(handle, properties, reservation)
+        reservation = await recover_known(handle, properties, reservation)
         engine = await _start_engine(backend, options.markers, background, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
         view = _Counted(ServedView(handle.log, partial(handle.view, properties)), meter)

@@ -11,7 +11,7 @@ from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.expire import Due, LookedAt, find_due, let_go
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import drop_unreserved, help_others, open_reservations, own_beat
+from tallymark.engine.maintenance.recovery import drop_unreserved, open_reservations, own_beat, recover_others
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.maintenance.stray_checkpoints import drop_strays
 from tallymark.engine.metrics.registry import PROCESS
@@ -75,7 +75,7 @@ async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tup
     """Roll back or finish every instant whose writer is dead."""
     own = await own_beat(handle)
     try:
-        return tuple(await help_others(handle, properties, own=own))
+        return tuple(await recover_others(handle, properties, own=own))
     finally:
         await handle.backend.delete([own])
 

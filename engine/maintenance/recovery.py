@@ -39,38 +39,38 @@ async def open_reservations(handle: TableHandle) -> list[Reservation]:
     return found
 
 
-async def help_others(handle: TableHandle, properties: TableProperties, *, own: str) -> list[Ended]:
-    """Project what lacks its projection, and end every instant whose writer is dead.
+async def recover_others(handle: TableHandle, properties: TableProperties, *, own: str) -> list[Ended]:
+    """Write missing projections, and end every instant whose writer is dead.
 
-    ``own`` is the path of a beat that this process has just put: the age of the others is measured from it, by the
-    store's clock alone.
+    ``own`` is the path of a heartbeat that this process has just put: the age of other heartbeats is measured from it,
+    by the store's clock alone.
     """
-    return (await _help(handle, properties, own)).ended
+    return (await _recover(handle, properties, own)).ended
 
 
-async def help_those_found(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
-    """Return the same by a writer that has just begun: where all who began before it are over, nothing is listed.
+async def recover_known(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
+    """Recover for a writer that has just registered: where every earlier writer has finished, nothing is listed.
 
-    Returns its reservation as its entry is to tell of it: where no writer without a number is open, others need not
-    list for their sake.
+    Returns its reservation as its entry records it: where no unregistered writer is open, later writers need not list
+    for their sake.
     """
     if not reservation.unfinished:
         await project(handle, properties, handle.log.history.head)
         return reservation
-    helped = await _help(handle, properties, beat_path(reservation.instant))
-    if any(not living.begun for living in helped.living):
+    recovered = await _recover(handle, properties, beat_path(reservation.instant))
+    if any(not living.begun for living in recovered.living):
         return reservation
     numbers = tuple(number for number in reservation.unfinished if number != UNNUMBERED)
     return replace(reservation, unfinished=numbers)
 
 
 @dataclass(frozen=True, slots=True)
-class _Helped:
+class _Recovered:
     ended: list[Ended]
     living: list[Reservation]
 
 
-async def _help(handle: TableHandle, properties: TableProperties, own: str) -> _Helped:
+async def _recover(handle: TableHandle, properties: TableProperties, own: str) -> _Recovered:
     reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
     ages = await beat_ages(handle, own)
     history = await handle.log.refresh()
@@ -87,7 +87,7 @@ async def _help(handle: TableHandle, properties: TableProperties, own: str) -> _
     reserved = {reservation.instant for reservation in reservations}
     dropped = await _drop_numbers(handle, own, ages, reserved)
     await _drop_unreserved(handle, ages, reserved | dropped)
-    return _Helped(ended, living)
+    return _Recovered(ended, living)
 
 
 def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:

@@ -76,7 +76,7 @@ def _completed_path(instant: str, action: Action) -> str:
 
 
 def _action(entry: LogEntry) -> Action:
-    """Return the files that an append has replaced by filling them: no file group ever gets a second slice."""
+    """Return the Hudi action. An append that filled files is a replacecommit: no file group gets a second slice."""
     return "replacecommit" if entry.operation == "overwrite" or entry.removed else "commit"
 
 

@@ -2,7 +2,7 @@
 
 import anyio
 
-from tallymark.engine.maintenance import recovery as helping
+from tallymark.engine.maintenance import recovery
 from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
@@ -37,12 +37,12 @@ MUTATIONS = (
         name="a beat's age is measured by one's own clock",
         where=(where.has_wrong_clock,),
         breaks="a living writer is rolled back by one whose clock is ahead",
-        fault=lambda: replaced(helping.beat_ages, _ages_by_own_clock),
+        fault=lambda: replaced(recovery.beat_ages, _ages_by_own_clock),
     ),
     Mutation(
         name="who has not beaten for a second is dead",
         breaks="a living writer is rolled back",
-        fault=lambda: replaced(helping.is_dead, _impatient),
+        fault=lambda: replaced(recovery.is_dead, _impatient),
     ),
     Mutation(
         name="nobody beats after the first time",
@@ -57,7 +57,7 @@ MUTATIONS = (
     Mutation(
         name="nobody is ever dead",
         breaks="what dead writers have left stays",
-        fault=lambda: replaced(helping.is_dead, lambda *_, seen_from: False),
+        fault=lambda: replaced(recovery.is_dead, lambda *_, seen_from: False),
     ),
     Mutation(
         name="a beat does not read the log",
@@ -69,6 +69,6 @@ MUTATIONS = (
         name="who rolls back does not outwait the writer",
         where=(where.without_staging, where.has_service, where.has_operator),
         breaks="a marker is acked after the rollback has read the markers",
-        fault=lambda: replaced(helping._until_its_writer_knows, nothing),
+        fault=lambda: replaced(recovery._until_its_writer_knows, nothing),
     ),
 )

@@ -3,7 +3,7 @@
 from tallymark.engine.instants import rollback
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
-from tallymark.engine.maintenance import recovery as helping
+from tallymark.engine.maintenance import recovery
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, replaced
@@ -66,7 +66,7 @@ MUTATIONS = (
     Mutation(
         name="a rollback touches files before its entry",
         breaks="the writer commits meanwhile, and its files are gone",
-        fault=lambda: both(replaced(helping.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
+        fault=lambda: both(replaced(recovery.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
     ),
     Mutation(
         name="a rollback puts no entry",
