@@ -54,7 +54,7 @@ class Claim:
             self._find_out(answer)
 
     def outcome(self, refusal: BackendError) -> BackendError:
-        """A refusal that ended the claim: itself, or Unavailable where an earlier send may have been applied."""
+        """Return a refusal that ended the claim: itself, or Unavailable where an earlier send may have been applied."""
         if not self._unclear:
             return refusal
         return Unavailable(f"{refusal} (an earlier request may have been taken)")

@@ -56,7 +56,7 @@ class NewFile(Protocol):
         ...
 
     def again(self, path: str) -> "NewFile":
-        """The same bytes for another path, once ``publish`` has raised Unavailable, or in its place; blocking.
+        """Return the same bytes for another path, once ``publish`` has raised Unavailable, or in its place; blocking.
 
         They pass to it: this file is over.
 
@@ -139,7 +139,7 @@ class Backend(Protocol):
 
 
 def check_path(path: str) -> str:
-    """The path itself, if every store may be asked for it.
+    """Return the path itself, if every store may be asked for it.
 
     Raises:
         InvalidPath: with the path, the rule that it breaks and the remedy.

@@ -51,7 +51,7 @@ class CredentialProvider:
         return answer
 
     def _asked(self) -> dict[str, Any] | Exception:
-        """What the provider gave, or how it failed, without what it said."""
+        """Return what the provider gave, or how it failed, without what it said."""
         try:
             if self._provide is None:
                 self._provide = self._load()
@@ -66,7 +66,7 @@ class CredentialProvider:
         return {"token": None, "expires_at": None, **given}
 
     def _lacks(self, given: object) -> str | None:
-        """What is wrong with what the provider gave."""
+        """Return what is wrong with what the provider gave."""
         if not isinstance(given, Mapping):
             return "no mapping"
         for field in self._needs:
@@ -82,7 +82,7 @@ class CredentialProvider:
 
 
 def named_provider(name: str, *, needs: Sequence[str], timeout_s: float) -> CredentialProvider:
-    """The provider ``package.module:function``. It is imported when it is first asked."""
+    """Return the provider ``package.module:function``. It is imported when it is first asked."""
     return CredentialProvider(name, lambda: _find(name), needs=needs, timeout_s=timeout_s)
 
 

@@ -45,7 +45,7 @@ class EventLog:
 
 
 def event_line(event: str, fields: dict[str, Field]) -> str:
-    """The line, whatever the values hold: it stays one line, and splits at spaces outside double quotes.
+    """Return the line, whatever the values hold: it stays one line, and splits at spaces outside double quotes.
 
     Values that are empty or hold spaces, quotes, equals signs or what cannot be printed are quoted as in JSON.
     """

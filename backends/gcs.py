@@ -64,7 +64,7 @@ class GcsStores:
         self._endpoint = check_endpoint(options.endpoint or os.environ.get(_ENDPOINT_VARIABLE))
 
     def make(self, timeout_s: float) -> "ObjectStore":
-        """A store whose requests take that long at most, and are sent once."""
+        """Return a store whose requests take that long at most, and are sent once."""
         from obstore.exceptions import BaseError
         from obstore.store import GCSStore
 

@@ -111,7 +111,7 @@ class HdfsBackend:
         await self._threads.run(self._close_staging, directory)
 
     def _at(self, path: str) -> str:
-        """The absolute path. Raises InvalidPath."""
+        """Return the absolute path. Raises InvalidPath."""
         return f"{self._root}/{check_segments(path)}"
 
     def _get(self, path: str) -> bytes:
@@ -207,7 +207,7 @@ class HdfsBackend:
             raise NotADirectory(f"{error}; a file is where a directory is needed; choose another path") from error
 
     def _entries(self, folder: str) -> Sequence[Entry | str]:
-        """The files of a directory, and its directories as absolute paths; the first path comes last."""
+        """Return the files of a directory, and its directories as absolute paths; the first path comes last."""
         try:
             found = self._inside(folder)
         except (NotFound, NotADirectory):
@@ -268,7 +268,7 @@ class HdfsBackend:
         self._prune(parent)
 
     def _closed(self, staging: str) -> Iterator[str]:
-        """What this close, or one that a crash interrupted, has renamed."""
+        """Yield what this close, or one that a crash interrupted, has renamed."""
         parent = staging.rpartition("/")[0]
         with suppress(NotFound, NotADirectory):
             for status in self._inside(parent):
@@ -318,7 +318,7 @@ def parse_hdfs(url: str, rest: str) -> tuple[str, str]:
 
 
 def check_segments(path: str) -> str:
-    """The path itself, if HDFS keeps such names. Raises InvalidPath."""
+    """Return the path itself, if HDFS keeps such names. Raises InvalidPath."""
     for segment in check_path(path).split("/"):
         if rule := _broken_rule(segment):
             raise InvalidPath(f"path {path!r} {rule}; HDFS keeps no such name: choose another")

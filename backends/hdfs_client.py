@@ -70,7 +70,7 @@ class HdfsClient:
         return process.call(ask, at, self.bound_s(sent))
 
     def bound_s(self, sent: int) -> float:
-        """How long a call may take that writes or reads so many bytes."""
+        """Return how long a call may take that writes or reads so many bytes."""
         return self._options.request_timeout_s + sent / self._options.data_bytes_per_s_min
 
     def _made(self, at: str) -> "Client":
@@ -87,7 +87,7 @@ class HdfsClient:
 
 
 def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWriter":
-    """A new, open file.
+    """Return a new, open file.
 
     The client's own ``create`` wraps it in a file object that closes itself where it is forgotten: that blocks for
     15 s and more where a server is gone, in whatever thread frees the last error of a failed write.
@@ -143,7 +143,7 @@ class _Process:
             _LEFT_BEHIND.append(self._client)
 
     def _calls(self) -> "SimpleQueue[Call]":
-        """A thread that waits for a call."""
+        """Return a thread that waits for a call."""
         try:
             return self._idle.pop()
         except IndexError:

@@ -51,7 +51,7 @@ class IsADirectory(NotPermitted):
 
 @contextmanager
 def translated(at: str) -> Iterator[None]:
-    """The vendor's errors as the contract's; ``at`` is what was asked for, as a URL."""
+    """Translate the vendor's errors into the contract's; ``at`` is what was asked for, as a URL."""
     try:
         yield
     except BackendError:
@@ -61,7 +61,7 @@ def translated(at: str) -> Iterator[None]:
 
 
 def told(at: str, error: BaseException) -> BackendError:
-    """The error that says the same."""
+    """Return the error that says the same."""
     name, text = _named(error)
     said = text.partition("\n")[0].strip()
     if isinstance(error, FileNotFoundError):
@@ -87,7 +87,7 @@ def told(at: str, error: BaseException) -> BackendError:
 
 
 def _named(error: BaseException) -> tuple[str, str]:
-    """The Java class without its package, if the NameNode named one, and the text."""
+    """Return the Java class without its package, if the NameNode named one, and the text."""
     text = str(error)
     if found := _RPC_ERROR.search(text):
         return found[1], found[2].replace("\\n", "\n").replace('\\"', '"')

@@ -274,7 +274,7 @@ def _left_behind(_call: object, path: str, error: Any) -> None:
 
 
 def _closed(staging: Path) -> Iterable[Path]:
-    """What this close, or one that a crash interrupted, has renamed."""
+    """Return what this close, or one that a crash interrupted, has renamed."""
     with suppress(FileNotFoundError, NotADirectoryError):
         return [left for left in staging.parent.iterdir() if left.name.startswith(staging.name + _CLOSED)]
     return []

@@ -37,7 +37,7 @@ def translated(path: str, place: Path, *, missing: type[BackendError] = NotFound
 
 
 def no_links(source: Path, target: Path, error: OSError) -> NotPermitted:
-    """The refusal of a link that no other try would make."""
+    """Return the refusal of a link that no other try would make."""
     if error.errno == errno.EXDEV:
         rule = f"there are no hard links between {_disk(source.parent)} and {_disk(target.parent)}"
     else:
@@ -143,7 +143,7 @@ def _disk(place: Path) -> str:
 
 
 def _free(place: Path) -> str:
-    """How much is left: a disk can be out of files before it is out of bytes."""
+    """Return how much is left: a disk can be out of files before it is out of bytes."""
     for folder in (place, *place.parents):
         with suppress(OSError):
             left = os.statvfs(folder)

@@ -43,7 +43,7 @@ class PriceList:
     received_gb: float = 0.0
 
     def requests(self, request_class: RequestClass, count: int) -> float:
-        """What so many requests of one class cost, without their bytes."""
+        """Return what so many requests of one class cost, without their bytes."""
         return self._per_1000(request_class) * count / 1000
 
     def of(self, request: "ClassStatistics") -> float:
@@ -115,7 +115,7 @@ class RequestStatistics:
         return sum(found.received_bytes for found in self.classes)
 
     def of(self, request_class: RequestClass) -> ClassStatistics:
-        """The class's numbers; zeros where none occurred."""
+        """Return the class's numbers; zeros where none occurred."""
         for found in self.classes:
             if found.request_class == request_class:
                 return found
@@ -171,7 +171,7 @@ class RequestMeter:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """How a request is counted that ended with the error. Who stops waiting does not learn the outcome."""
+    """Return how a request is counted that ended with the error. Who stops waiting does not learn the outcome."""
     match error:
         case NotFound():
             return "not_found"
@@ -207,7 +207,7 @@ class _Counts:
         )
 
     def _quantile_s(self, share: float) -> float:
-        """The middle of the bucket in which the quantile lies."""
+        """Return the middle of the bucket in which the quantile lies."""
         wanted = share * sum(self.buckets)
         seen = 0
         for bucket, count in enumerate(self.buckets):
@@ -218,7 +218,7 @@ class _Counts:
 
 
 def _bucket(seconds: float) -> int:
-    """A latency's place in a histogram of eighths of octaves: its leading bit, and the three that follow.
+    """Return a latency's place in a histogram of eighths of octaves: its leading bit, and the three that follow.
 
     The scheme of HdrHistogram (http://hdrhistogram.org): exact below 8 us, relative above.
     """

@@ -54,7 +54,7 @@ class Mount:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount | None:
-    """The file system that the path lies on, or will once it is made; None if that cannot be told."""
+    """Return the file system that the path lies on, or will once it is made; None if that cannot be told."""
     try:
         lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:

@@ -54,7 +54,7 @@ class Timeouts:
         return cls(request_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min)
 
     def of(self, size: int) -> tuple[int, float]:
-        """The power of two that stands for puts of this size (0: small ones), and how long those may take."""
+        """Return the power of two that stands for puts of this size (0: small ones), and how long those may take."""
         if size <= SMALL_BYTES:
             return 0, self.request_s
         bound = 1 << (size - 1).bit_length()
@@ -88,7 +88,7 @@ class ObjectClient:
         self._making = threading.Lock()
 
     def key(self, path: str) -> str:
-        """The object's key. Raises InvalidPath."""
+        """Return the object's key. Raises InvalidPath."""
         key = self._prefix + check_path(path)
         if len(key) > PATH_BYTES_MAX // 4 and len(key.encode()) > PATH_BYTES_MAX:
             raise InvalidPath(f"{self.at(path)}: the key is longer than {PATH_BYTES_MAX} bytes; give shorter names")
@@ -108,7 +108,7 @@ class ObjectClient:
             )
 
     def get(self, path: str) -> bytes:
-        """The object's bytes. Raises NotFound."""
+        """Return the object's bytes. Raises NotFound."""
         key = self.key(path)
 
         def get() -> bytes:
@@ -192,7 +192,7 @@ class ObjectClient:
         self._ask("put", verb, path, put, sent=size)
 
     def _ask(self, request_class: RequestClass, verb: Verb, path: str, request: Callable[[], T], *, sent: int = 0) -> T:
-        """What the request returns. It is counted, and its error translated."""
+        """Return what the request returns. It is counted, and its error translated."""
         self.check_process(path)
         begun = time.perf_counter()
         try:
@@ -217,7 +217,7 @@ class ObjectClient:
         return found
 
     def _store(self, size: int = 0) -> "ObjectStore":
-        """The vendor's store with the timeout for this many bytes: it has one for all its requests."""
+        """Return the vendor's store with the timeout for this many bytes: it has one for all its requests."""
         bound, timeout_s = self._timeouts.of(size)
         store = self._stores.get(bound)
         if store is None:

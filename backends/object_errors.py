@@ -156,7 +156,7 @@ class Refusal:
 
 
 def read_refusal(error: BaseException, verb: Verb) -> Refusal:
-    """What the vendor's error means. Nothing of it is told but the parts that hold no secret."""
+    """Return what the vendor's error means. Nothing of it is told but the parts that hold no secret."""
     text = str(error)
     if (provider := _provider_failure(text)) is not None:
         return provider
@@ -169,7 +169,7 @@ def read_refusal(error: BaseException, verb: Verb) -> Refusal:
 
 
 def translated(error: BaseException, verb: Verb, where: str, rights: Mapping[Verb, str]) -> BackendError:
-    """The error to raise instead: it names ``where``, the answer and the remedy."""
+    """Return the error to raise instead: it names ``where``, the answer and the remedy."""
     refusal = read_refusal(error, verb)
     at = f"{where} (key {refusal.key!r})" if refusal.key is not None else where
     said = f": {refusal.said}" if refusal.said else ""
@@ -210,7 +210,7 @@ def _by_phrase(text: str) -> Meaning:
 
 
 def _provider_failure(text: str) -> Refusal | None:
-    """What ``credentials.CredentialProvider`` said, which the vendor's library has wrapped."""
+    """Return what ``credentials.CredentialProvider`` said, which the vendor's library has wrapped."""
     found = _PROVIDER.search(text)
     if found is None:
         return None
@@ -230,7 +230,7 @@ def _without_keys(status: str | None, *, is_service: bool) -> Refusal:
 
 
 def _sentence(text: str) -> str:
-    """The store's own sentence, without what stands between tags."""
+    """Return the store's own sentence, without what stands between tags."""
     found = _first(_SENTENCE, text)
     return "(" + " ".join(found.split()) + ")" if found else ""
 

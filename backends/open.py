@@ -18,7 +18,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 
 
 def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None = None) -> Backend:
-    """The storage at a URL. No I/O.
+    """Return the storage at a URL. No I/O.
 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
     lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, and so is ``gs://bucket/prefix``;

@@ -116,7 +116,7 @@ class Retries:
         self._calls = self._repeats = self._given_up = self._refused = 0
 
     async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0, more_s: float = 0.0) -> T:
-        """What ``call`` returns, the first time that it does. It is made again after Unavailable.
+        """Return what ``call`` returns, the first time that it does. It is made again after Unavailable.
 
         ``sent`` is the number of bytes that one attempt uploads, ``more_s`` what else it may take beyond the bounds.
 
@@ -178,7 +178,7 @@ class Trial:
         """The last failure that said anything: the last attempt is cut short, and often says nothing."""
 
     def attempt_s(self, now: float) -> float:
-        """How long the attempt that begins now may take."""
+        """Return how long the attempt that begins now may take."""
         return min(self._settings.attempt_timeout_s + self._more_s, self._ends_s - now)
 
     def answered(self, now: float, *, is_news: bool) -> None:
@@ -188,7 +188,7 @@ class Trial:
             self._failures = 0
 
     def pause_s(self, error: Unavailable, now: float) -> float:
-        """The attempt failed: how long to wait before the next.
+        """Return the attempt failed: how long to wait before the next.
 
         Raises:
             Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
@@ -215,13 +215,13 @@ class Trial:
 
 
 def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) -> float:
-    """The longest pause after so many attempts, of which the last ended with the error."""
+    """Return the longest pause after so many attempts, of which the last ended with the error."""
     first_s = settings.throttled_pause_s if isinstance(error, Throttled) else settings.pause_s
     return min(settings.pause_max_s, first_s * 2.0 ** (attempts - 1))
 
 
 async def bounded(call: Callable[[], Awaitable[T]], seconds: float, where: str = "") -> T:
-    """What the call returns. Raises Unavailable if that takes longer; it may then still happen."""
+    """Return what the call returns. Raises Unavailable if that takes longer; it may then still happen."""
     with anyio.move_on_after(seconds):
         return await call()
     raise _Silence(f"{where}: no answer within {seconds:.1f} s".removeprefix(": "))

@@ -69,7 +69,7 @@ class RetryingBackend:
         return self._throttled()
 
     def statistics(self) -> RequestStatistics | None:
-        """The store's own count of requests; None where it does not count them."""
+        """Return the store's own count of requests; None where it does not count them."""
         return self._inner.statistics() if isinstance(self._inner, Metered) else None
 
     async def get(self, path: str) -> bytes:

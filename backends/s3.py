@@ -88,7 +88,7 @@ class S3Stores:
         self._session: Any = None
 
     def make(self, timeout_s: float) -> "ObjectStore":
-        """A store whose requests take that long at most, and are sent once."""
+        """Return a store whose requests take that long at most, and are sent once."""
         from obstore.exceptions import BaseError
         from obstore.store import S3Store
 
@@ -151,7 +151,7 @@ class S3Stores:
 
 
 def check_endpoint(endpoint: str | None) -> str | None:
-    """The endpoint itself, if it is a server's URL and nothing more.
+    """Return the endpoint itself, if it is a server's URL and nothing more.
 
     Raises:
         InvalidPath: it is none, or holds credentials, which are not repeated.
@@ -168,7 +168,7 @@ def check_endpoint(endpoint: str | None) -> str | None:
 
 
 def client_options(options: StorageOptions, timeout_s: float, *, endpoint: str | None) -> dict[str, Any]:
-    """What the vendor's HTTP client is told."""
+    """Return what the vendor's HTTP client is told."""
     client: dict[str, Any] = {
         "timeout": f"{timeout_s * 1000:.0f}ms",
         "connect_timeout": f"{options.connect_timeout_s * 1000:.0f}ms",

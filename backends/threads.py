@@ -19,7 +19,7 @@ class Threads:
         self._limiter: RunVar[anyio.CapacityLimiter] = RunVar("threads of a backend")
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """The function's result. Whoever is cancelled stops waiting; the call itself goes on to its end."""
+        """Return the function's result. Whoever is cancelled stops waiting; the call itself goes on to its end."""
         limiter = self._limiter.get(None)
         if limiter is None:
             limiter = anyio.CapacityLimiter(self._count_max)

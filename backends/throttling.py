@@ -17,5 +17,5 @@ class TellsThrottling(Protocol):
 
 
 def throttling_of(backend: Backend) -> Callable[[], int]:
-    """What reads that count; 0 where the backend keeps none."""
+    """Return what reads that count; 0 where the backend keeps none."""
     return (lambda: backend.throttled_count) if isinstance(backend, TellsThrottling) else (lambda: 0)

@@ -25,7 +25,7 @@ class CallsUnderWay:
         self._is_closed = False
 
     def begin(self, call: object) -> bool:
-        """Whether the call may be made; then it has to ``end``."""
+        """Return whether the call may be made; then it has to ``end``."""
         self._calls.add(call)  # first, so that whoever closes at this moment sees it
         if self._is_closed:
             self._calls.discard(call)

@@ -16,13 +16,13 @@ _pickler: Any = cloudpickle  # Spark's own, which is not typed
 
 
 def begun(task: Callable[[Iterable[Any]], Iterator[Any]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """The task with these lines before it, ready to travel. In the driver."""
+    """Return the task with these lines before it, ready to travel. In the driver."""
     version: str = importlib.import_module("tallymark").__version__
     return functools.partial(by_value(start), version, _pickler.dumps(task))
 
 
 def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of this module, to be pickled with its code instead of by its name. In the driver."""
+    """Return the function of this module, to be pickled with its code instead of by its name. In the driver."""
     _pickler.register_pickle_by_value(sys.modules[__name__])
     return function
 

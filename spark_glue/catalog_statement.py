@@ -21,7 +21,7 @@ _NAME = re.compile(rf"{_NAME_PART}(?:\.{_NAME_PART})?(?:\.{_NAME_PART})?", flags
 
 
 def quoted_name(name: str) -> str:
-    """A table's name, part by part in backticks. Raises InvalidRequest for what is no name of a table."""
+    """Return a table's name, part by part in backticks. Raises InvalidRequest for what is no name of a table."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         raise InvalidRequest(
@@ -63,7 +63,7 @@ def drop_statements(table: str, columns: Sequence[str], paths: Sequence[str]) ->
 
 
 def create_statement(table: str, schema: StructType, partition_by: Sequence[str], location: str) -> str:
-    """The statement that makes the catalog table which ``write`` asks for."""
+    """Return the statement that makes the catalog table which ``write`` asks for."""
     columns = ", ".join(f"{quoted(column.name)} {column.dataType.simpleString()}" for column in schema)
     partitioned = f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})" if partition_by else ""
     return f"CREATE TABLE {table} ({columns}) USING parquet{partitioned} LOCATION {literal(location)}"

@@ -32,7 +32,7 @@ class CatalogTable:
 def find_catalog_table(
     session: SparkSession, name: str, url: str, schema: StructType, partition_by: tuple[str, ...]
 ) -> CatalogTable:
-    """The table of that name in Spark's catalog, checked to stand for the one at the URL with these columns.
+    """Return the table of that name in Spark's catalog, checked to stand for the one at the URL with these columns.
 
     Raises:
         InvalidRequest: there is none, or it is not fit; the error says how to make one that is.
@@ -89,7 +89,7 @@ class _Description:
 def _problems(
     session: SparkSession, found: _Description, url: str, schema: StructType, partition_by: tuple[str, ...]
 ) -> Iterator[str]:
-    """What keeps it from standing for the table, the plainest first."""
+    """Yield what keeps it from standing for the table, the plainest first."""
     facts = found.facts
     if facts.get("Type") != "EXTERNAL":
         kind = facts.get("Type", "something else").lower()
@@ -130,7 +130,7 @@ def _partition_problem(found: _Description, schema: StructType, partition_by: tu
 
 
 def unquoted(url: str) -> str:
-    """A URL of ours as catalogs write locations: of those only ``file:`` URLs are encoded here."""
+    """Return a URL of ours as catalogs write locations: of those only ``file:`` URLs are encoded here."""
     return unquote(url) if url.startswith("file:") else url
 
 

@@ -27,7 +27,7 @@ def service_settings(session: SparkSession) -> ServiceSettings:
 
 
 def of_settings(master: str, setting: Callable[[str], str | None]) -> ServiceSettings:
-    """The loopback interface while all tasks run on this machine, else where executors reach the driver.
+    """Return the loopback interface while all tasks run on this machine, else where executors reach the driver.
 
     ``spark.driver.bindAddress`` is where to listen, ``spark.driver.host`` what executors call it: behind NAT or a
     Kubernetes service two things, else one.

@@ -69,7 +69,7 @@ def _trial(
     tasks: TaskSettings,
     max_file_bytes: int,
 ) -> WriteTicket:
-    """A ticket of no job: by it rows are counted and encoded as tasks would, and nothing can be written."""
+    """Return a ticket of no job: by it rows are counted and encoded as tasks would, and nothing can be written."""
     return WriteTicket(
         url=plan.url,
         options=StorageOptions(),

@@ -31,7 +31,7 @@ def own_errors(session: SparkSession) -> Iterator[None]:
 
 
 def _own_error(error: Exception, session: SparkSession) -> TallymarkError:
-    """The task's last word instead of pages of Python and Java stacks; those are in ``details``."""
+    """Return the task's last word instead of pages of Python and Java stacks; those are in ``details``."""
     text = str(error)
     raised = _LAST_WORD.findall(_worker_traceback(text))
     if not raised:
@@ -50,7 +50,7 @@ _LAST_WORD = re.compile(r"^[ ]+.*\n([A-Za-z_][\w.]*)(?:: (.*))?$", flags=re.MULT
 
 
 def _worker_traceback(text: str) -> str:
-    """The Python part of what Spark says, which stands before the JVM's stack."""
+    """Return the Python part of what Spark says, which stands before the JVM's stack."""
     return text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0]
 
 

@@ -25,7 +25,7 @@ class KeyColumns:
         return [column_name(place) for place in self._places]
 
     def hash(self) -> Column | None:
-        """A long that is one for equal values, null among them, of the numbered DataFrame; None without columns.
+        """Return a long that is one for equal values, null among them, of the numbered DataFrame; None without columns.
 
         Spark's hashes pass over null: that a value is null is hashed, too, or (null, 1) would be as (1, null).
         """
@@ -33,7 +33,7 @@ class KeyColumns:
         return f.xxhash64(*parts) if parts else None
 
     def batch(self, found: Sequence[Row]) -> pa.RecordBatch:
-        """The columns of these rows, by their own names."""
+        """Return the columns of these rows, by their own names."""
         return pa.RecordBatch.from_arrays(list(self._arrays(found)), self._names)
 
     def _arrays(self, found: Sequence[Row]) -> "Iterator[pa.Array[Any]]":

@@ -4,7 +4,7 @@ from pyspark.sql import DataFrame
 
 
 def numbered(df: DataFrame) -> DataFrame:
-    """The same rows; the columns are named as ``column_name`` says."""
+    """Return the same rows; the columns are named as ``column_name`` says."""
     return df.toDF(*map(column_name, range(len(df.columns))))
 
 

@@ -33,7 +33,7 @@ class Profile:
 
 
 def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
-    """The rows of the DataFrame by partition, in the measure of ``plain_bytes``, exactly.
+    """Return the rows of the DataFrame by partition, in the measure of ``plain_bytes``, exactly.
 
     Raises:
         InvalidRequest: a row does not lie where this write may put it, or a value fits no path.

@@ -44,7 +44,7 @@ class Line(AbstractContextManager["Line"], Protocol):
 
 
 def line_for(instant: str, *, console: Console) -> Line:
-    """A notebook is known as rich knows it, and needs IPython, which is there, but no widgets."""
+    """Return the line for a notebook, which rich recognises, or for a terminal. A notebook needs IPython, and no widgets."""
     return NotebookLine(instant) if console.is_jupyter else TerminalLine(instant, console)
 
 

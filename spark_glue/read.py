@@ -34,7 +34,7 @@ def read(
     as_of: AsOf | None = None,
     options: StorageOptions | None = None,
 ) -> DataFrame:
-    """The table at a URL, as it is now: the committed files and no others, in the schema that was written.
+    """Return the table at a URL, as it is now: the committed files and no others, in the schema that was written.
 
     No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are
     replaced by a later overwrite and deleted before the scan has read them, the scan fails; it never leaves rows out.
@@ -98,7 +98,7 @@ def _scan(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def _patterns(snapshot: Snapshot, url: str) -> list[str]:
-    """The files as Spark takes paths: patterns, each of which matches one file only.
+    """Return the files as Spark takes paths: patterns, each of which matches one file only.
 
     Its option not to see patterns in paths (``__globPaths__``) reads every file once for each path that looks like one.
     """
@@ -107,7 +107,7 @@ def _patterns(snapshot: Snapshot, url: str) -> list[str]:
 
 
 def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> DataFrame:
-    """The same scan with the nullability that was written: Spark takes every column of a file for nullable.
+    """Return the same scan with the nullability that was written: Spark takes every column of a file for nullable.
 
     Spark has no call for this, so the scan's own attributes are told; it stays the native scan that it was.
     """

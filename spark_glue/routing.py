@@ -26,7 +26,7 @@ _PLAN = "partition_hash long, total long, slots array<struct<share: long, own: i
 
 
 def routed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: Sequence[str]) -> DataFrame:
-    """The same rows, each in the Spark partition whose number is that of the task with its planned file.
+    """Return the same rows, each in the Spark partition whose number is that of the task with its planned file.
 
     ``paths`` are the partitions by their hash. Rows of a partition that no task has a file for, as of a DataFrame that
     gives other rows each time, stay together, somewhere.
@@ -39,7 +39,7 @@ def routed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: 
 
 
 def keyed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: Sequence[str]) -> DataFrame:
-    """The numbered rows with ``task_key``, by which Spark's shuffle finds their tasks."""
+    """Return the numbered rows with ``task_key``, by which Spark's shuffle finds their tasks."""
     partition = KeyColumns(df, partition_by).hash()
     hashed = numbered(df).select("*", row_hash(df).alias("row_hash"))
     hashed = hashed.select("*", (_nothing_of("row_hash") if partition is None else partition).alias("partition_hash"))
@@ -50,7 +50,7 @@ def keyed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: S
 
 
 def _task_key() -> Column:
-    """A second hash, of the first, chooses between the two tasks of the slot that the first one chose."""
+    """Return a second hash, of the first, chooses between the two tasks of the slot that the first one chose."""
     planned = "IF(pmod(xxhash64(row_hash), total) < slot.share, slot.own, slot.other)"
     return f.expr(f"coalesce({planned}, hash(partition_hash))")
 
@@ -61,7 +61,7 @@ def _nothing_of(column: str) -> Column:
 
 
 def _plan_rows(tasks: Tasks, paths: Mapping[int, str]) -> Iterator[tuple[int, int, list[tuple[int, int, int]]]]:
-    """What ``_PLAN`` names, for each hash of a partition that has planned rows."""
+    """Yield what ``_PLAN`` names, for each hash of a partition that has planned rows."""
     shares = _shares(tasks)
     for hash_, path in paths.items():
         if path in shares:

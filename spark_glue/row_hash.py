@@ -21,7 +21,7 @@ _HASHED = (
 
 
 def row_hash(df: DataFrame) -> Column:
-    """A long of the numbered DataFrame: the same for rows that are equal in all columns that can be hashed."""
+    """Return a long of the numbered DataFrame: the same for rows that are equal in all columns that can be hashed."""
     hashed = [column_name(place) for place, field in enumerate(df.schema) if _is_hashed(field.dataType)]
     return f.xxhash64(*hashed) if hashed else f.lit(0).cast("long")
 

@@ -27,7 +27,7 @@ async def lost_with_tasks(
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """What this thread runs within the block can be cancelled by the tag."""
+    """Yield what this thread runs within the block can be cancelled by the tag."""
     tags: Any = session if is_connected(session) else session.sparkContext
     add, remove = (tags.addTag, tags.removeTag) if is_connected(session) else (tags.addJobTag, tags.removeJobTag)
     add(tag)

@@ -70,7 +70,7 @@ _OF_AMAZON = re.compile(
 
 
 def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str]) -> StorageOptions:
-    """The options for a bucket; ``fs.s3a.bucket.NAME.*`` goes before ``fs.s3a.*``, as in Hadoop.
+    """Return the options for a bucket; ``fs.s3a.bucket.NAME.*`` goes before ``fs.s3a.*``, as in Hadoop.
 
     ``environment`` is this process's: executors are taken to have the same.
 
@@ -120,7 +120,7 @@ def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
 
 
 def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """The profile that credentials come from; None where they come from the vendor's chain."""
+    """Return the profile that credentials come from; None where they come from the vendor's chain."""
     names = _providers(settings)
     others = [name for name in names if name not in _OF_KEYS]
     _refuse_environment(others, environment)

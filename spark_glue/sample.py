@@ -46,7 +46,7 @@ def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | No
 
 
 def chosen(df: DataFrame, ticket: WriteTicket, profile: Profile) -> DataFrame:
-    """The rows that a sample is taken of: about one file's, or some small partitions'."""
+    """Return the rows that a sample is taken of: about one file's, or some small partitions'."""
     partitions, size = _largest(profile, ticket.row_group_bytes)
     hash_ = KeyColumns(df, ticket.partition_by).hash()
     if hash_ is not None and len(partitions) < len(profile.incoming):
@@ -58,7 +58,7 @@ def chosen(df: DataFrame, ticket: WriteTicket, profile: Profile) -> DataFrame:
 
 
 def encode(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The task: Arrow batches in, a row with their sample out, if there is one."""
+    """Yield the task: Arrow batches in, a row with their sample out, if there is one."""
     sample = sample_task(ticket, batches)
     if sample is not None:
         sizes = {"rows": sample.rows, "plain_bytes": sample.plain_bytes, "encoded_bytes": sample.encoded_bytes}
@@ -66,7 +66,7 @@ def encode(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 
 
 def _largest(profile: Profile, enough: int) -> tuple[set[str], int]:
-    """The largest partitions, as few as have so many bytes, if there are as many; and the bytes of the first."""
+    """Return the largest partitions, as few as have so many bytes, if there are as many; and the bytes of the first."""
     partitions: set[str] = set()
     by_size = sorted(profile.incoming, key=lambda rows: (-(rows.plain_bytes or 0), rows.partition))
     left = enough

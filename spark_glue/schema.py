@@ -17,7 +17,7 @@ SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = None) -> pa.Schema:
-    """The Arrow schema of a DataFrame's rows, with Spark's own beside it, so that it comes back exactly.
+    """Return the Arrow schema of a DataFrame's rows, with Spark's own beside it, so that it comes back exactly.
 
     Spark's own is that of a new table: of a static partition it has the columns, too, that the DataFrame lacks.
 
@@ -46,7 +46,7 @@ def _arrow_field(column: StructField) -> "pa.Field[Any]":
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The schema that the table was first written with; of a table written without Spark, Spark's form of it."""
+    """Return the schema that the table was first written with; of a table written without Spark, Spark's form of it."""
     kept = (schema.metadata or {}).get(SPARK_SCHEMA)
     if kept is None:
         return from_arrow_schema(schema, prefer_timestamp_ntz=True)

@@ -33,7 +33,7 @@ task's, too."""
 def sized(
     df: DataFrame, job: WriteJob, portal: BlockingPortal, sizing: SizingSettings | None
 ) -> tuple[DataFrame, Tasks]:
-    """The same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
+    """Return the same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
     It computes the DataFrame once, by a Spark job that counts, and where the table's files do not tell what rows
     come to, once more to sample it; the write itself does so again. With sizing off it does nothing.
@@ -67,7 +67,7 @@ def workload(
 
 
 def is_told(plain_bytes: int, files: Iterable[DataFile]) -> bool:
-    """Whether files of the table tell what so many bytes of rows come to.
+    """Return whether files of the table tell what so many bytes of rows come to.
 
     Files that are all small tell less, however many they are, but enough where no more comes than they hold.
     """

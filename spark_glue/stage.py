@@ -49,7 +49,7 @@ def write_partition(
     planned: Sequence[bytes] = (),
     written: Written | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The task: Arrow batches in, one row with its report out."""
+    """Yield the task: Arrow batches in, one row with its report out."""
     context = TaskContext.get()
     assert context is not None, "runs on an executor"
     number = context.partitionId()

@@ -33,7 +33,7 @@ _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def storage_options(session: SparkSession, url: object, given: StorageOptions | None) -> StorageOptions:
-    """The options that were given; else what the session's Hadoop settings come to for this URL.
+    """Return the options that were given; else what the session's Hadoop settings come to for this URL.
 
     Over Spark Connect those settings are the server's and cannot be read: none then.
 
@@ -51,7 +51,7 @@ def storage_options(session: SparkSession, url: object, given: StorageOptions | 
 
 
 def native_url(session: SparkSession, url: str) -> str:
-    """The URL as Spark's own readers take it: Hadoop's connector calls S3 ``s3a``.
+    """Return the URL as Spark's own readers take it: Hadoop's connector calls S3 ``s3a``.
 
     Raises:
         MissingExtra: Spark lacks that connector.

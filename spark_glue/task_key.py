@@ -38,5 +38,5 @@ def _rotated(bits: int, by: int) -> int:
 
 
 def _inverse(factor: int) -> int:
-    """What undoes a multiplication by an odd number, in 32 bits."""
+    """Return what undoes a multiplication by an odd number, in 32 bits."""
     return pow(factor, -1, 1 << 32)

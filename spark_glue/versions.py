@@ -24,14 +24,14 @@ _IN_UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(types.to_arrow_
 
 
 def arrow_field(column: StructField) -> "pa.Field[Any]":
-    """A column as Spark hands it to tasks. Raises Spark's own errors, of several classes in its versions."""
+    """Return a column as Spark hands it to tasks. Raises Spark's own errors, of several classes in its versions."""
     to_arrow_schema: Any = types.to_arrow_schema
     field: pa.Field[Any] = to_arrow_schema(StructType([column]), **_IN_UTC).field(0)
     return field
 
 
 def dataframe_of(plan: Any, session: SparkSession) -> DataFrame:
-    """A logical plan of the JVM as a DataFrame of a classic session."""
+    """Return a logical plan of the JVM as a DataFrame of a classic session."""
     sql: Any = session.sparkContext._jvm
     sql = sql.org.apache.spark.sql
     package = sql.classic if ClassicDataFrame is not DataFrame else sql
@@ -39,6 +39,6 @@ def dataframe_of(plan: Any, session: SparkSession) -> DataFrame:
 
 
 def scala_sequence(values: Any, session: SparkSession) -> Any:
-    """A list of the JVM as Scala's, whose own converters have moved with its versions."""
+    """Return a list of the JVM as Scala's, whose own converters have moved with its versions."""
     jvm: Any = session.sparkContext._jvm
     return jvm.org.apache.spark.api.python.PythonUtils.toSeq(values)

@@ -38,7 +38,7 @@ class Ground:
 
 
 def ground_of(directory: Path) -> Ground:
-    """The file system that the directory lies on, or would lie on."""
+    """Return the file system that the directory lies on, or would lie on."""
     there = next(each for each in (directory, *directory.parents) if each.is_dir())
     mount = mount_of(there) or Mount("/", "unknown", "")
     is_read_only = bool(os.statvfs(there).f_flag & os.ST_RDONLY)

@@ -16,7 +16,7 @@ _CHUNK = bytes(range(256)) * (1 << 14)
 
 
 async def keeps_a_huge_file(backend: TracedBackend, size: int = LARGE_FILE_BYTES) -> str:
-    """The file is not read back: what a put took is what a listing says."""
+    """Put a huge file. It is not read back: the listing shows the size that the put took."""
     await backend.open_staging(STAGING)
     begun = anyio.current_time()
     stop = threading.Event()

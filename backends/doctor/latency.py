@@ -19,7 +19,7 @@ VERB_S_MAX = 1.5
 
 
 async def latencies(backend: Backend) -> list[Latency]:
-    """The verbs in the order in which a name lives."""
+    """Return the verbs in the order in which a name lives."""
     data = bytes(1000)
     created = await _timed("put_new", lambda number: backend.put_new(f"timed/{number:02}", data))
     count = created.count

@@ -37,7 +37,7 @@ class Practice:
 
 @asynccontextmanager
 async def practice(url: str, options: StorageOptions | None = None) -> AsyncIterator[Practice]:
-    """A place to work in, below the URL. Directories that came to be for it are gone after the block.
+    """Yield a place to work in, below the URL. Directories that came to be for it are gone after the block.
 
     Raises:
         InvalidPath: as of ``open_backend``.
@@ -71,7 +71,7 @@ async def _prune(above: Backend, name: str) -> None:
 
 
 def _folder(url: str) -> Path | None:
-    """The directory of this machine that a backend's URL names, if it names one."""
+    """Return the directory of this machine that a backend's URL names, if it names one."""
     scheme, _, path = url.partition("://")
     return Path(os.fsdecode(unquote_to_bytes(path))) if scheme == "file" else None
 

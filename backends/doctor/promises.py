@@ -210,7 +210,7 @@ def probes(*, has_staging: bool) -> list[Probe]:
 
 
 async def _race(backend: TracedBackend, path: str) -> list[bytes]:
-    """The bytes of those who were told that they had created the name."""
+    """Return the bytes of those who were told that they had created the name."""
     won = []
 
     async def create(number: int) -> None:

@@ -21,7 +21,7 @@ SWEEP_PAUSE_S = 0.1
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """A blocking call beside the event loop; whoever is cancelled stops waiting for it."""
+    """Run a blocking call beside the event loop; a caller that is cancelled stops waiting for it."""
     return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 

@@ -64,5 +64,5 @@ def _digest(data: bytes) -> str:
 
 
 def _digests(peek: Peek) -> dict[str, str]:
-    """What is stored, in a form that a failing test can print."""
+    """Return what is stored, in a form that a failing test can print."""
     return {path: _digest(data) for path, data in peek.objects().items()}

@@ -70,7 +70,7 @@ class StoreTests:
         return peek.backend
 
     def reopened(self, backend: Backend) -> Backend:
-        """The same store as another process opens it; to be overridden where the URL alone does not say how."""
+        """Return the same store as another process opens it; to be overridden where the URL alone does not say how."""
         return open_backend(backend.url)
 
     async def write_file(self, backend: Backend, path: str, data: bytes = b"rows") -> None:
@@ -100,7 +100,7 @@ class StoreTests:
 
 
 def promise(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """An async test method of ``StoreTests``, run on each of its loops."""
+    """Return an async test method of ``StoreTests``, run on each of its loops."""
 
     def run(self: StoreTests, *arguments: object, loop: str, **named: object) -> None:
         run_on(loop, functools.partial(test, self, *arguments, **named), s_max=self.promise_s_max)
@@ -109,12 +109,12 @@ def promise(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
 
 
 def large_promise(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """A promise whose test takes long; it is run on the first loop only."""
+    """Return a promise whose test takes long; it is run on the first loop only."""
     run = promise(test)
     setattr(run, _LARGE, True)
     return run
 
 
 async def listed(backend: Backend, directory: str = "") -> list[str]:
-    """The paths below the directory, in the order of the listing."""
+    """Return the paths below the directory, in the order of the listing."""
     return [entry.path async for entry in backend.list(directory)]

@@ -80,7 +80,7 @@ def show(at: Place, found: D, page: Callable[["Console", D], None]) -> None:
 
 @contextmanager
 def failing_plainly(*, as_json: bool) -> Iterator[None]:
-    """An error of the library's is an answer, not a fault: one line instead of a traceback."""
+    """Print an error of the library's as one line, without a traceback: it is an answer, not a fault."""
     try:
         yield
     except TallymarkError as error:

@@ -17,7 +17,7 @@ from tallymark.engine.errors import Stopped
 
 
 def examined(url: str, options: StorageOptions, *, is_large: bool, probing_s: float) -> Diagnosis:
-    """What the doctor finds at the URL in so many seconds; a large file is tried after them.
+    """Return what the doctor finds at the URL in so many seconds; a large file is tried after them.
 
     Raises:
         InvalidPath: the URL or the options are not what a store takes.

@@ -370,7 +370,7 @@ def failure(error: TallymarkError) -> ErrorDocument:
 
 
 def keys(kind: Any) -> str:
-    """The keys of a document, such as ``{url, entries: [{position, instant}]}``."""
+    """Return the keys of a document, such as ``{url, entries: [{position, instant}]}``."""
     return "{" + ", ".join(f"{name}{_nested_keys(hint)}" for name, hint in get_type_hints(kind).items()) + "}"
 
 

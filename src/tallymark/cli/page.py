@@ -52,5 +52,5 @@ def table_of(
 
 
 def _printable(text: str) -> str:
-    """What would move the cursor or change colours stands as its escape."""
+    """Return what would move the cursor or change colours stands as its escape."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

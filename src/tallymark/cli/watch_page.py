@@ -18,7 +18,7 @@ HEADINGS = ("open instant", "operation", "markers", "kind", "a second", "segment
 
 @contextmanager
 def shown_looks() -> Iterator[Callable[[WatchDocument], None]]:
-    """What is to be told of each look."""
+    """Yield what is to be told of each look."""
     page = console()
     if sys.stdout.isatty():
         with Live(console=page, auto_refresh=False) as live:
