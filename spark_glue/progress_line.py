@@ -44,7 +44,7 @@ class Line(AbstractContextManager["Line"], Protocol):
 
 
 def line_for(instant: str, *, console: Console) -> Line:
-    """Return the line for a notebook, which rich recognises, or for a terminal. A notebook needs IPython, and no widgets."""
+    """Return the line for a notebook, which rich recognises, or for a terminal. A notebook needs IPython only."""
     return NotebookLine(instant) if console.is_jupyter else TerminalLine(instant, console)
 
 
