@@ -7,7 +7,6 @@ the folder is slow, if one is; one goes out with the port. It ends with its inpu
 import functools
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -19,8 +18,7 @@ from tallymark.backends.contract import Backend
 from tallymark.bench.defects.slow_folder import SlowFolder
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.handler import Settle
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.dispatcher import MarkerHandler
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
@@ -28,11 +26,7 @@ from tallymark.engine.settings import ServiceSettings
 async def main(lines: TextIO, answers: TextIO) -> None:
     told = json.loads(lines.readline())
     async with open_marker_engine(_backend(told)) as engine, anyio.create_task_group() as tasks:
-
-        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-            await engine.directory(instant).create_each(requests, settle)
-
-        server = JobServer(bytes.fromhex(told["secret"]), ServiceSettings(), create_each)
+        server = JobServer(bytes.fromhex(told["secret"]), ServiceSettings(), MarkerHandler(engine))
         _, port = await tasks.start(server.run)
         answers.write(json.dumps({"port": port}) + "\n")
         answers.flush()

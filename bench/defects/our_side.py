@@ -14,9 +14,8 @@ from tallymark.bench.defects.side import Unanswered
 from tallymark.bench.views.child import child
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient
-from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 
 _SERVER = "tallymark.bench.defects.our_server"
 _HOST = "127.0.0.1"

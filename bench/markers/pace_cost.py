@@ -34,8 +34,8 @@ from tallymark.bench.markers.put_meter import PutMeter
 from tallymark.bench.views.child import Child, child
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.markers.pace import PUTS_PER_PUT_TIME
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient
+from tallymark.engine.rpc.handshake import ServiceAddress
 
 _SERVER = "tallymark.bench.markers.throughput_server"
 _INSTANT = "20260102030405006"
@@ -203,7 +203,7 @@ def _ask_far(clients: Sequence[JobClient], names: "_Names", load: PaceLoad, seco
 
     def ask() -> Future[None]:
         asked = time.perf_counter()
-        future = next(turns).ask([names()])
+        future = next(turns).request([names()])
         future.add_done_callback(lambda _: acks.append(time.perf_counter() - asked))
         return future
 

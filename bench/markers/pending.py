@@ -6,7 +6,6 @@ come over new connections, until ``queue_limit`` refuses what would pass it, and
 ``python -m tallymark.bench.markers.pending`` prints both.
 """
 
-import socket
 import tempfile
 import threading
 from collections.abc import Iterator
@@ -16,13 +15,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tallymark.bench.markers.raw_connection import RawConnection
 from tallymark.bench.markers.throughput_client import paths
 from tallymark.bench.markers.throughput_server import INSTANT
 from tallymark.bench.views.child import Child, child
 from tallymark.engine.errors import Overloaded
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient
-from tallymark.engine.rpc.connection import Call, dial
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.messages import CreateMarkers, Refusal
 from tallymark.engine.settings import ServiceSettings
 
@@ -31,8 +30,6 @@ _SILENT_S = 3600.0
 _TIMEOUT_S = 30.0
 _SAYING = 1000
 """Requests that a connection is given before it sends what it can."""
-_NEVER, _other_end = socket.socketpair()
-"""Nobody wakes these calls."""
 _SETTLE_S = 0.5
 """For the service to have read what it reads."""
 
@@ -92,29 +89,29 @@ def measure_pending(*, asked: int = 1_000_000, connections: int = 32, many: int 
 
 
 @contextmanager
-def _calls(address: ServiceAddress, count: int) -> Iterator[list[Call]]:
-    calls = [dial(address, INSTANT, timeout_s=_TIMEOUT_S) for _ in range(count)]
+def _calls(address: ServiceAddress, count: int) -> Iterator[list[RawConnection]]:
+    calls = [RawConnection(address, INSTANT, timeout_s=_TIMEOUT_S) for _ in range(count)]
     try:
         yield calls
     finally:
         for call in calls:
-            call.hang_up()
+            call.close()
 
 
-def _ask(call: Call, who: str, count: int, many: int) -> None:
+def _ask(call: RawConnection, who: str, count: int, many: int) -> None:
     """Send of so many requests what the service takes."""
     made = paths(who)
     for number in range(1, count + 1):
-        call.say(CreateMarkers(number, tuple(islice(made, many)), "CREATE"))
+        call.send(CreateMarkers(number, tuple(islice(made, many)), "CREATE"))
         if number % _SAYING == 0 or number == count:
             _listen(call)
 
 
-def _listen(call: Call) -> list[Any]:
-    return list(call.listen(_NEVER, 0.0))
+def _listen(call: RawConnection) -> list[Any]:
+    return call.exchange()
 
 
-def _refusals(call: Call) -> Iterator[float]:
+def _refusals(call: RawConnection) -> Iterator[float]:
     """The pauses that those at hand ask for."""
     for answer in _listen(call):
         if isinstance(answer, Refusal) and isinstance(answer.error, Overloaded):

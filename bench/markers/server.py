@@ -15,7 +15,7 @@ import json
 import secrets
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
@@ -27,9 +27,8 @@ from tallymark.backends.contract import Backend
 from tallymark.bench.markers.place import options_of
 from tallymark.engine.markers import MarkerEngine, open_marker_engine
 from tallymark.engine.markers.segment import is_segment, marker_folder
-from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.dispatcher import MarkerHandler
 from tallymark.engine.rpc.handshake import job_key
-from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
@@ -74,12 +73,8 @@ async def main(lines: TextIO, answers: TextIO) -> None:
     told: Told = json.loads(lines.readline())
     backend = open_backend(told["table"], options=options_of(told))
     async with open_marker_engine(backend, MarkerSettings(**told.get("settings", {}))) as engine:
-
-        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-            await engine.directory(instant).create_each(requests, settle)
-
         secret = secrets.token_bytes(32)
-        server = JobServer(secret, ServiceSettings(), create_each)
+        server = JobServer(secret, ServiceSettings(), MarkerHandler(engine))
         async with anyio.create_task_group() as tasks:
             host, port = await tasks.start(server.run)
             answer(answers, {"host": host, "port": port})

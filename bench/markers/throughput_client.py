@@ -10,7 +10,6 @@ machine's monotonic clock, at which to begin, to count and to end; one goes out 
 
 import json
 import select
-import socket
 import sys
 import threading
 import time
@@ -20,10 +19,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
+from tallymark.bench.markers.raw_connection import RawConnection
 from tallymark.bench.markers.throughput_server import INSTANT
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient
-from tallymark.engine.rpc.connection import Call, dial
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.messages import Ack, CreateMarkers
 
 _WAIT_S = 60.0
@@ -69,7 +68,7 @@ class RawClient:
     """Keeps ``inflight`` requests of ``names`` markers each on the wire."""
 
     def __init__(self, address: ServiceAddress, who: str, *, inflight: int, names: int) -> None:
-        self.call: Call = dial(address, INSTANT, timeout_s=_WAIT_S)
+        self.call = RawConnection(address, INSTANT, timeout_s=_WAIT_S)
         self._paths = paths(who)
         self._names = names
         self._free = inflight
@@ -82,12 +81,12 @@ class RawClient:
         for _ in range(self._free):
             self._last_id += 1
             self._asked[self._last_id] = at
-            self.call.say(CreateMarkers(self._last_id, tuple(next(self._paths) for _ in range(self._names)), "CREATE"))
+            self.call.send(CreateMarkers(self._last_id, tuple(next(self._paths) for _ in range(self._names)), "CREATE"))
         self._free = 0
 
-    def exchange(self, wake: socket.socket, count: Count) -> None:
+    def exchange(self, count: Count) -> None:
         """Send and receive what can be, without waiting."""
-        for answer in self.call.listen(wake, 0):
+        for answer in self.call.exchange():
             assert isinstance(answer, Ack), answer
             count.add(self._asked.pop(answer.id), now())
             self._free += 1
@@ -95,7 +94,6 @@ class RawClient:
 
 def drive_raw(clients: list[RawClient], count: Count) -> None:
     """All clients in this thread. A request is sent as soon as there is room for it."""
-    wake, _other_end = socket.socketpair()
     poll = select.poll()
     by_descriptor = {client.call.fileno(): client for client in clients}
     for descriptor in by_descriptor:
@@ -104,10 +102,10 @@ def drive_raw(clients: list[RawClient], count: Count) -> None:
     while count.goes_on(now()):
         for client in ready:
             client.ask()
-            client.exchange(wake, count)
+            client.exchange(count)
         ready = [by_descriptor[descriptor] for descriptor, _ in poll.poll(100)]
         for client in ready:
-            client.exchange(wake, count)
+            client.exchange(count)
 
 
 def drive_job(client: JobClient, who: str, count: Count, *, inflight: int, names: int) -> None:
@@ -115,7 +113,7 @@ def drive_job(client: JobClient, who: str, count: Count, *, inflight: int, names
     made, asked = paths(who), deque[tuple[float, Future[None]]]()
     while count.goes_on(now()):
         while len(asked) < inflight:
-            asked.append((now(), client.ask([next(made) for _ in range(names)])))
+            asked.append((now(), client.request([next(made) for _ in range(names)])))
         began, oldest = asked.popleft()
         oldest.result()
         count.add(began, now())

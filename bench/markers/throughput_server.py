@@ -10,7 +10,6 @@ import resource
 import secrets
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,8 +20,7 @@ from tallymark.backends.measured import MeasuredBackend
 from tallymark.bench.markers.delayed import DelayedMemory
 from tallymark.bench.markers.put_meter import PutMeter
 from tallymark.engine.markers import open_marker_engine
-from tallymark.engine.rpc.handler import Settle
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.dispatcher import MarkerHandler
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 
@@ -38,11 +36,7 @@ async def main(lines: TextIO, answers: TextIO) -> None:
         open_marker_engine(MeasuredBackend(store, meter), settings) as engine,
         anyio.create_task_group() as tasks,
     ):
-
-        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-            await engine.directory(instant).create_each(requests, settle)
-
-        server = JobServer(secrets.token_bytes(32), ServiceSettings(), create_each)
+        server = JobServer(secrets.token_bytes(32), ServiceSettings(), MarkerHandler(engine))
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         address = server.address(INSTANT)
         _answer(answers, {"host": address.host, "port": address.port, "job_key": address.job_key.hex()})

@@ -98,8 +98,8 @@ class OurDoor:
     """A connection to a job's service, by the client of its tasks; the cache of theirs is left out."""
 
     def __init__(self, address: Address) -> None:
-        from tallymark.engine.rpc.address import ServiceAddress
         from tallymark.engine.rpc.client import JobClient
+        from tallymark.engine.rpc.handshake import ServiceAddress
         from tallymark.engine.views.block import find_live
         from tallymark.engine.views.view import live_files
 
@@ -111,7 +111,7 @@ class OurDoor:
     def ask(self, question: Question) -> object:
         """What ``JobView.files`` or ``JobView.file`` does with the answer."""
         partition = question.partition
-        found = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S, is_awaited=True)
+        found = self._client.look_up(self._position, self._hash, [partition], wait_s=WAIT_S)
         block = found.result()[partition]
         if question.file_id is None:
             return len(self._live_files(block, partition, self._position))

@@ -27,9 +27,8 @@ from tallymark.engine.maintenance.expire import let_go_due
 from tallymark.engine.maintenance.recovery import recover_known
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.handler import BlockOf, Settle
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
 from tallymark.engine.tasks.ticket import WriteTicket
@@ -96,8 +95,8 @@ async def _begin(
         reservation = await recover_known(handle, properties, reservation)
         engine = await _start_engine(backend, options.markers, background, flushing)
         directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
-        view = _Counted(ServedView(handle.log, partial(handle.view, properties)), meter)
-        address = await _serve(engine, view if handle.view_settings.serve else None, reservation, options, background)
+        served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
+        address = await _serve(_JobHandler(engine, served, meter), reservation, options, background)
     except BaseException:
         await _undo_begin(handle, properties, reservation, lease)
         raise
@@ -162,49 +161,36 @@ async def _start_engine(
     return started[0]
 
 
-class _Counted:
-    """A served view whose look-ups a job counts."""
+class _JobHandler(MarkerHandler):
+    """The service of one job: its markers, and the blocks of its table's view."""
 
-    def __init__(self, served: ServedView, meter: JobMeter) -> None:
+    def __init__(self, engine: MarkerEngine, served: ServedView | None, meter: JobMeter) -> None:
+        """``served`` is None where tasks read the log themselves (ViewSettings.serve)."""
+        super().__init__(engine)
         self._served = served
         self._meter = meter
 
-    async def look_up(self, position: int, log_hash: str) -> BlockOf:
-        self._meter.looked_up()
-        return await self._served.look_up(position, log_hash)
-
-    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
-        blocks = self._served.at_hand(position, log_hash, partitions)
+    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        blocks = self._served.cached_blocks(position, log_hash, partitions) if self._served is not None else None
         if blocks is not None:
             self._meter.looked_up()
         return blocks
 
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        if self._served is None:
+            return await super().look_up(position, log_hash)
+        self._meter.looked_up()
+        return await self._served.look_up(position, log_hash)
+
 
 async def _serve(
-    engine: MarkerEngine,
-    view: _Counted | None,
-    reservation: Reservation,
-    options: JobOptions,
-    background: TaskGroup,
+    handler: _JobHandler, reservation: Reservation, options: JobOptions, background: TaskGroup
 ) -> ServiceAddress | None:
-    """Let tasks of other processes ask for markers, and for what partitions hold; where they put their own markers
-    there is nobody to ask.
-    """
+    """Start the job's service and return its address; None where tasks put direct markers."""
     if options.markers.kind == "direct":
         return None
-
-    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-        await engine.directory(instant).create_each(requests, settle)
-
-    farewell = Sealed(f"the job of instant {reservation.instant} has ended; nothing that is written now will count")
-    server = JobServer(
-        secrets.token_bytes(32),
-        options.service,
-        create_each,
-        look_up=None if view is None else view.look_up,
-        at_hand=None if view is None else view.at_hand,
-        farewell=farewell,
-    )
+    ended = Sealed(f"the job of instant {reservation.instant} has ended; files written from now on are not committed")
+    server = JobServer(secrets.token_bytes(32), options.service, handler, shutdown_error=ended)
     await background.start(server.run)
     return server.address(reservation.instant)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import anyio
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.rpc.handler import BlockOf
+from tallymark.engine.rpc.dispatcher import BlockOf
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views.view import View, ViewAt
 
@@ -55,7 +55,7 @@ class ServedView:
         self._asked = (position, log_hash)
         return self._at.block
 
-    def at_hand(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
         """Those blocks, where ``look_up`` was asked for that position last and nothing has to be read; else None."""
         if self._at is None or self._asked != (position, log_hash):
             return None

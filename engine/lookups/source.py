@@ -58,14 +58,10 @@ class FallbackBlocks:
         wait_s: float,
         log_wait_s: float,
         pause_s: float,
-        awaited: BlocksOf | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``service``: None where the job's answers no look-ups. ``awaited``: the same where the caller waits for the
-        answer next, so that it need not return at once; None: no other. ``instant`` is for the log of events.
-        """
+        """``service``: None where the job's service answers no lookups. ``instant`` is for the log of events."""
         self._service = service
-        self._awaited = awaited or service
         self._log = log
         self._instant = instant
         self._wait_s = wait_s
@@ -87,14 +83,14 @@ class FallbackBlocks:
             Stopped: the job is over.
             CorruptObject, ServiceUnavailable, BackendError: the service is of no use, and the log cannot be read.
         """
-        if self._service is None or self._awaited is None:
+        if self._service is None:
             return self._by_log(partitions)
         if self._outage.is_on:
             if self._outage.is_try_due(self._monotonic(), pause_s=self._pause_s):
                 self._service(partitions).add_done_callback(self._tried)
             return self._by_log(partitions)
         try:
-            found = _within(self._awaited(partitions), self._wait_s)
+            found = _within(self._service(partitions), self._wait_s)
         except (ServiceUnavailable, InvalidRequest) as error:
             self._missed(error)
             return self._by_log(partitions)
@@ -165,15 +161,13 @@ class JobBlocks:
         self._lock = threading.Lock()
         self._by_log: _ByLog | None = None
         self._asked = self._cached = self._readings = 0
-        service = _service_blocks(ticket)
         self._source = FallbackBlocks(
-            service,
+            _service_blocks(ticket),
             self._blocks_by_log,
             instant=ticket.instant,
             wait_s=settings.wait_s,
             log_wait_s=settings.log_wait_s,
             pause_s=ticket.settings.service_pause_s,
-            awaited=None if service is None else partial(service, is_awaited=True),
         )
 
     def blocks(self, partitions: Sequence[str]) -> Blocks:

@@ -6,6 +6,7 @@ carries its batches to storage.
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -14,7 +15,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.backends.throttling import throttling_of
-from tallymark.engine.errors import Closed, FlushFailed, Overloaded, Sealed, Stopped, TallymarkError
+from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded, Sealed, Stopped, TallymarkError
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.markers.ack_times import AckTimes
 from tallymark.engine.markers.answer import MarkerAnswer
@@ -30,10 +31,26 @@ from tallymark.engine.markers.pace import Pace
 from tallymark.engine.markers.queue import MarkerQueue
 from tallymark.engine.markers.segment import BATCHED_TYPE, TYPE_FILE, encode_segment, marker_folder
 from tallymark.engine.markers.statistics import MarkerCounts
-from tallymark.engine.markers.together import R, Settle, create_each
 from tallymark.engine.settings import MarkerSettings
 
 _events = EventLog(__name__)
+
+
+class MarkerRequest(Protocol):
+    """The part of a request that the directory reads."""
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def io(self) -> str: ...
+
+
+R = TypeVar("R", bound=MarkerRequest)
+
+Outcome = tuple[MarkerAnswer, ...] | TallymarkError
+
+Settle = Callable[[Sequence[tuple[R, Outcome]]], Awaitable[None]]
 
 CheckOpen = Callable[[], Awaitable[None]]
 
@@ -105,13 +122,39 @@ class MarkerDirectory:
         self.ack_times.add(anyio.current_time() - asked)
         return answers
 
-    async def create_each(self, requests: Sequence[R], settle: Settle[R]) -> None:
-        """Do for each of these requests, which came together, what ``create`` does for one.
+    async def create_many(self, requests: Sequence[R], settle: Settle[R]) -> None:
+        """Do for each of these requests, which arrived together, what ``create`` does for one.
 
-        ``settle`` is awaited with all those of them whose end is known at once, until each has been told: with its
-        answers, or with the error that ``create`` would have raised.
+        Requests that wait for the same flushes wait together, with one check whether the instant is open. Each is
+        accepted or refused separately. ``settle`` is awaited with all outcomes that are known at the same moment, until
+        each request has its answers, or the error that ``create`` would have raised.
         """
-        await create_each(self, requests, settle)
+        started = anyio.current_time()
+        self.counts.requests += len(requests)
+
+        async def record(outcomes: list[tuple[R, Outcome]]) -> None:
+            took_s = anyio.current_time() - started
+            for _, outcome in outcomes:
+                if not isinstance(outcome, TallymarkError):
+                    self.ack_times.add(took_s)
+                elif isinstance(outcome, Stopped | Overloaded):
+                    self.counts.refused(outcome)
+            await settle(outcomes)
+
+        async def wait(batches: tuple[MarkerBatch, ...], accepted: list[tuple[R, Outcome]]) -> None:
+            error = await self._error_of(batches)
+            await record(accepted if error is None else [(request, error) for request, _ in accepted])
+
+        known, waiting = await self._take_each(requests)
+        if len(waiting) == 1 and not known:  # the usual case: all are new, and travel in one batch
+            [(batches, accepted)] = waiting.items()
+            await wait(batches, accepted)
+            return
+        async with anyio.create_task_group() as tasks:  # requests that wait for different flushes wait separately
+            for batches, accepted in waiting.items():
+                tasks.start_soon(wait, batches, accepted)
+            if known:
+                await record(known)
 
     async def names(self) -> tuple[MarkerName, ...]:
         """Every marker that is durable, in the order of their texts."""
@@ -190,6 +233,45 @@ class MarkerDirectory:
         if not isinstance(error, Closed):
             _events.warning("batch.failed", instant=self._instant, markers=len(batch.lines), reason=error)
         self.queue.settle(batch, error)
+
+    async def _take_each(
+        self, requests: Sequence[R]
+    ) -> tuple[list[tuple[R, Outcome]], dict[tuple[MarkerBatch, ...], list[tuple[R, Outcome]]]]:
+        """Return the requests whose outcome is known, and those that were accepted, by the batches they wait for."""
+        known: list[tuple[R, Outcome]] = []
+        named: list[tuple[R, list[str]]] = []
+        for request in requests:
+            try:
+                named.append((request, [marker_line(path, request.io) for path in request.paths]))
+            except InvalidRequest as error:
+                known.append((request, error))
+        waiting: dict[tuple[MarkerBatch, ...], list[tuple[R, Outcome]]] = {}
+        try:
+            await self.open()
+            for request, lines in named:
+                try:
+                    batches, answers = self.take(lines)
+                except Overloaded as error:
+                    known.append((request, error))
+                else:
+                    waiting.setdefault(batches, []).append((request, answers))
+        except TallymarkError as error:
+            return known + [(request, error) for request, _ in named], {}
+        return known, waiting
+
+    async def _error_of(self, batches: tuple[MarkerBatch, ...]) -> TallymarkError | None:
+        """Wait until the batches are durable and the instant is seen to be open after that; return what failed."""
+        try:
+            with self.until_over():
+                for batch in batches:
+                    await batch.wait()
+                await self.check_open()
+        except TallymarkError as error:
+            return error
+        except Exception as error:  # a fault in one check must not end the waits of other requests
+            _events.fault("request.failed", instant=self._instant)
+            return FlushFailed(f"{self} failed: {error!r}; its log has the traceback")
+        return None
 
     async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
         await self.open()

@@ -40,6 +40,9 @@ class _Workers:
         while True:
             async with self._turn:
                 batch = await self._due_batch()
+                if self._directory.pace.is_one_at_a_time:
+                    await _carry(self._directory, batch)
+                    continue
                 if self._count < self._count_max and not self._turn.statistics().tasks_waiting:
                     self.start_one()
             await _carry(self._directory, batch)
@@ -70,8 +73,5 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
         raise
     else:
         directory.heed_throttling()
-        now = anyio.current_time()
-        took_s = now - started
-        directory.pace.measured(took_s, started=started)
+        directory.pace.measured(anyio.current_time() - started, started=started)
         directory.complete(batch)  # then visible, then answered
-        directory.pace.acked(took_s, started=started, ack_s=batch.mean_age_s(now), markers=len(batch.lines))

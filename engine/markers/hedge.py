@@ -12,8 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from tallymark.backends.errors import Unavailable
-from tallymark.engine.markers.pace import Pace
-from tallymark.engine.markers.put_times import PutTimes
+from tallymark.engine.markers.pace import QUICK_MEDIAN_S, Pace, PutTimes
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -23,10 +22,6 @@ store stalls."""
 
 LATE_LEAST_S = 0.05
 """Below this, what the process itself is slow at would be blamed on the store."""
-
-MEDIAN_LEAST_S = 0.005
-"""A store that usually answers faster is in this machine or beside it, and what holds it up holds up the second copy,
-too; and readiness to send one costs each put some 50 us, which only shows there."""
 
 LATE_LEAST_MEDIANS = 2
 """A second copy that is sent after one median is back after two, with even odds. Where the store is steady and the
@@ -83,9 +78,13 @@ class Hedge:
 
     @property
     def late_s(self) -> float | None:
-        """How long a put may take before it is late; None as long as that cannot be said, or copies are never sent."""
+        """The time after which a put is late; None before the first put, or where no copies are sent.
+
+        A store with quick puts (``QUICK_MEDIAN_S``) gets no copies: what delays the first copy there delays the second
+        as well, and readiness to send one costs each put about 50 us.
+        """
         median_s = self._times.quantile_s(0.5)
-        if self._settings.hedge_quantile is None or median_s is None or median_s < MEDIAN_LEAST_S:
+        if self._settings.hedge_quantile is None or median_s is None or median_s < QUICK_MEDIAN_S:
             return None
         quantile_s = self._times.quantile_s(self._settings.hedge_quantile)
         assert quantile_s is not None

@@ -7,7 +7,8 @@ Timers of event loops wake up to a millisecond late, which is more than an inter
 for one that wakes later than a start would be early, and a start that was late, or early, for that counts from when it
 was due: so many flushes start as the interval says.
 
-Where flushes hold each other up, they start further apart than a quarter of a put (``spacing``).
+With ``auto`` a flush starts every quarter of a put, but one at a time where puts are quick: there the store shares
+processors and disk with this process, and concurrent flushes delay each other (docs/decisions/0029).
 
 Where the store asks for fewer requests the interval is lengthened by half, and shrinks again with each good put;
 batches grow and shrink with it. Repeats of puts that were throttled keep the same intervals, so that all that a
@@ -15,12 +16,19 @@ directory asks of the store, however much waits, is one put an interval. Where a
 its own pauses come on top, and less of what the store allows is used.
 """
 
+from bisect import bisect_left, insort
+from collections import deque
 from typing import Literal
-
-from tallymark.engine.markers.spacing import Spacing
 
 PUTS_PER_PUT_TIME = 4
 """``auto`` starts this many flushes in the time of one put: mean wait beyond the put is 1/8 of it at most."""
+
+QUICK_MEDIAN_S = 0.005
+"""A store whose median put is shorter is in this machine or beside it."""
+
+RECENT_COUNT = 256
+"""Puts that are remembered: 13 of them lie above the 95th percentile. A store that becomes slower moves it within as
+many puts."""
 
 SMOOTHING = 0.1
 """Weight of the newest put in the measured mean: it follows a store whose latency changes within some twenty puts."""
@@ -42,6 +50,27 @@ HELD_LEAST_S = 0.001
 """What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""
 
 
+class PutTimes:
+    """Durations of the last puts. Adding one takes a few microseconds."""
+
+    def __init__(self) -> None:
+        self._recent: deque[float] = deque()
+        self._sorted: list[float] = []
+
+    def add(self, seconds: float) -> None:
+        if len(self._recent) == RECENT_COUNT:
+            oldest = self._recent.popleft()
+            del self._sorted[bisect_left(self._sorted, oldest)]
+        self._recent.append(seconds)
+        insort(self._sorted, seconds)
+
+    def quantile_s(self, share: float) -> float | None:
+        """Return the smallest of the recent times that this share of them does not exceed; None before the first."""
+        if not self._sorted:
+            return None
+        return self._sorted[min(len(self._sorted) - 1, int(share * len(self._sorted)))]
+
+
 class Pace:
     """Sync and pure: it is told the time, in seconds of a monotonic clock."""
 
@@ -50,7 +79,7 @@ class Pace:
         self._fixed_s = None if interval_s == "auto" else interval_s
         self._throttled_max_s = throttled_max_s
         self._put_s: float | None = None
-        self._spacing = Spacing(1 / PUTS_PER_PUT_TIME)
+        self._times = PutTimes()
         self._expected_s = 0.0
         self._held_s = 0.0
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
@@ -71,6 +100,14 @@ class Pace:
     def is_held(self) -> bool:
         """Whether throttling has made the interval longer than it would be."""
         return self._held_s > self._unheld_s
+
+    @property
+    def is_one_at_a_time(self) -> bool:
+        """Whether the next flush starts after the end of the last one."""
+        if self._fixed_s is not None:
+            return False
+        median_s = self._times.quantile_s(0.5)
+        return (self._expected_s if median_s is None else median_s) < QUICK_MEDIAN_S
 
     def delay_s(self, now: float) -> float:
         """Return how long the next flush has to wait, for which somebody asks who has something to flush."""
@@ -99,17 +136,11 @@ class Pace:
         """
         if started < self._throttled_at:
             return
+        self._times.add(put_s)
         self._put_s = put_s if self._put_s is None else self._put_s + SMOOTHING * (put_s - self._put_s)
         self._held_s *= 0.5 ** max(1 / HALVING_PUTS, self._held_s / HALVING_S)
         if self._held_s < max(HELD_LEAST_S, self._unheld_s):
             self._held_s = 0.0
-
-    def acked(self, put_s: float, *, started: float, ack_s: float, markers: int) -> None:
-        """The flush that began at ``started`` has made so many markers durable, after ``put_s``. That was ``ack_s``
-        after they were asked for, in the mean.
-        """
-        if self._fixed_s is None and not self.is_held and started >= self._throttled_at:
-            self._spacing.measured(ack_s, markers, put_s)
 
     def throttled(self, now: float, *, began: float | None = None) -> bool:
         """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
@@ -130,4 +161,4 @@ class Pace:
         if self._fixed_s is not None:
             return self._fixed_s
         put_s = self._expected_s if self._put_s is None else self._put_s
-        return max(put_s / PUTS_PER_PUT_TIME, self._spacing.apart_s)
+        return put_s / PUTS_PER_PUT_TIME

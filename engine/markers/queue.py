@@ -52,9 +52,8 @@ class MarkerQueue:
                 f"queue_limit={self._limit}; ask again later or for fewer",
                 retry_after_s=retry_after_s,
             )
-        now = anyio.current_time()
         for line in fresh:
-            self._enqueue(line, now)
+            self._enqueue(line)
         return list(dict.fromkeys(self._batch_of[line] for line in lines))
 
     def __contains__(self, line: str) -> bool:
@@ -90,9 +89,9 @@ class MarkerQueue:
             with suppress(TallymarkError):
                 await batch.wait()
 
-    def _enqueue(self, line: str, now: float) -> None:
+    def _enqueue(self, line: str) -> None:
         if self._forming is None:
             self._forming = MarkerBatch()
             self._arrival.set()
-        self._forming.add(line, now)
+        self._forming.lines.append(line)
         self._batch_of[line] = self._forming

@@ -1,38 +1,36 @@
-"""The blocking client with which tasks ask the driver's service, from any thread of any process: for markers, and for
-what partitions hold.
-"""
+"""Blocking client of the driver's service, for any thread of a task's process: markers, and lookups of partitions."""
 
 import os
-import secrets
 import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
 from tallymark.engine.errors import InvalidRequest, ServiceUnavailable
 from tallymark.engine.markers.direct_flag import DirectFlag
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.ask import AnyAsk, Ask, LookUpAsk
 from tallymark.engine.rpc.circuit_breaker import Outage
-from tallymark.engine.rpc.line import DIAL_TIMEOUT_S, Line
+from tallymark.engine.rpc.connection import CONNECT_TIMEOUT_S, ClientConnection, ThreadIo, run_blocking
+from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.pending_requests import AnyPending, PendingLookUp, PendingMarkers
 
 _CLOSED_CLIENTS_MAX = 64
-_GRACE_S = 2 * DIAL_TIMEOUT_S
+_GRACE_S = 2 * CONNECT_TIMEOUT_S
 
 
 def client_for(address: ServiceAddress, instant: str, wait_s: float) -> "JobClient":
-    """This process's client of one job; the same for every task of the job that runs here.
+    """Return this process's client of one job; every task of the job in this process gets the same one.
 
-    With the first task of a new job the clients of other jobs give up their connections unless somebody waits for an
-    answer there. In a forked child everything begins anew.
+    With the first task of a new job the idle clients of other jobs close their connections. A forked child starts
+    without clients.
     """
     return _clients.get(address, instant, wait_s)
 
 
 class JobClient:
-    """Asks the service of one job over one connection, made with the first ask and again whenever it is lost."""
+    """Requests of one job over one connection, which is opened with the first request and again whenever it is lost."""
 
     def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float) -> None:
         """``wait_s`` bounds the wait for each ack, in seconds, all attempts together."""
@@ -41,45 +39,40 @@ class JobClient:
         self._wait_s = wait_s
         self._process = os.getpid()
         self._lock = threading.Lock()
-        self._line: Line | None = None
+        self._running: _Running | None = None
         self.outage = Outage()
+        """For callers with a fallback: whether the service is unreachable."""
         self.flag = DirectFlag()
-        """Both for those who can do without the service while it is out of reach."""
+        """For callers that put direct markers while the service is unreachable."""
 
-    def ask(self, paths: Sequence[str], io: str = "CREATE") -> Future[None]:
-        """Ask for a marker of each data file; returns at once, from any thread.
+    def request(self, paths: Sequence[str], io: str = "CREATE") -> Future[None]:
+        """Request a marker for each data file. Returns at once; callable from any thread.
 
         The future settles within ``wait_s``. It has a result when all markers survive a crash; otherwise none of the
         files may be written, and its error is one of
 
-            ServiceUnavailable   no answer in time: the message names the address and what to check
+            ServiceUnavailable   no response in time: the message names the address and what to check
             ServiceOverloaded    the service was there, and had no room for them in all that time
             InvalidRequest       a path is refused
             NotAuthenticated     the key, or the release, is not the driver's
-            FlushFailed          storage did not take the markers; ask again
+            FlushFailed          storage did not take the markers; request them again
             Sealed, RolledBack, Closed   the job is over
 
-        It cannot be cancelled. Asking again for the same markers is safe. What is called back when it is done runs in
-        whichever thread heard the answer, which may be any that asks: it must not wait for this client.
+        It cannot be cancelled. Requesting the same markers again is safe. Callbacks of the future run in the client's
+        thread: they must not wait for this client.
         """
-        return self._ask(paths, io)
-
-    def _ask(self, paths: Sequence[str], io: str, *, is_awaited: bool = False) -> Future[None]:
-        ask = Ask(tuple(paths), io, time.monotonic() + self._wait_s, wait_s=self._wait_s)
+        request = PendingMarkers(tuple(paths), time.monotonic() + self._wait_s, self._wait_s, io)
         if problem := _broken_rule(paths, io):
-            ask.future.set_exception(InvalidRequest(problem))
-        elif not ask.paths:
-            ask.future.set_result(None)
+            request.future.set_exception(InvalidRequest(problem))
+        elif not request.names:
+            request.future.set_result(None)
         else:
-            self._put(ask, is_awaited)
-        return ask.future
+            self._submit(request)
+        return request.future
 
     def create(self, paths: Sequence[str], io: str = "CREATE") -> None:
-        """When this returns, the markers of all paths survive a crash. Raises what the future of ``ask`` would.
-
-        Takes less than to wait for that future: see ``is_awaited`` of ``look_up``.
-        """
-        future = self._ask(paths, io, is_awaited=True)
+        """Return when the markers of all paths survive a crash. Raises what the future of ``request`` would."""
+        future = self.request(paths, io)
         try:
             future.result(self._wait_s + _GRACE_S)
         except TimeoutError as error:
@@ -89,50 +82,51 @@ class JobClient:
             ) from error
 
     def look_up(
-        self, position: int, log_hash: str, partitions: Sequence[str], *, wait_s: float, is_awaited: bool = False
+        self, position: int, log_hash: str, partitions: Sequence[str], *, wait_s: float
     ) -> Future[dict[str, bytes]]:
-        """Ask what these partitions hold as of a position of the log with that hash; returns at once, from any thread.
+        """Request the blocks of these partitions as of a position of the log with that hash. Returns at once.
 
-        ``is_awaited``: the caller would wait for the future next. Then this need not return at once: while nobody else
-        does, the caller's own thread talks to the service, and no other has to be woken.
+        Callable from any thread. The future settles within ``wait_s``. It has the block of each partition
+        (``views.block``), as the driver's view has it, or one of these errors:
 
-        The future settles within ``wait_s``. It has the block of each partition (``views.block``), as the driver's view
-        has it, or one of these errors:
-
-            ServiceUnavailable   no answer in time, or the service answers no look-ups
-            InvalidRequest       the service does not answer for that position, or it is one of another log
+            ServiceUnavailable   no response in time, or the service answers no lookups
+            InvalidRequest       the service has no view of that position, or the position is of another log
             NotAuthenticated     the key, or the release, is not the driver's
             Sealed, RolledBack, Closed   the job is over
         """
-        wanted = tuple(dict.fromkeys(partitions)) if not isinstance(partitions, str) else ()
-        ask = LookUpAsk(position, log_hash, wanted, time.monotonic() + wait_s, wait_s=wait_s)
+        names = tuple(dict.fromkeys(partitions)) if not isinstance(partitions, str) else ()
+        request = PendingLookUp(names, time.monotonic() + wait_s, wait_s, position, log_hash)
         if problem := _broken_rule(partitions, log_hash):
-            ask.future.set_exception(InvalidRequest(problem))
-        elif not wanted:
-            ask.future.set_result({})
+            request.future.set_exception(InvalidRequest(problem))
+        elif not names:
+            request.future.set_result({})
         else:
-            self._put(ask, is_awaited)
-        return ask.future
+            self._submit(request)
+        return request.future
 
     def close(self) -> None:
-        """Give up the connection; who still waits for an answer gets Closed. A later ask opens another."""
+        """Close the connection; pending requests fail as Closed. A later request opens another connection."""
         with self._lock:
-            line, self._line = self._line, None
-        if line is not None:
-            line.hang_up()
+            running, self._running = self._running, None
+        if running is not None:
+            running.connection.stop()
+            running.join()
 
     def close_if_idle(self) -> bool:
-        """Give up the connection and return True, or return False: somebody waits for an answer."""
+        """Close the connection and return True, or return False: a request waits for its response."""
         with self._lock:
-            if self._line is not None and not self._line.hang_up_if_idle():
+            running = self._running
+            if running is not None and not running.connection.stop_if_idle():
                 return False
-            self._line = None
-            return True
+            self._running = None
+        if running is not None:
+            running.join()
+        return True
 
     def drop_after_fork(self) -> None:
-        """In a forked child, which has no use for its parent's clients: close the copies of their descriptors."""
-        if self._line is not None:
-            self._line.drop_after_fork()
+        """In a forked child, which does not use its parent's clients: close the copies of their descriptors."""
+        if self._running is not None:
+            self._running.io.drop_after_fork()
 
     def __enter__(self) -> Self:
         return self
@@ -142,50 +136,67 @@ class JobClient:
     ) -> None:
         self.close()
 
-    def _put(self, ask: AnyAsk, is_awaited: bool) -> None:
+    def _submit(self, request: AnyPending) -> None:
         if os.getpid() != self._process:
             raise InvalidRequest(
-                f"a marker client of process {self._process} is used in {os.getpid()}; take one with client_for() there"
+                f"a service client of process {self._process} is used in process {os.getpid()}; "
+                "get one with client_for() there"
             )
-        while not self._standing_line().put(ask, is_awaited=is_awaited):
+        while not self._connection().submit(request):
             pass  # it has just ended
 
-    def _standing_line(self) -> Line:
+    def _connection(self) -> ClientConnection:
         with self._lock:
-            if self._line is None or self._line.has_ended:
-                line = Line(self._address, self._instant, jitter=secrets.SystemRandom().random)
-                line.start()  # first: nobody is to ask a line that an interrupt has kept from running
-                self._line = line
-            return self._line
+            if self._running is None or self._running.connection.has_ended:
+                running = _Running(self._address, self._instant)
+                running.thread.start()  # first: an interrupt here leaves no connection without its thread
+                self._running = running
+            return self._running.connection
+
+
+class _Running:
+    """A connection and the daemon thread that runs it."""
+
+    def __init__(self, address: ServiceAddress, instant: str) -> None:
+        self.io = ThreadIo()
+        self.connection = ClientConnection(address, instant, self.io, SystemRandom())
+        self.thread = threading.Thread(
+            target=lambda: run_blocking(self.connection.run()), name=f"tallymark markers {instant}", daemon=True
+        )
+
+    def join(self) -> None:
+        """Wait for the end of the thread, unless a callback in that thread calls this, or name resolution blocks it."""
+        if self.thread is not threading.current_thread():
+            self.thread.join(CONNECT_TIMEOUT_S + 1)
 
 
 class _Clients:
-    """The clients of this process. The one piece of state that outlives a task: a connection is dear, a task short."""
+    """The clients of this process. The only state that outlives a task: connecting takes long, a task is short."""
 
     def __init__(self) -> None:
-        self._start_over()
+        self._reset()
 
     def get(self, address: ServiceAddress, instant: str, wait_s: float) -> JobClient:
         key = (os.getpid(), address, instant, wait_s)
         with self._lock:
             if key not in self._clients:
-                self._close_others()
+                self._close_idle()
                 self._clients[key] = JobClient(address, instant, wait_s=wait_s)
             return self._clients[key]
 
     def forget_parent(self) -> None:
-        """In a forked child: another thread of the parent may have held any lock, and the sockets are the parent's."""
+        """In a forked child: a parent's thread may have held any lock, and the sockets are the parent's."""
         inherited = list(self._clients.values())
-        self._start_over()
+        self._reset()
         for client in inherited:
             client.drop_after_fork()
 
-    def _start_over(self) -> None:
+    def _reset(self) -> None:
         self._lock = threading.Lock()
         self._clients: dict[tuple[int, ServiceAddress, str, float], JobClient] = {}
 
-    def _close_others(self) -> None:
-        """A closed client is small, and a task that still holds it may open it again: forget only the oldest."""
+    def _close_idle(self) -> None:
+        """Keep closed clients, since a running task may use its client again; drop only the oldest."""
         closed = [key for key, client in self._clients.items() if client.close_if_idle()]
         for key in closed[:-_CLOSED_CLIENTS_MAX]:
             del self._clients[key]
@@ -204,5 +215,5 @@ def _broken_rule(paths: Sequence[str], io: str) -> str | None:
         except UnicodeEncodeError:
             return f"path {text!r} is not valid Unicode; rename it"
         except AttributeError:
-            return f"path {text!r} is no text; give paths relative to the table, such as 'a/b.parquet'"
+            return f"path {text!r} is not a text; give paths relative to the table, such as 'a/b.parquet'"
     return None

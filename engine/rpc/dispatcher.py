@@ -1,14 +1,15 @@
 """Dispatcher of the service: it runs the requests of all peers, grouped with those that arrived together.
 
-Requests for markers take one task an instant, and look-ups of what is at hand take none.
+Requests for markers take one task per instant; lookups of cached blocks take none.
 
-Owns: which requests are carried out together, and what is answered of a fault. Does not own: how markers are made
-durable, or what partitions hold (``work``), nor how answers travel (``connections``).
+Owns: which requests run together, and what a peer receives after a fault. Does not own: how markers become durable and
+what partitions contain (``Handler``), nor how responses are sent (``server``).
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from anyio import CancelScope
 from anyio.abc import TaskGroup
@@ -16,14 +17,14 @@ from anyio.abc import TaskGroup
 from tallymark.backends.errors import TallymarkError
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import ServiceUnavailable
-from tallymark.engine.rpc.blocks import BlockCutter
-from tallymark.engine.rpc.handler import Outcome, Work, as_refusal
+from tallymark.engine.markers.engine import MarkerEngine
 from tallymark.engine.rpc.handshake import MAC_BYTES
 from tallymark.engine.rpc.messages import (
     ANSWER_OVERHEAD_BYTES,
     PIECE_OVERHEAD_BYTES,
     Ack,
     Answer,
+    BlockCutter,
     Blocks,
     CreateMarkers,
     LookUp,
@@ -33,19 +34,56 @@ from tallymark.engine.rpc.messages import (
 )
 from tallymark.engine.rpc.peer import Peer
 
-Asked = tuple[Peer, Request]
+Send = Callable[[Collection[Peer]], Awaitable[None]]
+"""send(peers) sends the queued responses of these peers."""
 
-Post = Callable[[Collection[Peer]], Awaitable[None]]
-"""post(peers) sees to it that what these were told leaves."""
+Outcome = object
+"""Of a request for markers: a TallymarkError, or anything else once all its markers are durable."""
 
-_AT_HAND_COUNT_MAX = 64
-"""Partitions of a look-up that is answered between two readings; one for more gets a task of its own, and the other
-requests of the moment do not wait for it."""
+Settle = Callable[[Sequence[tuple[CreateMarkers, Outcome]]], Awaitable[None]]
 
-_AT_HAND_BYTES_MAX = 65536
-"""The same of what such an answer holds."""
+BlockOf = Callable[[str], Awaitable[bytes]]
+
+_CACHED_COUNT_MAX = 64
+"""Partitions of a lookup that is answered between two reads of the sockets. A lookup of more gets a task, so that the
+requests beside it do not wait."""
+
+_CACHED_BYTES_MAX = 65536
+"""Size of such a response, for the same reason."""
 
 _events = EventLog(__name__)
+
+
+class Handler(Protocol):
+    """What a service does for its peers. Subclass it; without the lookup methods, lookups are refused."""
+
+    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        """Await ``settle`` with the outcome of each of these requests, which arrived together: as soon as it is known,
+        and with as many outcomes at once as there are.
+
+        The requests may be of several peers, so that two of them may have the same id: settle each object once. The
+        responses are sent soon after ``settle`` returns. The call is cancelled when the last peer with an open request
+        has disconnected.
+        """
+        ...
+
+    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        """Return those blocks if none has to be read, otherwise None: then ``look_up`` is called."""
+        return None
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        """Return the function that returns a partition's block as of that position; both raise TallymarkError."""
+        raise ServiceUnavailable("this service answers no lookups (ViewSettings.serve)")
+
+
+class MarkerHandler(Handler):
+    """The ``Handler`` of a marker engine: it creates markers and refuses lookups."""
+
+    def __init__(self, engine: MarkerEngine) -> None:
+        self._engine = engine
+
+    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._engine.directory(instant).create_many(requests, settle)
 
 
 @dataclass(slots=True)
@@ -61,19 +99,19 @@ class ServiceCounts:
     refusals: int = 0
 
 
-class Answering:
+class Dispatcher:
     """Answers each request once, unless its peer is gone."""
 
-    def __init__(self, work: Work, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, post: Post) -> None:
-        self._work = work
+    def __init__(self, handler: Handler, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, send: Send) -> None:
+        self._handler = handler
         self._counts = counts
         self._tasks = tasks
-        self._post = post
+        self._send_all = send
         self._message_bytes = frame_bytes - MAC_BYTES
-        overhead_bytes = ANSWER_OVERHEAD_BYTES + _AT_HAND_COUNT_MAX * PIECE_OVERHEAD_BYTES
-        self._at_hand_bytes_max = min(_AT_HAND_BYTES_MAX, self._message_bytes - overhead_bytes)
+        overhead_bytes = ANSWER_OVERHEAD_BYTES + _CACHED_COUNT_MAX * PIECE_OVERHEAD_BYTES
+        self._cached_bytes_max = min(_CACHED_BYTES_MAX, self._message_bytes - overhead_bytes)
 
-    def begin(self, asked: Sequence[Asked]) -> None:
+    def begin(self, asked: Sequence[tuple[Peer, Request]]) -> None:
         """What is at hand is told when this returns; the rest is posted."""
         for_markers: dict[str, list[tuple[Peer, CreateMarkers]]] = {}
         for peer, request in asked:
@@ -94,12 +132,12 @@ class Answering:
             for peer, answers in told.items():
                 if peer.is_open:
                     peer.tell(answers, ending=len(answers))
-            await self._post(told)
+            await self._send_all(told)
 
         self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
             with _while_somebody_waits(asker.values()) as waiting:
-                await self._work.create_each(instant, [request for _, request in asked], settle)
+                await self._handler.create_markers(instant, [request for _, request in asked], settle)
             assert waiting.cancel_called or not asker, f"{len(asker)} requests were not answered"
         except Exception as error:
             refusal = as_refusal(error, instant)
@@ -114,18 +152,18 @@ class Answering:
     def _begin_look_up(self, peer: Peer, request: LookUp) -> None:
         self._counts.look_ups += 1
         try:
-            is_told = peer.unsent_bytes <= _AT_HAND_BYTES_MAX and self._tell_at_hand(peer, request)
+            is_told = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
         except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
             is_told = False
         if not is_told:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
-    def _tell_at_hand(self, peer: Peer, request: LookUp) -> bool:
+    def _answer_cached(self, peer: Peer, request: LookUp) -> bool:
         """Return the whole answer, where that is small and has to wait for nothing."""
-        if self._work.at_hand is None or len(request.partitions) > _AT_HAND_COUNT_MAX:
+        if len(request.partitions) > _CACHED_COUNT_MAX:
             return False
-        blocks = self._work.at_hand(request.position, request.hash, request.partitions)
-        if blocks is None or sum(map(len, blocks)) > self._at_hand_bytes_max:
+        blocks = self._handler.cached_blocks(request.position, request.hash, request.partitions)
+        if blocks is None or sum(map(len, blocks)) > self._cached_bytes_max:
             return False
         peer.tell([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
         return True
@@ -141,9 +179,7 @@ class Answering:
 
     async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
         """Return the last answer to the request; those before it are sent."""
-        if self._work.look_up is None:
-            raise ServiceUnavailable("this service answers no look-ups (ViewSettings.serve)")
-        block_of = await self._work.look_up(request.position, request.hash)
+        block_of = await self._handler.look_up(request.position, request.hash)
         cutter = BlockCutter(request.id, self._message_bytes)
         for partition in request.partitions:
             for full in cutter.add(await block_of(partition)):
@@ -155,7 +191,7 @@ class Answering:
         async with peer.turn:
             await peer.room()
             peer.tell([answer], ending=ending)
-            await self._post([peer])
+            await self._send_all([peer])
 
 
 @contextmanager
@@ -175,3 +211,11 @@ def _while_somebody_waits(askers: Collection[Peer]) -> Iterator[CancelScope]:
         finally:
             for peer in peers:
                 peer.on_end.discard(look)
+
+
+def as_refusal(error: Exception, instant: str) -> TallymarkError:
+    """Return the error that the peer receives: a TallymarkError unchanged; a fault is logged with its traceback."""
+    if isinstance(error, TallymarkError):
+        return error
+    _events.fault("request.failed", instant=instant)
+    return ServiceUnavailable(f"the service failed: {error!r}; its log has the traceback")

@@ -19,6 +19,7 @@ Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messa
 
 import hashlib
 import hmac
+from dataclasses import dataclass, field
 from typing import Final
 
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated, ServiceUnavailable
@@ -37,6 +38,15 @@ SECRET_BYTES_MIN: Final = 32
 _MAGIC = "tallymark"
 _HELLO, _CHALLENGE, _PROOF, _WELCOME = 16, 17, 18, 19
 _REMEDY = "install one release of tallymark on the driver and on every executor"
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAddress:
+    """Where a task reaches the job's service, and the secret that opens that job there and nothing else."""
+
+    host: str
+    port: int
+    job_key: bytes = field(repr=False)
 
 
 def job_key(secret: bytes, instant: str) -> bytes:

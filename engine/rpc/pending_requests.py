@@ -1,170 +1,267 @@
 """Pending requests of a client: what to send next, when, and which future a response settles.
 
-Sans-I/O and sync; time is passed in, in seconds of any monotonic clock. Used by one thread at a time.
+Sans-I/O and sync. Times are passed in, in seconds of any monotonic clock. Used by one thread at a time.
 """
 
-import math
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import Generic, TypeVar
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.errors import InvalidRequest, Overloaded, ServiceOverloaded
-from tallymark.engine.rpc.ask import AnyAsk, AnyPart
-from tallymark.engine.rpc.ask import Ask as Ask
-from tallymark.engine.rpc.ask import LookUpAsk as LookUpAsk
-from tallymark.engine.rpc.joining import Unsent, joined, may_be_one_s_fault, request_of
-from tallymark.engine.rpc.messages import Answer, Refusal, Request
+from tallymark.engine.rpc.messages import (
+    Ack,
+    Answer,
+    BlockGatherer,
+    Blocks,
+    CreateMarkers,
+    LookUp,
+    Refusal,
+    Request,
+    split_paths,
+)
+
+T = TypeVar("T")
 
 _OVERLOAD_PAUSE_S_MIN = 0.01
 
 
-class Conversation:
-    """Settles every ask that was added: by its answers, at its deadline, or by ``fail_all``.
+@dataclass(slots=True, eq=False)
+class PendingRequest(ABC, Generic[T]):
+    """One call of a task, and the future that it waits for. Sent as several messages if one would be too large."""
 
-    Asks of one kind are added in the order of their deadlines. Requests are idempotent, so after a lost connection
-    whatever was not answered is sent again.
+    names: tuple[str, ...]
+    """Paths of data files, or partitions."""
+    deadline: float
+    wait_s: float = 0.0
+    """The time that the deadline was computed from, for error texts."""
+    future: Future[T] = field(default_factory=Future, init=False)
+    open_message_count: int = field(default=1, init=False)
+    was_overloaded: bool = field(default=False, init=False)
+    """The last response was that the service has no room for now."""
+
+    def __post_init__(self) -> None:
+        self.future.set_running_or_notify_cancel()  # a requested marker cannot be cancelled
+
+    @property
+    @abstractmethod
+    def shared_text(self) -> str:
+        """The text that each of its messages contains beside the names."""
+
+    @abstractmethod
+    def message(self, request_id: int, names: tuple[str, ...]) -> Request:
+        """Return the message for some of the names."""
+
+    @abstractmethod
+    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+        """Record a response to one message; return whether that message is answered completely."""
+
+    @abstractmethod
+    def succeed(self) -> None:
+        """Settle the future: all messages are answered."""
+
+
+@dataclass(slots=True, eq=False)
+class PendingMarkers(PendingRequest[None]):
+    """Its future has a result when the markers of all paths are durable."""
+
+    io: str = "CREATE"
+
+    @property
+    def shared_text(self) -> str:
+        return self.io
+
+    def message(self, request_id: int, names: tuple[str, ...]) -> CreateMarkers:
+        return CreateMarkers(request_id, names, self.io)
+
+    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+        if not isinstance(answer, Ack):
+            raise _mismatch()
+        return True
+
+    def succeed(self) -> None:
+        self.future.set_result(None)
+
+
+@dataclass(slots=True, eq=False)
+class PendingLookUp(PendingRequest[dict[str, bytes]]):
+    """Its future has the blocks of all partitions as of a log position."""
+
+    position: int = 0
+    log_hash: str = ""
+    _blocks: dict[str, bytes] = field(default_factory=dict, init=False)
+
+    @property
+    def shared_text(self) -> str:
+        return self.log_hash
+
+    def message(self, request_id: int, names: tuple[str, ...]) -> LookUp:
+        return LookUp(request_id, self.position, self.log_hash, names)
+
+    def take(self, part: "_Part", answer: Ack | Blocks) -> bool:
+        if not isinstance(answer, Blocks):
+            raise _mismatch()
+        if part.gatherer is None:
+            part.gatherer = BlockGatherer(len(part.names))
+        part.gatherer.add(answer.pieces)
+        if part.gatherer.is_whole:
+            self._blocks.update(zip(part.names, part.gatherer.blocks, strict=True))
+        return part.gatherer.is_whole
+
+    def succeed(self) -> None:
+        self.future.set_result(self._blocks)
+
+
+AnyPending = PendingMarkers | PendingLookUp
+
+
+@dataclass(slots=True, eq=False)
+class _Part:
+    """Names of a request that are sent in one message."""
+
+    request: AnyPending
+    names: tuple[str, ...]
+    due_at: float = float("-inf")
+    gatherer: BlockGatherer | None = None
+
+
+class PendingRequests:
+    """Settles every request that was added: by its responses, at its deadline, or by ``fail_all``.
+
+    Requests of one kind are added in the order of their deadlines. They are idempotent, so after a lost connection each
+    one without a response is sent again.
     """
 
     def __init__(self, jitter: Callable[[], float]) -> None:
-        """``jitter`` returns numbers from 0 to below 1; it spreads those whom the service has told to come back."""
+        """``jitter`` returns numbers from 0 to below 1. It spreads the retries of requests that the service refused as
+        overloaded.
+        """
         self._jitter = jitter
-        self._asks: dict[type[AnyAsk], dict[AnyAsk, None]] = {Ask: {}, LookUpAsk: {}}
-        self._unsent: list[Unsent] = []
-        self._sent: dict[int, list[AnyPart]] = {}
+        self._open: dict[type[AnyPending], dict[AnyPending, None]] = {PendingMarkers: {}, PendingLookUp: {}}
+        self._unsent: list[_Part] = []
+        self._sent: dict[int, _Part] = {}
         self._last_id = 0
-        self._problem = "it was asked and has not answered yet"
+        self._problem = "the request was sent and has no response yet"
 
     @property
     def is_idle(self) -> bool:
-        return not any(self._asks.values())
+        return not any(self._open.values())
 
     @property
     def is_settled(self) -> bool:
-        """Every ask has been answered; for any thread."""
-        return all(ask.future.done() for asks in self._asks.values() for ask in list(asks))
+        """Whether every request has its result or error. May be read from any thread."""
+        return all(request.future.done() for requests in self._open.values() for request in list(requests))
 
     @property
     def problem(self) -> str:
-        """What last stood in the way of an answer."""
+        """The last reason why there is no response."""
         return self._problem
 
-    def add(self, ask: AnyAsk) -> None:
-        self._asks[type(ask)][ask] = None
-        self._unsent.append(Unsent(ask.whole()))
+    def add(self, request: AnyPending) -> None:
+        self._open[type(request)][request] = None
+        self._unsent.append(_Part(request, request.names))
 
-    def take_requests(self, now: float, message_bytes: int) -> list[Request]:
-        """Return what is to be sent now, each of at most ``message_bytes``. It counts as sent until ``lost``."""
+    def due_messages(self, now: float, message_bytes: int) -> list[Request]:
+        """Return the messages to send now, each of at most ``message_bytes``. They count as sent until ``lost``."""
         if not self._unsent:
             return []
-        due = [unsent for unsent in self._unsent if unsent.due_at <= now and self._awaits(unsent.part)]
-        self._unsent = [unsent for unsent in self._unsent if unsent.due_at > now]
-        return [
-            self._request_of(each)
-            for parts in joined(due, message_bytes)
-            for each in ([parts] if len(parts) > 1 else self._split(parts[0], message_bytes))
-        ]
+        due = [part for part in self._unsent if part.due_at <= now and self._is_open(part)]
+        self._unsent = [part for part in self._unsent if part.due_at > now]
+        return [message for part in due for message in self._messages(part, message_bytes)]
 
     def receive(self, answer: Answer, now: float) -> None:
-        """An answer to a request that nobody waits for any more is ignored.
+        """Record a response; one to a request that is settled by now is ignored.
 
         Raises:
-            InvalidRequest: it does not fit its request.
+            InvalidRequest: the response does not fit its request.
         """
-        parts = [part for part in self._sent.pop(answer.id, ()) if self._awaits(part)]
-        if isinstance(answer, Refusal):
-            self._refused(parts, answer.error, now)
+        part = self._sent.pop(answer.id, None)
+        if part is None or not self._is_open(part):
             return
-        for part in parts:
-            if not part.take(answer):
-                self._sent[answer.id] = [part]  # the rest follows in another answer
-            elif self._awaits(part):  # it does no more if another part of its ask has just failed it
-                self._settle(part)
+        if isinstance(answer, Refusal):
+            self._refused(part, answer.error, now)
+        elif not part.request.take(part, answer):
+            self._sent[answer.id] = part  # the rest follows in another response
+        else:
+            self._answered(part.request)
 
     def lost(self, problem: str) -> None:
-        """The connection is gone: what was sent and not answered is to be sent again."""
+        """The connection is lost: each message without a response is to be sent again."""
         self._problem = problem
-        for ask in self._waiting():
-            ask.was_put_off = False
-        self._unsent[:0] = [Unsent(part) for parts in self._sent.values() for part in parts if self._awaits(part)]
+        for request in self._requests():
+            request.was_overloaded = False
+        self._unsent[:0] = [_Part(part.request, part.names) for part in self._sent.values() if self._is_open(part)]
         self._sent.clear()
 
-    def begin_anew(self) -> None:
-        """Whoever had it was interrupted in the middle of anything: what is not settled is to be sent again, whole."""
-        for ask in list(self._waiting()):
-            if ask.future.done():
-                del self._asks[type(ask)][ask]
-            ask.unanswered_parts = 1
-        self._sent.clear()
-        self._unsent = [Unsent(ask.whole()) for ask in self._waiting()]
-
-    def expire(self, now: float, make_error: Callable[[AnyAsk], TallymarkError]) -> None:
-        """Fail the asks whose deadline has come; those that were put off to the end as ServiceOverloaded."""
-        for asks in self._asks.values():
-            while asks and (ask := next(iter(asks))).deadline <= now:
-                error = make_error(ask)
-                self._fail(ask, ServiceOverloaded(str(error)) if ask.was_put_off else error)
+    def expire(self, now: float, make_error: Callable[[AnyPending], TallymarkError]) -> None:
+        """Fail the requests whose deadline has passed, as ServiceOverloaded if the service refused them until then."""
+        for requests in self._open.values():
+            while requests and (request := next(iter(requests))).deadline <= now:
+                error = make_error(request)
+                self._fail(request, ServiceOverloaded(str(error)) if request.was_overloaded else error)
 
     def fail_all(self, error: TallymarkError) -> None:
-        for ask in list(self._waiting()):
-            self._fail(ask, error)
+        for request in list(self._requests()):
+            self._fail(request, error)
         self._unsent.clear()
         self._sent.clear()
 
     def seconds_to_next(self, now: float) -> float | None:
-        """How long, while the connection stands, nothing is to be done unless something arrives; None: for ever."""
+        """Return the time until a message is due or a request expires; None if neither will happen."""
         deadline_s = self.seconds_to_deadline(now)
         if deadline_s is None or not self._unsent:
             return deadline_s
-        return min(deadline_s, *(max(unsent.due_at - now, 0.0) for unsent in self._unsent), math.inf)
+        return min(deadline_s, *(max(part.due_at - now, 0.0) for part in self._unsent))
 
     def seconds_to_deadline(self, now: float) -> float | None:
-        """Return how long until the first ask fails; None: nobody waits."""
-        first = [next(iter(asks)).deadline for asks in self._asks.values() if asks]
+        """Return the time until the first request expires; None without a request."""
+        first = [next(iter(requests)).deadline for requests in self._open.values() if requests]
         return max(min(first) - now, 0.0) if first else None
 
-    def _waiting(self) -> Iterable[AnyAsk]:
-        return chain.from_iterable(self._asks.values())
+    def _requests(self) -> Iterable[AnyPending]:
+        return chain.from_iterable(self._open.values())
 
-    def _awaits(self, part: AnyPart) -> bool:
-        return part.ask in self._asks[type(part.ask)]
+    def _is_open(self, part: _Part) -> bool:
+        return part.request in self._open[type(part.request)]
 
-    def _split(self, part: AnyPart, message_bytes: int) -> list[list[AnyPart]]:
-        """Return what goes into one request each; nothing if the ask has failed."""
+    def _messages(self, part: _Part, message_bytes: int) -> Sequence[Request]:
+        """Return the messages for this part; none if its request fails because one name is too long."""
         try:
-            parts: list[AnyPart] = list(part.split(message_bytes))
+            runs = list(split_paths(part.names, part.request.shared_text, message_bytes))
         except InvalidRequest as error:
-            self._fail(part.ask, error)
-            return []
-        part.ask.unanswered_parts += len(parts) - 1
-        return [[each] for each in parts]
+            self._fail(part.request, error)
+            return ()
+        part.request.open_message_count += len(runs) - 1
+        return [self._message(_Part(part.request, names)) for names in runs]
 
-    def _request_of(self, parts: list[AnyPart]) -> Request:
+    def _message(self, part: _Part) -> Request:
         self._last_id += 1
-        self._sent[self._last_id] = parts
-        return request_of(self._last_id, parts)
+        self._sent[self._last_id] = part
+        return part.request.message(self._last_id, part.names)
 
-    def _refused(self, parts: list[AnyPart], error: TallymarkError, now: float) -> None:
-        """Ask again what may have room later, or was refused for another's fault; fail the rest."""
-        due_at = now
-        if isinstance(error, Overloaded):
-            self._problem = f"the service is overloaded: {error}"
-            for part in parts:
-                part.ask.was_put_off = True
-            due_at += max(error.retry_after_s, _OVERLOAD_PAUSE_S_MIN) * (0.5 + self._jitter())
-        elif len(parts) < 2 or not may_be_one_s_fault(error):
-            for part in parts:
-                if self._awaits(part):
-                    self._fail(part.ask, error)
+    def _refused(self, part: _Part, error: TallymarkError, now: float) -> None:
+        """Retry later where the service is overloaded; otherwise fail the request."""
+        if not isinstance(error, Overloaded):
+            self._fail(part.request, error)
             return
-        joined_max = max(1, len(parts) // 2)
-        self._unsent += [Unsent(part, due_at, joined_max) for part in parts]
+        self._problem = f"the service is overloaded: {error}"
+        part.request.was_overloaded = True
+        pause_s = max(error.retry_after_s, _OVERLOAD_PAUSE_S_MIN) * (0.5 + self._jitter())
+        self._unsent.append(_Part(part.request, part.names, now + pause_s))
 
-    def _settle(self, part: AnyPart) -> None:
-        part.ask.unanswered_parts -= 1
-        if not part.ask.unanswered_parts:
-            part.settle()
-            del self._asks[type(part.ask)][part.ask]
+    def _answered(self, request: AnyPending) -> None:
+        request.open_message_count -= 1
+        if not request.open_message_count:
+            del self._open[type(request)][request]
+            request.succeed()
 
-    def _fail(self, ask: AnyAsk, error: TallymarkError) -> None:
-        ask.fail(error)
-        del self._asks[type(ask)][ask]
+    def _fail(self, request: AnyPending, error: TallymarkError) -> None:
+        del self._open[type(request)][request]
+        request.future.set_exception(error)
+
+
+def _mismatch() -> InvalidRequest:
+    return InvalidRequest("the service sent the response to another kind of request; report this as a bug")

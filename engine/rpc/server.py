@@ -1,28 +1,47 @@
-"""The driver's server, which tasks ask for markers, and for what partitions hold.
+"""Server of the driver's service: it listens, and reads and writes all connections in one task.
 
-Owns: where is listened, and the keys of jobs. Does not own: who may connect (``connections``), nor what is answered
-(``answering``), nor how markers are made or what a view is; it is given a callable for each.
+``JobServer`` is what embedders use: settings, keys of jobs, statistics. ``Connections`` waits for all sockets at once.
+
+Owns: sockets, limits, time limits. Does not own: authentication (``handshake``), the state of one connection
+(``peer``), what a request does (``dispatcher`` and its ``Handler``).
 """
 
 import ipaddress
+import math
+import selectors
 import socket
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
+from typing import Any, Final, NoReturn
 
 import anyio
+import anyio.lowlevel
 from anyio.abc import SocketAttribute, SocketListener, TaskStatus
 
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import Closed, InvalidRequest, Stopped
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.connections import Connections
-from tallymark.engine.rpc.dispatcher import ServiceCounts
-from tallymark.engine.rpc.handler import BlocksAtHand, CreateEach, LookUpAt, Work
-from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.dispatcher import Dispatcher, Handler, ServiceCounts
+from tallymark.engine.rpc.handshake import ServiceAddress, job_key
+from tallymark.engine.rpc.messages import WHOLE_CONNECTION, Refusal, Request
+from tallymark.engine.rpc.peer import Peer
+from tallymark.engine.rpc.tcp import tune
 from tallymark.engine.settings import ServiceSettings
+
+READ: Final = selectors.EVENT_READ
+WRITE: Final = selectors.EVENT_WRITE
+
+_ACCEPT_PAUSE_S = 0.1
+
+_AT_ONCE = 256
+"""Sockets that are read, or requests that are begun, between two passes of the loop; each takes some 20 to 100 us."""
+
+_events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceStatistics:
-    """A reading of a server. All but ``connections`` and ``inflight`` count from its making."""
+    """Counts of a server since its creation; ``connections`` and ``inflight`` are current values."""
 
     connections: int
     """Open now, authenticated or not yet."""
@@ -44,17 +63,14 @@ class JobServer:
         self,
         secret: bytes,
         settings: ServiceSettings,
-        create_each: CreateEach,
+        handler: Handler,
         *,
-        look_up: LookUpAt | None = None,
-        at_hand: BlocksAtHand | None = None,
-        farewell: Stopped | None = None,
+        shutdown_error: Stopped | None = None,
     ) -> None:
-        """``secret``: at least 32 random bytes that stay in this process. Without ``look_up`` none is answered;
-        ``at_hand`` answers faster what it would.
+        """``secret``: at least 32 random bytes that stay in this process.
 
-        ``farewell`` is what every client is told when ``run`` ends, if that is the end of the jobs, too: without it
-        clients go on dialling, as after a restart, until their patience ends.
+        ``shutdown_error`` is sent to every client when ``run`` ends, if the jobs end with it. Without it clients keep
+        reconnecting, as after a restart, until their requests expire.
 
         Raises:
             InvalidRequest: the secret is too short, or the settings name no host that tasks could connect to.
@@ -67,15 +83,13 @@ class JobServer:
             )
         self._secret = secret
         self._settings = settings
-        self._work = Work(create_each, look_up, at_hand)
-        self._farewell = farewell
+        self._handler = handler
+        self._shutdown_error = shutdown_error
         self._counts = ServiceCounts()
         self._bound: tuple[str, int] | None = None
 
     async def run(self, *, task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled; reports the bound host and port as started.
-
-        When this has ended every connection is closed, and who waits for an answer sees that.
+        """Serve until cancelled; reports the bound host and port as started. Then every connection is closed.
 
         Raises:
             InvalidRequest: the host or the port cannot be listened on.
@@ -84,7 +98,7 @@ class JobServer:
         try:
             self._bound = _bound_address(listeners[0])
             task_status.started(self._bound)
-            connections = Connections(self._secret, self._settings, self._work, self._counts, self._farewell)
+            connections = Connections(self._secret, self._settings, self._handler, self._counts, self._shutdown_error)
             await connections.run([_raw(listener) for listener in listeners])
         finally:
             self._bound = None
@@ -93,7 +107,7 @@ class JobServer:
                     await listener.aclose()
 
     def address(self, instant: str) -> ServiceAddress:
-        """Return what a task of this instant's job needs to ask here. Raises Closed unless ``run`` has started."""
+        """Return the address and key for tasks of this instant's job. Raises Closed unless ``run`` has started."""
         if self._bound is None:
             raise Closed("the marker service is not running; take addresses between the start and the end of run()")
         host, port = self._bound
@@ -121,6 +135,301 @@ class JobServer:
                 "to an address of this machine and a free port (0 takes any)"
             ) from error
         return [each for each in listener.listeners if isinstance(each, SocketListener)]
+
+
+class Poll:
+    """What it watches is ready to be read, or written, or has ended."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def watch(self, raw: socket.socket, before: int, wanted: int, data: object) -> None:
+        """Wait for these events of a socket in place of those before, or for none. Raises OSError."""
+        if not before:
+            self._selector.register(raw, wanted, data)
+        elif wanted:
+            self._selector.modify(raw, wanted, data)
+        else:
+            self._selector.unregister(raw)
+
+    async def wait(self) -> None:
+        """Until something is ready, also what is watched from now on."""
+        await anyio.wait_readable(self._selector.fileno())
+
+    def ready(self) -> list[tuple[Any, int]]:
+        """Return the data of each socket that is ready, and its events."""
+        return [(key.data, events) for key, events in self._selector.select(0)]
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+class Connections:
+    """Serves peers while ``run`` runs."""
+
+    def __init__(
+        self,
+        secret: bytes,
+        settings: ServiceSettings,
+        handler: Handler,
+        counts: ServiceCounts,
+        shutdown_error: Stopped | None,
+    ) -> None:
+        """``shutdown_error`` is sent to peers when ``run`` is cancelled."""
+        self._secret = secret
+        self._settings = settings
+        self._handler = handler
+        self._counts = counts
+        self._shutdown_error = shutdown_error
+        self._poll = Poll()
+        self._peers: dict[Peer, None] = {}  # as they came
+        self._handshakes: dict[Peer, float] = {}
+        """Until when each has to be known, the earliest first."""
+        self._slow: dict[Peer, float] = {}
+        """Until when each has to have taken what it was told, the earliest first."""
+        self._waiting = anyio.CancelScope()
+        self._told: dict[Peer, None] = {}
+        self._resumed: dict[Peer, None] = {}
+        """Who has asked for more than could be in flight, and may go on."""
+        self._is_posting = False
+
+    async def run(self, listeners: Iterable[socket.socket]) -> None:
+        """Serve who connects to these until cancelled; all connections are closed then. Does not raise for any peer."""
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                self._dispatcher = Dispatcher(
+                    self._handler, self._settings.frame_bytes, self._counts, tasks, self._post
+                )
+                for listener in listeners:
+                    listener.setblocking(False)
+                    self._poll.watch(listener, 0, READ, listener)
+                try:
+                    await self._serve()
+                finally:  # before the tasks have ended: some may be amid what cannot be cancelled
+                    self._send_shutdown_error()
+                    for peer in [*self._peers]:
+                        self._end(peer)
+        finally:
+            self._poll.close()
+
+    async def _serve(self) -> NoReturn:
+        while True:
+            await self._wait()
+            await self._turn()
+
+    async def _wait(self) -> None:
+        """Until a socket is ready, somebody may go on, or the time of somebody is over."""
+        if self._resumed:
+            await anyio.lowlevel.checkpoint()
+            return
+        until = min(next(iter(self._handshakes.values()), math.inf), next(iter(self._slow.values()), math.inf))
+        with anyio.CancelScope(deadline=until) as self._waiting:
+            await self._poll.wait()
+
+    async def _turn(self) -> None:
+        """Look after whoever may go on, and every socket that is ready."""
+        resumed, self._resumed = self._resumed, {}
+        await self._go_on([*resumed])
+        ready = self._poll.ready()
+        for start in range(0, len(ready), _AT_ONCE):
+            if start:
+                await anyio.lowlevel.checkpoint()
+            some = ready[start : start + _AT_ONCE]
+            for each, events in some:
+                if not isinstance(each, Peer):
+                    self._accept(each)
+                elif events & READ and each.is_open:
+                    self._read(each)
+            await self._go_on([each for each, _ in some if isinstance(each, Peer)])
+        self._send_away_the_late()
+
+    def _accept(self, listener: socket.socket) -> None:
+        for _ in range(_AT_ONCE):
+            try:
+                raw, _ = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:  # reset while it waited, or no descriptor is left
+                _events.warning("connection.refused", reason=error)
+                self._poll.watch(listener, READ, 0, listener)
+                self._tasks.start_soon(self._listen_again, listener)
+                return
+            if self._counts.connections < self._settings.connection_count:
+                self._welcome(raw)
+                continue
+            self._counts.refused_connections += 1
+            _events.warning("connection.refused", reason=f"limit of {self._settings.connection_count} connections")
+            raw.close()
+
+    async def _listen_again(self, listener: socket.socket) -> None:
+        while True:
+            await anyio.sleep(_ACCEPT_PAUSE_S)
+            try:
+                self._poll.watch(listener, 0, READ, listener)
+            except OSError as error:
+                _events.warning("connection.refused", reason=error)
+            else:
+                return
+
+    def _welcome(self, raw: socket.socket) -> None:
+        peer = Peer(raw, self._secret, self._settings)
+        self._counts.connections += 1
+        self._peers[peer] = None
+        self._handshakes[peer] = anyio.current_time() + self._settings.handshake_timeout_s
+        try:
+            raw.setblocking(False)
+            tune(raw)
+            self._watch(peer)
+        except OSError as error:
+            self._lose(peer, error)
+
+    def _read(self, peer: Peer) -> None:
+        try:
+            peer.read()
+        except InvalidRequest as error:
+            self._refuse(peer, error)
+        except OSError as error:
+            self._lose(peer, error)
+        except Exception:
+            self._fail(peer)
+        if peer.is_known:
+            self._handshakes.pop(peer, None)
+
+    async def _go_on(self, peers: Sequence[Peer]) -> None:
+        """Begin what these have asked, as far as that may be in flight, and send what they were told."""
+        while peers:
+            count_max = max(_AT_ONCE // len(peers), 1)
+            asked = [(peer, request) for peer in peers for request in self._requests_of(peer, count_max)]
+            if asked:
+                self._dispatcher.begin(asked)
+            for peer in peers:
+                self._write(peer)
+            peers = [peer for peer in peers if peer.may_go_on]
+            if peers:
+                await anyio.lowlevel.checkpoint()
+
+    def _requests_of(self, peer: Peer, count_max: int) -> Sequence[Request]:
+        if not peer.may_go_on:
+            return ()
+        try:
+            requests = peer.take(count_max)
+        except InvalidRequest as error:
+            self._refuse(peer, error)
+            return ()
+        except Exception:
+            self._fail(peer)
+            return ()
+        self._counts.requests += len(requests)
+        self._counts.inflight += len(requests)
+        return requests
+
+    async def _post(self, peers: Collection[Peer]) -> None:
+        """Send what these were told, with what others of this moment are about to be told: acks of one flush are found
+        by several tasks, and each write costs both sides more than the bytes of many acks.
+        """
+        self._told.update(dict.fromkeys(peers))
+        if self._is_posting:
+            return
+        self._is_posting = True
+        try:
+            ending = sum([peer.ending for peer in self._told])
+            if self._counts.inflight > ending:  # else there is nobody who could have another answer
+                await anyio.lowlevel.checkpoint()
+        finally:  # cancelled, too: others rely on it
+            self._is_posting = False
+            told, self._told = self._told, {}
+            for peer in told:
+                self._write(peer)
+                if peer.may_go_on:
+                    self._resumed[peer] = None
+                    self._waiting.cancel()
+
+    def _write(self, peer: Peer) -> None:
+        if not peer.is_open:
+            return
+        try:
+            self._counts.inflight -= peer.write()
+            self._watch(peer)
+        except OSError as error:
+            _events.info("connection.lost", instant=peer.instant, reason=error)
+            self._end(peer)
+            return
+        if not peer.unsent_bytes:
+            self._slow.pop(peer, None)
+            if peer.is_leaving:
+                self._end(peer)
+        elif peer not in self._slow:  # what it is told meanwhile is bounded by what it may have in flight
+            self._slow[peer] = anyio.current_time() + self._settings.send_timeout_s
+            self._waiting.deadline = min(self._waiting.deadline, self._slow[peer])
+
+    def _watch(self, peer: Peer) -> None:
+        """For what it says only while more may be in flight: else its sends come to a halt. Raises OSError."""
+        reads, writes = peer.free and not peer.is_leaving, peer.unsent_bytes
+        wanted = (READ if reads else 0) | (WRITE if writes else 0)
+        if wanted != peer.watched:
+            self._poll.watch(peer.raw, peer.watched, wanted, peer)
+            peer.watched = wanted
+
+    def _send_away_the_late(self) -> None:
+        if not self._handshakes and not self._slow:
+            return
+        now = anyio.current_time()
+        for peer in _late(self._handshakes, now):
+            self._counts.refused_connections += 1
+            self._end(peer)
+        for peer in _late(self._slow, now):
+            reason = f"it did not read what it was sent within {self._settings.send_timeout_s:g} s"
+            _events.info("connection.lost", instant=peer.instant, reason=reason)
+            self._end(peer)
+
+    def _refuse(self, peer: Peer, error: InvalidRequest) -> None:
+        if peer.is_known:
+            _events.warning("connection.closed", instant=peer.instant, reason=error)
+        else:
+            _events.warning("connection.refused", reason=error)
+            self._counts.refused_connections += 1
+            self._handshakes.pop(peer, None)
+        peer.refuse(error)
+        self._write(peer)
+
+    def _lose(self, peer: Peer, error: OSError) -> None:
+        _events.debug("connection.lost", instant=peer.instant or None, reason=error)
+        self._counts.refused_connections += not peer.is_known and not peer.is_leaving
+        self._end(peer)
+
+    def _fail(self, peer: Peer) -> None:
+        """A fault of ours in one connection is not to end the others."""
+        _events.fault("connection.failed")
+        self._end(peer)
+
+    def _send_shutdown_error(self) -> None:
+        """Without it a task would take the end of its job for a lost connection, and go on asking.
+
+        It fits any socket's buffer, unless that peer has not read for long.
+        """
+        if self._shutdown_error is None:
+            return
+        for peer in [peer for peer in self._peers if peer.is_known and not peer.is_leaving]:
+            peer.tell([Refusal(WHOLE_CONNECTION, self._shutdown_error)])
+            self._write(peer)
+
+    def _end(self, peer: Peer) -> None:
+        if not peer.is_open:
+            return
+        if peer.watched:
+            self._poll.watch(peer.raw, peer.watched, 0, peer)
+        peer.close()
+        self._peers.pop(peer, None)
+        self._handshakes.pop(peer, None)
+        self._slow.pop(peer, None)
+        self._counts.connections -= 1
+        self._counts.inflight -= peer.inflight
+
+
+def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:
+    """Return the first ones, which are the earliest."""
+    return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]
 
 
 def _is_every_interface(host: str) -> bool:

@@ -26,11 +26,11 @@ class MarkersAhead:
         self.waited_s = 0.0
         """Seconds that the task stood still for acks."""
 
-    def ask(self, partitions: Iterable[str], io: MarkerIo = "CREATE") -> None:
+    def request(self, partitions: Iterable[str], io: MarkerIo = "CREATE") -> None:
         """Ask one request for a name in each of the partitions that has none in hand. Does not wait."""
         names = {partition: self._new_name() for partition in partitions if partition not in self._asked}
         if names:
-            ack = self._source.ask([_path(*item) for item in names.items()], io)
+            ack = self._source.request([_path(*item) for item in names.items()], io)
             self._asked.update((partition, (name, ack)) for partition, name in names.items())
 
     def take(self, partition: str) -> str:
@@ -39,7 +39,7 @@ class MarkersAhead:
         Raises:
             ServiceUnavailable: no ack within the bound. Else what the source raises.
         """
-        self.ask([partition])
+        self.request([partition])
         name, ack = self._asked[partition]
         self._await(ack, _path(partition, name))
         del self._asked[partition]

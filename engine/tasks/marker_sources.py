@@ -17,20 +17,20 @@ from tallymark.engine.errors import Closed, ServiceOverloaded, ServiceUnavailabl
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.name import MarkerIo
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.circuit_breaker import Outage
 from tallymark.engine.rpc.client import JobClient, client_for
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.seal import check_undecided, check_unsealed
 
 
 class MarkerSource(Protocol):
-    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
-        """Ask for a marker of each data file; ``io`` says how they are to be written. When the future has a result,
-        all of them survive a crash.
+    def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+        """Request a marker for each data file; ``io`` is how the files will be written. When the future has a result,
+        all markers survive a crash.
 
-        Returns at once; may be called from any thread.
+        Returns at once; callable from any thread.
         """
         ...
 
@@ -42,14 +42,16 @@ class StartSoon(Protocol):
 
 
 class DirectMarkers:
-    """A ``MarkerSource`` that asks nobody. Its acks obey the rules of the service's: the author of a marker looks for
-    the job's seal after its own put, and is refused if the job can have read the markers without it.
+    """A ``MarkerSource`` without a service.
+
+    Its acks follow the service's rules: the task checks for the job's seal after its own put, and is refused if the job
+    may have read the markers without this one.
     """
 
     def __init__(
         self, start_soon: StartSoon, backend: Backend, ticket: WriteTicket, *, flag: DirectFlag | None = None
     ) -> None:
-        """``flag`` is for a job with a service, which expects no direct markers unless it finds the flag."""
+        """``flag`` is for a job with a service, which reads direct markers only if it finds the flag."""
         self._start_soon = start_soon
         self._flag = flag
         self._backend = backend
@@ -60,7 +62,7 @@ class DirectMarkers:
         self.count = 0
         """Markers acked so far."""
 
-    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+    def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         """As of ``MarkerSource``. Raises what ``start_soon`` raises."""
         return self._start_soon(partial(self._put, io), tuple(paths))
 
@@ -77,7 +79,7 @@ class DirectMarkers:
             self.count += len(paths)
 
     async def _drop_late_flag(self) -> None:
-        """A job that is not decided yet drops the flag with all else; one that is may have passed by here already."""
+        """Delete the flag if the job is decided: its cleanup may be over. An undecided job deletes it itself."""
         try:
             await self._check_undecided()
         except Stopped:
@@ -88,8 +90,8 @@ _events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Markers that somebody waits for."""
+class _Request:
+    """Markers that a caller waits for."""
 
     paths: Sequence[str]
     io: MarkerIo
@@ -99,14 +101,13 @@ class _Wanted:
 
 
 class FallbackMarkers:
-    """A ``MarkerSource`` of two others.
+    """A ``MarkerSource`` that falls back from one source to another.
 
-    Of all that the service can answer only ServiceUnavailable makes it fall back: nobody was there in time. Sealed,
-    RolledBack and Closed say that the job is over, InvalidRequest and NotAuthenticated that the call is wrong,
-    FlushFailed that storage refuses, which it would refuse the task, too; ServiceOverloaded that the service is there
-    and asks for patience: it is asked again until ``wait_s`` is over.
+    Only ServiceUnavailable, no response in time, makes it fall back. Sealed, RolledBack and Closed mean that the job is
+    over, InvalidRequest and NotAuthenticated that the call is wrong, FlushFailed that storage refuses, which it would
+    refuse the task as well. After ServiceOverloaded the service is requested again until ``wait_s`` is over.
 
-    A marker that both have made is one marker. Whoever acks it has made sure that the job will find it.
+    A marker that both sources have made is one marker. Either ack guarantees that the job will find it.
     """
 
     def __init__(
@@ -120,9 +121,9 @@ class FallbackMarkers:
         pause_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """How long the service may take before it fails as ServiceUnavailable is its own affair; ``wait_s`` bounds the
-        patience with an overloaded one. Of an outage every ``pause_s`` one ask goes to the service, too, and nobody
-        waits for its answer. ``instant`` is for the log.
+        """``service`` bounds its own time until ServiceUnavailable; ``wait_s`` bounds the retries of an overloaded one.
+        During an outage one request every ``pause_s`` is also sent to the service; no caller waits for its response.
+        ``instant`` is for the log.
         """
         self._service = service
         self._direct = direct
@@ -132,34 +133,34 @@ class FallbackMarkers:
         self._pause_s = pause_s
         self._monotonic = monotonic
 
-    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+    def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         ack: Future[None] = Future()
-        ack.set_running_or_notify_cancel()  # a marker that is asked for cannot be un-asked
+        ack.set_running_or_notify_cancel()  # a requested marker cannot be cancelled
         now = self._monotonic()
         if not self._outage.is_on:
-            self._ask_service(_Wanted(paths, io, ack, now + self._wait_s))
+            self._request_service(_Request(paths, io, ack, now + self._wait_s))
             return ack
         if self._outage.is_try_due(now, pause_s=self._pause_s):
-            self._service.ask(paths, io).add_done_callback(self._tried)
-        self._ask_direct(_Wanted(paths, io, ack, now))
+            self._service.request(paths, io).add_done_callback(self._tried)
+        self._request_direct(_Request(paths, io, ack, now))
         return ack
 
-    def _ask_service(self, wanted: "_Wanted") -> None:
-        self._service.ask(wanted.paths, wanted.io).add_done_callback(partial(self._answered, wanted))
+    def _request_service(self, request: "_Request") -> None:
+        self._service.request(request.paths, request.io).add_done_callback(partial(self._answered, request))
 
-    def _answered(self, wanted: "_Wanted", answer: Future[None]) -> None:
-        ack = wanted.ack
+    def _answered(self, request: "_Request", answer: Future[None]) -> None:
+        ack = request.ack
         match answer.exception():
             case None:
                 self._reached()
                 ack.set_result(None)
-            case ServiceOverloaded() if self._monotonic() < wanted.patient_until:
-                self._ask_service(wanted)
+            case ServiceOverloaded() if self._monotonic() < request.patient_until:
+                self._request_service(request)
             case ServiceOverloaded() as error:
                 ack.set_exception(error)
             case ServiceUnavailable() as error:
                 self._missed(error)
-                self._ask_direct(wanted)
+                self._request_direct(request)
             case error:
                 ack.set_exception(error)
 
@@ -175,13 +176,13 @@ class FallbackMarkers:
         if self._outage.begin(self._monotonic(), pause_s=self._pause_s):
             _events.warning("markers.fallback", instant=self._instant, reason=error)
 
-    def _ask_direct(self, wanted: "_Wanted") -> None:
+    def _request_direct(self, request: "_Request") -> None:
         try:
-            answer = self._direct.ask(wanted.paths, wanted.io)
-        except Exception as error:  # in a callback nobody else would ever hear of it
-            wanted.ack.set_exception(error)
+            answer = self._direct.request(request.paths, request.io)
+        except Exception as error:  # raised in a callback it would be lost
+            request.ack.set_exception(error)
         else:
-            answer.add_done_callback(partial(_pass_on, wanted.ack))
+            answer.add_done_callback(partial(_pass_on, request.ack))
 
 
 def _pass_on(ack: Future[None], answer: Future[None]) -> None:
@@ -197,11 +198,11 @@ def _pass_on(ack: Future[None], answer: Future[None]) -> None:
 class TaskMarkers:
     source: MarkerSource
     direct: DirectMarkers
-    """What the source puts itself; nothing, unless the ticket says so or the service was out of reach."""
+    """The direct part of the source: used if the ticket has no service, or while the service is unreachable."""
 
 
 def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskMarkers:
-    """Return the markers that the ticket names, for the time of one task, whose event loop this is."""
+    """Return the marker source of the ticket, for one task with this event loop."""
     if ticket.service is None:
         direct = DirectMarkers(loop.start_soon, backend, ticket)
         return TaskMarkers(direct, direct)
@@ -211,7 +212,7 @@ def task_markers(ticket: WriteTicket, backend: Backend, loop: TaskLoop) -> TaskM
 
 
 def service_client(ticket: WriteTicket, service: ServiceAddress) -> JobClient:
-    """This process's connection to the service of the ticket's job, whatever it is asked for."""
+    """Return this process's client of the service of the ticket's job."""
     settings = ticket.settings
     patience_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
     return client_for(service, ticket.instant, wait_s=patience_s)

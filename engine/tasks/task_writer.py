@@ -167,8 +167,8 @@ class TaskWriter:
         placed = self._partitions.place(rows)
         numbers = {self._partitions.path(number): number for number in placed.partitions}
         fills = self._filling.begin(numbers)
-        self._markers.ask((old.partition for old in fills), "MERGE")
-        self._markers.ask(path for path, number in numbers.items() if number not in self._open)
+        self._markers.request((old.partition for old in fills), "MERGE")
+        self._markers.request(path for path, number in numbers.items() if number not in self._open)
         self._take_over(fills, numbers)
         self._buffer.add(placed)
         self._encode_due()
@@ -228,7 +228,7 @@ class TaskWriter:
             file.write(piece)
             needs_next = rows.num_rows or not (is_last or is_planned)
             if needs_next and file.bytes >= self._ticket.max_file_bytes / 2:
-                self._markers.ask([path])
+                self._markers.request([path])
             if self._growth.is_full(file.bytes, is_planned=is_planned):
                 self._publish(partition)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.partitions.guard import PartitionGuard
 from tallymark.engine.partitions.static import StaticPartition
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
 
 

@@ -24,7 +24,7 @@ from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket
 from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
-from tests.simulation.line import Line
+from tests.simulation.client import Client
 from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
 from tests.simulation.process import Process
 from tests.simulation.rows import ASTRAY, ROWS, first_flight
@@ -184,12 +184,12 @@ def _source(scene: Scene, process: Process, ticket: WriteTicket, port: Port, bac
     direct = DirectMarkers(start_soon, port, ticket, flag=DirectFlag())
     settings = ticket.settings
     wait_s = settings.service_patience_s if settings.fallback else settings.marker_wait_s
-    line = Line(scene.network, process, ticket.service, ticket.instant, wait_s=wait_s)
-    background.start_soon(line.run)
+    client = Client(scene.network, process, ticket.service, ticket.instant, wait_s=wait_s)
+    background.start_soon(client.run)
     if not settings.fallback:
-        return line
+        return client
     return FallbackMarkers(
-        line,
+        client,
         direct,
         instant=ticket.instant,
         outage=Outage(),
@@ -220,13 +220,13 @@ class _Recorded:
         self._source = _source(scene, process, ticket, self.port, background)
         self._asked: list[Future[None]] = []
 
-    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+    def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         scene, request = self.scene, self.scene.next_request()
         names = tuple(f"{path}.marker.{io}" for path in paths)
         scene.history.record(
             Asked(at=scene.kernel.now, request=request, server=self._name, instant=self.ticket.instant, names=names)
         )
-        future = self._source.ask(paths, io)
+        future = self._source.request(paths, io)
         future.add_done_callback(partial(self._answered, request))
         self._asked.append(future)
         return future

@@ -11,10 +11,10 @@ from contextlib import suppress
 import trio
 
 from tallymark.backends.errors import TallymarkError
-from tallymark.engine.errors import Closed, CommitUnknown, RolledBack
+from tallymark.engine.errors import Closed, CommitUnknown, Overloaded, RolledBack
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, MarkerEngine, open_marker_engine
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.handler import Settle
+from tallymark.engine.rpc.dispatcher import Handler, Settle
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.messages import CreateMarkers
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import CommitSettings, ServiceSettings
@@ -28,6 +28,14 @@ from tests.simulation.scene import Scene
 TAKEOVER_S = 20.0
 """After that a server that was to follow another takes that one for dead."""
 LOG = CommitSettings(decision_timeout_s=60.0, retry_pause_s=0.5)
+
+
+class _Handler(Handler):
+    def __init__(self, create_many: Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]) -> None:
+        self._create_many = create_many
+
+    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._create_many(instant, requests, settle)
 
 
 class Server:
@@ -48,8 +56,8 @@ class Server:
         self._service = JobServer(
             bytes(32),
             ServiceSettings(host=plan.host),
-            self._create_for_clients,
-            farewell=Closed("this server has ended") if plan.says_farewell else None,
+            _Handler(self.create_many),
+            shutdown_error=Closed("this server has ended") if plan.says_farewell else None,
         )
         self.deletions: list[tuple[str, int]] = []
         """Instants whose directory this server has deleted, and how many events had happened by then."""
@@ -115,7 +123,7 @@ class Server:
 
         return check_open
 
-    async def _create_for_clients(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         """As ``create``, for requests that came together."""
         history = self._scene.history
         numbers = {id(request): self._asked(instant, request.paths) for request in requests}
@@ -126,7 +134,7 @@ class Server:
             await settle(outcomes)
 
         try:
-            await self._directory(instant).create_each(requests, record)
+            await self._directory(instant).create_many(requests, record)
         except TallymarkError as error:  # no engine is open
             for number in numbers.values():
                 self._record(number, error)
@@ -144,6 +152,7 @@ class Server:
 
     def _record(self, request: int, outcome: tuple[MarkerAnswer, ...] | TallymarkError) -> None:
         if isinstance(outcome, TallymarkError):
+            self._scene.mishaps["refused as overloaded"] += isinstance(outcome, Overloaded)
             name, message = type(outcome).__name__, str(outcome)
             self._scene.history.record(Refused(at=trio.current_time(), request=request, error=name, message=message))
         else:

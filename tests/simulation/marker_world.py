@@ -18,7 +18,7 @@ from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.log import CommitLog
 from tests.history import Acked, Asked, GaveUp, History, Refused
 from tests.simulation.blocking import until_done
-from tests.simulation.line import Line
+from tests.simulation.client import Client
 from tests.simulation.marker_plan import INSTANTS, AskPlan, ClientPlan, MarkerPlan, VisitorPlan
 from tests.simulation.marker_server import LOG, Server, deleted, note_loaded, paths_of, won_end
 from tests.simulation.process import Process
@@ -178,7 +178,7 @@ class _Client:
         self._process = process
         self._plan = plan
         self._servers = servers
-        self._lines: dict[tuple[int, str], Line] = {}
+        self._clients: dict[tuple[int, str], Client] = {}
 
     async def run(self) -> None:
         async with background_tasks() as background, trio.open_nursery() as asks:
@@ -196,15 +196,15 @@ class _Client:
     async def _asked(self, number: int, plan: AskPlan, background: TaskGroup) -> Future[None] | None:
         """What came of it; None if the client did not wait for that."""
         instant = INSTANTS[plan.instant]
-        line = await self._line(number, instant, background)
-        if line is None:
+        client = await self._client(number, instant, background)
+        if client is None:
             return None
         scene, request = self._scene, self._scene.next_request()
         names = tuple(f"{path}.marker.CREATE" for path in paths_of(plan))
         scene.history.record(
             Asked(at=trio.current_time(), request=request, server=self._process.name, instant=instant, names=names)
         )
-        future = line.ask(paths_of(plan))
+        future = client.request(paths_of(plan))
         await until_done(future, plan.patience_s)
         at = trio.current_time()
         if not future.done():
@@ -218,17 +218,17 @@ class _Client:
             scene.history.record(Refused(at=at, request=request, error=name, message=str(error)))
         return future
 
-    async def _line(self, number: int, instant: str, background: TaskGroup) -> Line | None:
-        """A line to that server; None where it does not come up in time."""
-        if (number, instant) not in self._lines:
+    async def _client(self, number: int, instant: str, background: TaskGroup) -> Client | None:
+        """A client to that server; None where it does not come up in time."""
+        if (number, instant) not in self._clients:
             with trio.move_on_after(self._plan.wait_s):
                 address = await self._servers[number].address(instant)
-                if (number, instant) in self._lines:
-                    return self._lines[number, instant]  # another request has drawn it meanwhile
-                line = Line(self._scene.network, self._process, address, instant, wait_s=self._plan.wait_s)
-                self._lines[number, instant] = line
-                background.start_soon(line.run)
-        return self._lines.get((number, instant))
+                if (number, instant) in self._clients:
+                    return self._clients[number, instant]  # another request has drawn it meanwhile
+                client = Client(self._scene.network, self._process, address, instant, wait_s=self._plan.wait_s)
+                self._clients[number, instant] = client
+                background.start_soon(client.run)
+        return self._clients.get((number, instant))
 
 
 async def _load_now_and_then(scene: Scene, process: Process, plan: VisitorPlan) -> None:

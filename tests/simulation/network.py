@@ -6,13 +6,10 @@ client's side.
 
 from collections import Counter
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
-import anyio
 import trio
 
-from tallymark.engine.rpc.connections import READ, WRITE
+from tallymark.engine.rpc.server import READ, WRITE
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
 from tests.simulation.weather import Weather
@@ -121,10 +118,8 @@ class Stream:
         self._last_arrival = 0.0
         self.lost_frame_count = 0
         """Of what we have sent. As bytes come in order or not at all, all that follows a lost frame is lost, too."""
-        self.changed = trio.Event()
-        """Set when there is something to receive, or the connection has ended."""
         self.on_change: Callable[[], None] | None = None
-        """Called then, too."""
+        """Called when there is something to receive, or the connection has ended."""
         process.on_death.append(self._die)
 
     @property
@@ -149,21 +144,6 @@ class Stream:
         self._send(bytes(data))
         return len(data)
 
-    async def say(self, data: bytes) -> None:
-        """The client's way to send."""
-        await trio.lowlevel.checkpoint()
-        self._refuse_if_gone()
-        self._send(data)
-
-    async def hear(self) -> bytes:
-        """The client's way to receive: waits for something."""
-        while True:
-            await trio.lowlevel.checkpoint()
-            if data := self.receive_nowait():
-                return data
-            await self.changed.wait()
-            self.changed = trio.Event()
-
     def _send(self, data: bytes) -> None:
         network, peer = self._network, self.peer
         network.frame_count += 1
@@ -186,24 +166,9 @@ class Stream:
         peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.weather.frame_s)
         network.kernel.at(peer._last_arrival, lambda: peer._arrived(data))
 
-    def receive_nowait(self) -> bytes:
-        """What is there; nothing if nothing is. Raises as ``receive``."""
-        if not self._received:
-            self._refuse_if_gone()
-            if self._has_ended:
-                raise anyio.EndOfStream
-        data = bytes(self._received)
-        self._received.clear()
-        return data
-
-    async def aclose(self) -> None:
-        self.shut()
-        await trio.lowlevel.checkpoint()
-
     def shut(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self.changed.set()
             self._network.kernel.after(self._network.weather.frame_s, self.peer._ended)
 
     def close(self) -> None:
@@ -219,17 +184,8 @@ class Stream:
         pass
 
     def _change(self) -> None:
-        self.changed.set()
         if self.on_change is not None:
             self.on_change()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
 
     def _arrived(self, data: bytes) -> None:
         self._received += data
@@ -248,12 +204,6 @@ class Stream:
         kernel = self._network.kernel
         cut = self._network.is_cut(self.process.host, self.peer.process.host)
         kernel.after(DEAD_AFTER_S if cut else self._network.weather.frame_s, self.peer._reset)
-
-    def _refuse_if_gone(self) -> None:
-        if self._is_closed:
-            raise anyio.ClosedResourceError
-        if self._is_broken:
-            raise anyio.BrokenResourceError
 
 
 class Sockets:

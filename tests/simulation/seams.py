@@ -12,7 +12,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs import file_plan, lost_fills
 from tallymark.engine.jobs.fill_claims import claimed_by_others
 from tallymark.engine.markers.direct import create_direct
-from tallymark.engine.rpc import connections, server
+from tallymark.engine.rpc import server
 from tallymark.engine.tasks import marker_prefetch, old_rows
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -45,7 +45,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (server.JobServer, "_listen", listen),
             (server, "_bound_address", lambda listener: listener.address),
             (server, "_raw", lambda listener: listener),
-            (connections, "Poll", Sockets),
+            (server, "Poll", Sockets),
             (WriterIdentity, "here", classmethod(here)),
             (writer_identity, "_started", started),
             (writer_identity, "_is_free", lambda pid: started(pid) is None),

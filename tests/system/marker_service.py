@@ -14,10 +14,9 @@ import anyio
 
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.engine.markers import open_marker_engine
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient
-from tallymark.engine.rpc.handler import Settle
-from tallymark.engine.rpc.messages import CreateMarkers
+from tallymark.engine.rpc.dispatcher import MarkerHandler
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
@@ -44,11 +43,7 @@ def serve(line: Connection, store: Store, instant: str, loop: Literal["trio", "a
 async def _serve(line: Connection, store: Store, instant: str) -> None:
     backend = open_backend(store.url, options=store.options)
     async with open_marker_engine(backend) as engine, anyio.create_task_group() as tasks:
-
-        async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
-            await engine.directory(instant).create_each(requests, settle)
-
-        server = JobServer(SECRET, ServiceSettings(), create_each)
+        server = JobServer(SECRET, ServiceSettings(), MarkerHandler(engine))
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(instant))
 
@@ -88,7 +83,7 @@ class LoadingClient(threading.Thread):
         for names in self._requests():
             if self._is_over.is_set():
                 break
-            pending[self._client.ask(names)] = names
+            pending[self._client.request(names)] = names
             while len(pending) >= INFLIGHT:
                 wait(pending, timeout=PATIENCE_S, return_when=FIRST_COMPLETED)
                 self._settle(pending)

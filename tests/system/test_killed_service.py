@@ -17,7 +17,7 @@ import pytest
 from tallymark.backends import open_backend
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tests.invariants import markers_in
 from tests.support.s3_server import S3Server
 from tests.support.storage import objects

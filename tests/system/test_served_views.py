@@ -19,7 +19,7 @@ from anyio.from_thread import start_blocking_portal
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.lookups.job_view import JobView, open_view
 from tallymark.engine.rpc import handshake
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, TaskSettings, ViewSettings
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile

@@ -12,7 +12,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.rpc import handshake
-from tallymark.engine.rpc.handler import BlockOf, one_by_one
+from tallymark.engine.rpc.dispatcher import BlockOf, Handler
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ServiceSettings
 
@@ -42,19 +42,20 @@ async def _serve(line: Connection, plan: Serving) -> None:
     handle = TableHandle(backend, CommitSettings(), LeaseSettings())
     view = ServedView(handle.log, partial(handle.view, properties))
 
-    async def create(*_: object) -> None:
-        raise ServiceUnavailable("this service has no markers")
+    class Views(Handler):
+        async def create_markers(self, *_: object) -> None:
+            raise ServiceUnavailable("this service has no markers")
 
-    async def look_up(position: int, log_hash: str) -> BlockOf:
-        block_of = await view.look_up(position, log_hash)
+        async def look_up(self, position: int, log_hash: str) -> BlockOf:
+            block_of = await view.look_up(position, log_hash)
 
-        async def later(partition: str) -> bytes:
-            await anyio.sleep(plan.delay_s)
-            return await block_of(partition)
+            async def later(partition: str) -> bytes:
+                await anyio.sleep(plan.delay_s)
+                return await block_of(partition)
 
-        return later
+            return later
 
     async with anyio.create_task_group() as tasks:
-        server = JobServer(SECRET, ServiceSettings(port=plan.port), one_by_one(create), look_up=look_up)
+        server = JobServer(SECRET, ServiceSettings(port=plan.port), Views())
         await tasks.start(lambda *, task_status: server.run(task_status=task_status))
         line.send(server.address(plan.instant))

@@ -14,7 +14,7 @@ from tallymark.engine.instants.marked import Marked, directly_marked
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task

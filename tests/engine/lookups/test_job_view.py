@@ -17,7 +17,7 @@ import pytest
 from tallymark.backends.contract import Backend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.lookups.job_view import JobView, open_view
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, TaskSettings, ViewSettings
 from tallymark.engine.tasks.ticket import WriteTicket
 from tests.engine.jobs.scene import Store, begin, committed, table

@@ -175,13 +175,13 @@ async def test_at_hand_is_what_the_last_look_up_was_as_of_and_nothing_else():
     await win(backend, commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
     table = served(log(backend))
     known = await hashes(backend)
-    assert table.at_hand(2, known[2], ["month=1"]) is None
+    assert table.cached_blocks(2, known[2], ["month=1"]) is None
     for position in (2, 1, 2):
         block_of = await table.look_up(position, known[position])
         wanted = [await block_of(partition) for partition in ("month=1", "month=2")]
-        assert table.at_hand(position, known[position], ["month=1", "month=2"]) == wanted
-        assert table.at_hand(3 - position, known[3 - position], ["month=1"]) is None
-        assert table.at_hand(position, "0" * 64, ["month=1"]) is None
+        assert table.cached_blocks(position, known[position], ["month=1", "month=2"]) == wanted
+        assert table.cached_blocks(3 - position, known[3 - position], ["month=1"]) is None
+        assert table.cached_blocks(position, "0" * 64, ["month=1"]) is None
 
 
 @on_both_loops
@@ -198,10 +198,10 @@ async def test_nothing_is_at_hand_for_a_position_that_the_view_has_let_go_of():
     table = ServedView(reader, synced)
     known = await hashes(backend)
     await table.look_up(1, known[1])
-    assert table.at_hand(1, known[1], ["month=1"]) is not None
+    assert table.cached_blocks(1, known[1], ["month=1"]) is not None
     await win(backend, commit(2, added=(SECOND,), removed=(FIRST,)))
     await reader.refresh()
     synced()
-    assert table.at_hand(1, known[1], ["month=1"]) is None
+    assert table.cached_blocks(1, known[1], ["month=1"]) is None
     with pytest.raises(InvalidRequest, match="position 1"):
         await files_at(table, 1, known[1])

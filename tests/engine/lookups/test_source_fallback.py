@@ -155,23 +155,3 @@ def test_without_a_service_the_log_is_asked_and_no_outage_is_told(caplog):
     scene = Scene(has_service=False)
     assert scene.ask() == "log of a"
     assert (scene.blocks.counts.by_log, scene.blocks.counts.fallbacks, caplog.records) == (1, 0, [])
-
-
-def test_who_waits_asks_by_the_way_for_those_who_wait():
-    scene, awaited = Scene(), Source("awaited")
-    scene.blocks = FallbackBlocks(
-        scene.service,
-        scene.log,
-        instant="20261121020304005",
-        wait_s=0.01,
-        log_wait_s=0.01,
-        pause_s=PAUSE_S,
-        awaited=awaited,
-        monotonic=lambda: scene.now,
-    )
-    assert scene.ask() == "awaited of a"
-    awaited.error = ServiceUnavailable("nobody there")
-    assert scene.ask() == "log of a"
-    scene.now += PAUSE_S
-    assert scene.ask() == "log of a"
-    assert len(scene.service.asked) == 1, "nobody waits for what is only tried"

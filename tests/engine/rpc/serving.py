@@ -1,9 +1,9 @@
 """A server on a real loopback socket, what it was asked to create, and a peer that says exactly what it is told."""
 
+import secrets
 import socket
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +14,17 @@ import anyio.lowlevel
 import anyio.to_thread
 from anyio.abc import SocketAttribute, SocketStream
 
-from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.connection import dial
-from tallymark.engine.rpc.handler import BlockOf, Create, CreateEach, one_by_one
-from tallymark.engine.rpc.messages import Answer, Request
+from tallymark.engine.errors import InvalidRequest, Stopped
+from tallymark.engine.rpc.connection import ClientSession
+from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle, as_refusal
+from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.messages import Answer, CreateMarkers, Request
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
 SECRET = b"a secret of thirty-two bytes....".ljust(32)
 INSTANT = "20260102030405006"
+READ_BYTES = 65536
 PATIENCE_S = 50.0
 """No test waits longer for anything."""
 
@@ -62,13 +63,65 @@ class Table:
         return self.blocks.get(partition, b"")
 
 
+CreateMany = Callable[[str, Sequence[CreateMarkers], Settle], Awaitable[None]]
+Create = Callable[[str, Sequence[str], str], Awaitable[None]]
+LookUpAt = Callable[[int, str], Awaitable[BlockOf]]
+CachedBlocks = Callable[[int, str, Sequence[str]], Sequence[bytes] | None]
+
+
+class Functions(Handler):
+    """A ``Handler`` of functions."""
+
+    def __init__(
+        self, create_many: CreateMany, look_up: LookUpAt | None = None, cached_blocks: CachedBlocks | None = None
+    ) -> None:
+        self._create_many = create_many
+        self._look_up = look_up
+        self._cached_blocks = cached_blocks
+
+    async def create_markers(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        await self._create_many(instant, requests, settle)
+
+    def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
+        return None if self._cached_blocks is None else self._cached_blocks(position, log_hash, partitions)
+
+    async def look_up(self, position: int, log_hash: str) -> BlockOf:
+        return await (super().look_up if self._look_up is None else self._look_up)(position, log_hash)
+
+
+def one_by_one(create: Create) -> CreateMany:
+    """Each request in a task, settled by itself."""
+
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+        async def create_one(request: CreateMarkers) -> None:
+            try:
+                await create(instant, request.paths, request.io)
+            except Exception as error:
+                await settle([(request, as_refusal(error, instant))])
+            else:
+                await settle([(request, None)])
+
+        async with anyio.create_task_group() as tasks:
+            for request in requests:
+                tasks.start_soon(create_one, request)
+
+    return create_many
+
+
 @asynccontextmanager
-async def running(create_each: CreateEach, **parts: Any) -> AsyncIterator[JobServer]:
-    """A server that runs until the block ends, or the test's patience; parts that it does not know are settings."""
-    known = {name: parts.pop(name) for name in ("look_up", "at_hand", "farewell") if name in parts}
+async def running(
+    create_many: CreateMany,
+    *,
+    look_up: LookUpAt | None = None,
+    cached_blocks: CachedBlocks | None = None,
+    shutdown_error: Stopped | None = None,
+    **settings: Any,
+) -> AsyncIterator[JobServer]:
+    """A server that runs until the block ends, or the test's patience."""
+    handler = Functions(create_many, look_up, cached_blocks)
     with anyio.fail_after(PATIENCE_S):
         async with anyio.create_task_group() as tasks:
-            server = JobServer(SECRET, ServiceSettings(**parts), create_each, **known)
+            server = JobServer(SECRET, ServiceSettings(**settings), handler, shutdown_error=shutdown_error)
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()
@@ -146,36 +199,58 @@ class Peer:
     """An authenticated connection, driven step by step; blocking."""
 
     def __init__(self, address: ServiceAddress, instant: str = INSTANT) -> None:
-        self.call = dial(address, instant, timeout_s=PATIENCE_S)
-        self._wake, self._other_end = socket.socketpair()
+        self.raw = socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
+        self._session = ClientSession(address, instant, nonce=secrets.token_bytes(32))
+        try:
+            while not self._session.is_authenticated:
+                self.send()
+                data = self.raw.recv(READ_BYTES)
+                assert data, "the server closed the connection"
+                self._session.receive(data)
+        except BaseException:
+            self.raw.close()
+            raise
 
     def say(self, *requests: Request) -> Self:
         for request in requests:
-            self.call.say(request)
+            self._session.send(request)
         return self
 
     def say_bytes(self, data: bytes) -> Self:
         """Past the session's protection."""
-        self.call._outgoing += data
+        self._session.outgoing += data
         return self
 
+    def send(self) -> None:
+        self.raw.sendall(self._session.outgoing)
+        self._session.outgoing.clear()
+
     def hear(self, count: int) -> list[Answer]:
-        """The next answers, in the order in which they come; sends what was said."""
+        """Return the next answers, in the order of their arrival; sends what was said."""
         answers: list[Answer] = []
-        ends_at = time.monotonic() + PATIENCE_S
-        while len(answers) < count and time.monotonic() < ends_at:
-            answers += self.call.listen(self._wake, 0.2)
+        while len(answers) < count:
+            answers += self.listen(PATIENCE_S)
         return answers
+
+    def listen(self, timeout_s: float) -> list[Answer]:
+        """Return the answers in one read; none after the timeout. Raises OSError when the connection is closed."""
+        self.send()
+        self.raw.settimeout(timeout_s)
+        try:
+            data = self.raw.recv(READ_BYTES)
+        except (TimeoutError, BlockingIOError):
+            return []
+        if not data:
+            raise ConnectionResetError("the server closed the connection")
+        return self._session.receive(data)
 
     def reset(self) -> None:
         """Vanish without a goodbye: the other side gets a reset."""
-        self.call._raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-        self.close()
+        self.raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        self.raw.close()
 
     def close(self) -> None:
-        self.call.drop_after_fork()
-        self._wake.close()
-        self._other_end.close()
+        self.raw.close()
 
     def __enter__(self) -> Self:
         return self

@@ -4,8 +4,7 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc import messages
-from tallymark.engine.rpc.blocks import BlockCutter, BlockGatherer
-from tallymark.engine.rpc.messages import Blocks, Piece
+from tallymark.engine.rpc.messages import BlockCutter, BlockGatherer, Blocks, Piece
 
 
 def answers(blocks: list[bytes], message_bytes: int) -> list[Blocks]:

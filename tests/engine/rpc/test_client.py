@@ -19,11 +19,10 @@ from tallymark.engine.errors import (
     ServiceOverloaded,
     ServiceUnavailable,
 )
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient, client_for
-from tallymark.engine.rpc.handler import BlockOf
-from tallymark.engine.rpc.handshake import job_key
-from tallymark.engine.rpc.line import DIAL_TIMEOUT_S, REFUSED_S_MAX
+from tallymark.engine.rpc.connection import CONNECT_TIMEOUT_S, REFUSED_S_MAX
+from tallymark.engine.rpc.dispatcher import BlockOf
+from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tests.engine.rpc.serving import (
     INSTANT,
     PATIENCE_S,
@@ -86,9 +85,9 @@ async def test_a_task_asks_ahead_and_waits_later() -> None:
     ledger = Ledger()
     async with serving(ledger.create) as server:
         with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            held = client.ask(["hold"])
+            held = client.request(["hold"])
             await until(lambda: ledger.begun == ["hold"])
-            assert await settled(client.ask(["quick"])) is None
+            assert await settled(client.request(["quick"])) is None
             assert not held.done()
             ledger.released.set()
             assert await settled(held) is None
@@ -157,7 +156,7 @@ async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_ther
 
     async with serving(create) as server:
         with JobClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
-            error = await settled(client.ask(["a"]))
+            error = await settled(client.request(["a"]))
     assert isinstance(error, ServiceOverloaded)
     assert "queue is full" in str(error)
 
@@ -196,7 +195,7 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
 
     async with serving(ledger.create, look_up=look_up) as server:
         with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
-            marker, never = client.ask(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
+            marker, never = client.request(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
             error = await settled(never)
             assert isinstance(error, ServiceUnavailable)
             assert "within 0.1 s" in str(error)
@@ -245,7 +244,7 @@ async def test_a_wrong_key_fails_at_once() -> None:
         real = server.address(INSTANT)
         false = ServiceAddress(real.host, real.port, job_key(b"x" * 32, INSTANT))
         with JobClient(false, INSTANT, wait_s=3600) as client:
-            assert isinstance(await settled(client.ask(["a"])), NotAuthenticated)
+            assert isinstance(await settled(client.request(["a"])), NotAuthenticated)
 
 
 @on_both_loops
@@ -255,7 +254,7 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
         address = server.address(INSTANT)
         client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
         await in_thread(client.create, ["before"])
-        ask = client.ask(["hold"])
+        ask = client.request(["hold"])
         await until(lambda: "hold" in first.begun)
     assert not ask.done()
     second.released.set()
@@ -269,7 +268,7 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
 async def test_a_server_that_comes_late_is_waited_for() -> None:
     address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
     with JobClient(address, INSTANT, wait_s=PATIENCE_S) as client:
-        ask = client.ask(["a"])
+        ask = client.request(["a"])
         async with serving(Ledger().create, port=address.port):
             assert await settled(ask) is None
 
@@ -286,10 +285,10 @@ def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_ch
 
 
 def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tallymark.engine.rpc.line.REFUSED_S_MAX", 0.2)
+    monkeypatch.setattr("tallymark.engine.rpc.connection.REFUSED_S_MAX", 0.2)
     address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
     with JobClient(address, INSTANT, wait_s=1000) as client:
-        error = client.ask(["a"]).exception(PATIENCE_S)
+        error = client.request(["a"]).exception(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
     assert "the job of this ticket, has ended" in str(error)
 
@@ -310,7 +309,7 @@ def test_attempts_to_connect_grow_rarer() -> None:
         thread = threading.Thread(target=hang_up_on_everybody)
         thread.start()
         with JobClient(address, INSTANT, wait_s=3) as client:
-            error = client.ask(["a"]).exception(PATIENCE_S)
+            error = client.request(["a"]).exception(PATIENCE_S)
         done.set()
         thread.join(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
@@ -327,7 +326,7 @@ def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
         began = time.monotonic()
         with JobClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
             client.create(["a"])
-        assert time.monotonic() - began < DIAL_TIMEOUT_S
+        assert time.monotonic() - began < CONNECT_TIMEOUT_S
         silent.set()
 
 
@@ -336,16 +335,16 @@ def test_a_listener_of_another_kind_is_refused_at_once() -> None:
         connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
     with stranger(greet) as address, JobClient(address, INSTANT, wait_s=3600) as client:
-        error = client.ask(["a"]).exception(PATIENCE_S)
+        error = client.request(["a"]).exception(PATIENCE_S)
     assert isinstance(error, NotAuthenticated)
-    assert "no service of tallymark" in str(error)
+    assert "not a tallymark service" in str(error)
 
 
 @on_both_loops
 async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
     async with serving(Ledger().create) as server:
         client = JobClient(server.address(INSTANT), INSTANT, wait_s=0.5)
-        asks = [client.ask(["hold"]), client.ask(["hold"])]
+        asks = [client.request(["hold"]), client.request(["hold"])]
     for ask in asks:
         assert isinstance(await settled(ask), ServiceUnavailable)
     client.close()
@@ -354,11 +353,11 @@ async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
 @on_both_loops
 async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
     ledger = Ledger()
-    async with serving(ledger.create, farewell=Sealed("the job has ended")) as server:
+    async with serving(ledger.create, shutdown_error=Sealed("the job has ended")) as server:
         client = JobClient(server.address(INSTANT), INSTANT, wait_s=1000)
-        asks = [client.ask(["hold"]), client.ask(["hold"])]
+        asks = [client.request(["hold"]), client.request(["hold"])]
         await until(lambda: ledger.begun == ["hold", "hold"])
-    for ask in [*asks, client.ask(["late"])]:
+    for ask in [*asks, client.request(["late"])]:
         error = await settled(ask)
         assert isinstance(error, Sealed)
         assert str(error) == "the job has ended"
@@ -370,7 +369,7 @@ async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() 
     ledger = Ledger()
     async with serving(ledger.create) as server:
         client = JobClient(server.address(INSTANT), INSTANT, wait_s=30)
-        ask = client.ask(["hold"])
+        ask = client.request(["hold"])
         await until(lambda: ledger.begun == ["hold"])
         await in_thread(client.close)
         assert isinstance(await settled(ask), Closed)
@@ -381,7 +380,7 @@ async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() 
 
 @pytest.mark.parametrize(
     ("paths", "words"),
-    [("a.parquet", "list of paths"), (["a\udc80"], "Unicode"), ([b"a"], "no text"), ([None], "no text")],
+    [("a.parquet", "list of paths"), (["a\udc80"], "Unicode"), ([b"a"], "not a text"), ([None], "not a text")],
 )
 def test_paths_that_are_none_are_refused_without_a_connection(paths: Sequence[str], words: str) -> None:
     client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
@@ -392,7 +391,7 @@ def test_paths_that_are_none_are_refused_without_a_connection(paths: Sequence[st
 def test_no_paths_are_durable_already() -> None:
     client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
     client.create([])
-    assert client.ask([]).done()
+    assert client.request([]).done()
 
 
 @on_both_loops
@@ -401,7 +400,7 @@ async def test_a_future_s_callback_may_ask_again() -> None:
     async with serving(ledger.create) as server:
         with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
             second: list[Future[None]] = []
-            client.ask(["first"]).add_done_callback(lambda _: second.append(client.ask(["second"])))
+            client.request(["first"]).add_done_callback(lambda _: second.append(client.request(["second"])))
             await until(lambda: bool(second))
             assert await settled(second[0]) is None
 
@@ -424,7 +423,7 @@ async def test_a_new_job_closes_the_idle_clients_of_others_and_leaves_the_busy()
         idle, busy, new = ("20260102030405001", "20260102030405002", "20260102030405003")
         clients = {instant: client_for(server.address(instant), instant, 5) for instant in (idle, busy)}
         await in_thread(clients[idle].create, ["done"])
-        ask = clients[busy].ask(["hold"])
+        ask = clients[busy].request(["hold"])
         await until(lambda: "hold" in ledger.begun)
         await in_thread(client_for, server.address(new), new, 5)
         await until(lambda: server.statistics().connections == 1)
@@ -440,13 +439,13 @@ FORK = """
 import os, sys, threading
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.rpc import client as module
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tests.engine.rpc.serving import INSTANT
 
 address = ServiceAddress("127.0.0.1", int(sys.argv[1]), bytes.fromhex(sys.argv[2]))
 parents = module.client_for(address, INSTANT, 5)
 parents.create(["parent"])
-waiting = parents.ask(["hold"])
+waiting = parents.request(["hold"])
 with module._clients._lock, parents._lock:   # as another thread might hold them
     child = os.fork()
     if not child:

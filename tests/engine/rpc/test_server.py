@@ -18,21 +18,22 @@ from tallymark.engine.errors import (
     ServiceUnavailable,
 )
 from tallymark.engine.rpc import messages
-from tallymark.engine.rpc.address import ServiceAddress
+from tallymark.engine.rpc.dispatcher import Settle
 from tallymark.engine.rpc.frames import FrameReader, encode_frame
-from tallymark.engine.rpc.handler import Settle, one_by_one
-from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tallymark.engine.rpc.messages import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.rpc.serving import (
     INSTANT,
     SECRET,
+    Functions,
     Ledger,
     Peer,
     Table,
     exchange,
     in_thread,
+    one_by_one,
     running,
     serving,
     until,
@@ -122,13 +123,13 @@ async def test_answers_come_in_the_order_of_durability_not_of_asking() -> None:
 async def test_requests_that_arrive_together_are_carried_out_together_and_no_more_than_may_be_in_flight() -> None:
     groups: list[list[int]] = []
 
-    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         groups.append([request.id for request in requests])
         odd = [request for request in requests if request.id % 2]
         await settle([(request, Sealed("odd")) for request in odd])
         await settle([(request, ()) for request in requests if request not in odd])
 
-    async with running(create_each, inflight_count=4) as server:
+    async with running(create_many, inflight_count=4) as server:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             answers = await in_thread(peer.say(*(ask(number, "a") for number in range(1, 7))).hear, 6)
         statistics = server.statistics()
@@ -142,12 +143,12 @@ async def test_requests_that_arrive_together_are_carried_out_together_and_no_mor
 async def test_a_fault_amid_requests_that_came_together_refuses_those_that_had_no_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         await settle([(requests[0], ())])
         if requests[0].paths[0] == "bad":
             raise KeyError("a fault")
 
-    async with running(create_each) as server:
+    async with running(create_many) as server:
         with caplog.at_level(logging.CRITICAL + 1), await in_thread(Peer, server.address(INSTANT)) as peer:
             for first in ("bad", "forgetful"):
                 ack, refusal = await in_thread(peer.say(ask(1, first), ask(2, "b")).hear, 2)
@@ -165,7 +166,7 @@ async def test_what_is_at_hand_is_answered_without_a_look_up_and_the_rest_with_o
         is_there = position == 7 and {"a", "large"}.issuperset(partitions)
         return [table.blocks[partition] for partition in partitions] if is_there else None
 
-    async with serving(Ledger().create, look_up=table.look_up, at_hand=at_hand) as server:
+    async with serving(Ledger().create, look_up=table.look_up, cached_blocks=at_hand) as server:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             questions = [LookUp(1, 7, "hash", ("a",)), LookUp(2, 7, "hash", ("a", "b")), LookUp(3, 8, "hash", ("a",))]
             answers = {answer.id: answer for answer in await in_thread(peer.say(*questions).hear, 3)}
@@ -359,9 +360,8 @@ async def test_a_peer_that_does_not_read_its_answers_is_given_up() -> None:
 
     async with serving(refuse, send_timeout_s=0.05) as server:
         with await in_thread(Peer, server.address(INSTANT)) as deaf:
-            deaf.call._raw.setblocking(True)
             deaf.say(*(ask(number, "a") for number in range(1, 3000)))
-            await in_thread(deaf.call._raw.sendall, deaf.call._outgoing)
+            await in_thread(deaf.send)
             await until(lambda: server.statistics().connections == 0)
             assert server.statistics().requests < 2999
 
@@ -403,7 +403,7 @@ async def test_an_address_carries_the_advertised_host_and_no_secret_in_its_words
 
 @on_both_loops
 async def test_there_are_addresses_only_while_the_server_runs() -> None:
-    server = JobServer(SECRET, ServiceSettings(), one_by_one(Ledger().create))
+    server = JobServer(SECRET, ServiceSettings(), Functions(one_by_one(Ledger().create)))
     with pytest.raises(Closed, match="not running"):
         server.address(INSTANT)
     async with serving(Ledger().create) as running:
@@ -415,14 +415,16 @@ async def test_there_are_addresses_only_while_the_server_runs() -> None:
 @on_both_loops
 async def test_a_taken_port_is_named_with_the_settings_to_change() -> None:
     async with serving(Ledger().create) as server:
-        second = JobServer(SECRET, ServiceSettings(port=server.address(INSTANT).port), one_by_one(Ledger().create))
+        second = JobServer(
+            SECRET, ServiceSettings(port=server.address(INSTANT).port), Functions(one_by_one(Ledger().create))
+        )
         with pytest.raises(InvalidRequest, match=r"cannot listen on 127\.0\.0\.1.*ServiceSettings"):
             await second.run()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None:
-    make = partial(JobServer, SECRET, create_each=one_by_one(Ledger().create))
+    make = partial(JobServer, SECRET, handler=Functions(one_by_one(Ledger().create)))
     with pytest.raises(InvalidRequest, match="advertised_host"):
         make(ServiceSettings(host=host))
     make(ServiceSettings(host=host, advertised_host="driver.example"))
@@ -431,4 +433,4 @@ def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None
 
 def test_a_server_with_a_short_secret_is_not_made() -> None:
     with pytest.raises(InvalidRequest, match="secret"):
-        JobServer(b"short", ServiceSettings(), one_by_one(Ledger().create))
+        JobServer(b"short", ServiceSettings(), Functions(one_by_one(Ledger().create)))

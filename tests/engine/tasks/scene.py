@@ -75,7 +75,7 @@ class Markers:
         self.acked: set[str] = set()
         self._waiting: list[tuple[tuple[str, ...], Future[None]]] = []
 
-    def ask(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
+    def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
         ack: Future[None] = Future()
         self.requests.append(tuple(paths))
         self.ios.update((path, io) for path in paths)

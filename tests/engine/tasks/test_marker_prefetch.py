@@ -14,22 +14,22 @@ def ahead(markers, *, wait_s=60.0, monotonic=lambda: 0.0):
 
 def test_all_new_partitions_are_asked_in_one_request():
     markers = Markers()
-    ahead(markers).ask(["a=1", "a=2", ""])
+    ahead(markers).request(["a=1", "a=2", ""])
     assert markers.requests == [("a=1/f0", "a=2/f1", "f2")]
 
 
 def test_a_partition_with_a_name_in_hand_is_not_asked_again():
     markers = Markers()
     names = ahead(markers)
-    names.ask(["a=1"])
-    names.ask(["a=1", "a=2"])
-    names.ask(["a=1"])
+    names.request(["a=1"])
+    names.request(["a=1", "a=2"])
+    names.request(["a=1"])
     assert markers.requests == [("a=1/f0",), ("a=2/f1",)]
 
 
 def test_a_taken_name_is_gone_and_the_rest_is_unused():
     names = ahead(Markers())
-    names.ask(["a=1", "a=2"])
+    names.request(["a=1", "a=2"])
     assert names.take("a=2") == "f1"
     assert names.unused == ("a=1/f0",)
 
@@ -49,7 +49,7 @@ def test_only_standing_still_counts_as_waiting():
         return next(moments)
 
     names = ahead(markers, monotonic=monotonic)
-    names.ask(["a=1"])
+    names.request(["a=1"])
     assert names.take("a=1") == "f0"
     assert names.waited_s == 2.5
     markers.acks = True
@@ -67,7 +67,7 @@ def test_an_ack_that_does_not_come_within_the_bound_is_an_error_that_names_the_f
 def test_a_refusal_comes_through_when_the_name_is_taken():
     markers = Markers(acks=False)
     names = ahead(markers)
-    names.ask(["a=1"])
+    names.request(["a=1"])
     markers.refuse_all(Sealed("over"))
     with pytest.raises(Sealed, match="over"):
         names.take("a=1")

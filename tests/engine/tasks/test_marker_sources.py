@@ -16,9 +16,8 @@ from tallymark.backends.errors import NotPermitted
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Sealed, ServiceUnavailable
 from tallymark.engine.markers.direct_flag import flag_path
-from tallymark.engine.rpc.address import ServiceAddress
 from tallymark.engine.rpc.client import JobClient, client_for
-from tallymark.engine.rpc.handler import one_by_one
+from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 from tallymark.engine.tasks.event_loops import TaskLoop
@@ -26,6 +25,7 @@ from tallymark.engine.tasks.marker_sources import TaskMarkers, task_markers
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.seal import seal_path
+from tests.engine.rpc.serving import Functions, one_by_one
 from tests.engine.tasks.scene import FLIGHTS, INSTANT, flights, local, memory, stored, ticket
 from tests.support.faulty import FaultyBackend, refused
 from tests.support.loops import on_both_loops
@@ -41,7 +41,7 @@ def serving_threads(*, silent: bool = False) -> Iterator[ServiceAddress]:
         if silent:
             await anyio.sleep_forever()
 
-    server = JobServer(b"a secret of thirty-two bytes....", ServiceSettings(), one_by_one(create))
+    server = JobServer(b"a secret of thirty-two bytes....", ServiceSettings(), Functions(one_by_one(create)))
     with start_blocking_portal("trio", name="service") as portal:
         portal.start_task(lambda *, task_status: server.run(task_status=task_status))
         yield server.address(INSTANT)
@@ -62,7 +62,7 @@ def markers_in(storage):
 def test_a_direct_marker_is_in_storage_when_its_ack_comes():
     storage = memory(has_staging=False)
     with markers_of(ticket(), storage) as markers:
-        markers.source.ask(["a=1/f.parquet", "a=2/g.parquet"]).result(10)
+        markers.source.request(["a=1/f.parquet", "a=2/g.parquet"]).result(10)
         expected = {f"{MARKERS}a=1/f.parquet.marker.CREATE", f"{MARKERS}a=2/g.parquet.marker.CREATE"}
         assert markers_in(storage) == expected
 
@@ -70,7 +70,7 @@ def test_a_direct_marker_is_in_storage_when_its_ack_comes():
 def test_the_event_loop_of_direct_markers_ends_with_the_task():
     before = set(threading.enumerate())
     with markers_of(ticket(), memory(has_staging=False)) as markers:
-        markers.source.ask(["f.parquet"])
+        markers.source.request(["f.parquet"])
     with pytest.raises(RuntimeError, match="in the task"), markers_of(ticket(), memory(has_staging=False)):
         raise RuntimeError("in the task")
     assert not [thread for thread in set(threading.enumerate()) - before if "portal" in thread.name.lower()]
@@ -80,7 +80,7 @@ def test_markers_under_way_land_before_the_task_is_over():
     storage = memory(has_staging=False)
     with markers_of(ticket(), storage) as markers:
         for number in range(50):
-            markers.source.ask([f"f{number}.parquet"])
+            markers.source.request([f"f{number}.parquet"])
     assert len(markers_in(storage)) == 50
 
 
@@ -88,7 +88,7 @@ def test_a_sealed_instant_refuses_direct_markers():
     storage = memory(has_staging=False)
     anyio.run(storage.put, seal_path(INSTANT), b"")
     with markers_of(ticket(), storage) as markers, pytest.raises(Sealed, match=INSTANT):
-        markers.source.ask(["f.parquet"]).result(10)
+        markers.source.request(["f.parquet"]).result(10)
 
 
 def test_a_refusal_of_storage_and_a_bad_path_come_through():
@@ -96,9 +96,9 @@ def test_a_refusal_of_storage_and_a_bad_path_come_through():
     storage.add(refused("put", error=NotPermitted("read-only")))
     with markers_of(ticket(), storage) as markers:
         with pytest.raises((NotPermitted, FlushFailed)):
-            markers.source.ask(["f.parquet"]).result(10)
+            markers.source.request(["f.parquet"]).result(10)
         with pytest.raises(InvalidRequest):
-            markers.source.ask(["../f.parquet"]).result(10)
+            markers.source.request(["../f.parquet"]).result(10)
 
 
 def service_job(address: ServiceAddress | None = None, **settings) -> WriteTicket:
@@ -118,7 +118,7 @@ def test_without_fallback_the_client_of_this_process_serves_every_task_of_a_job(
 def test_no_event_loop_runs_while_the_service_can_be_reached():
     before = set(threading.enumerate())
     with serving_threads() as address, markers_of(service_job(address), memory(has_staging=False)) as markers:
-        markers.source.ask(["month=1/f.parquet"]).result(10)
+        markers.source.request(["month=1/f.parquet"]).result(10)
         assert not [thread for thread in set(threading.enumerate()) - before if "trio-portal" in thread.name]
         assert markers.direct.count == 0
 
@@ -210,7 +210,7 @@ def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_but_the_fla
 def test_a_fallback_that_comes_after_the_task_is_over_does_nothing():
     storage = memory(has_staging=False)
     with markers_of(service_job(service_wait_s=2), storage) as markers:
-        ack = markers.source.ask(["month=1/f.parquet"])
+        ack = markers.source.request(["month=1/f.parquet"])
     with pytest.raises(Closed, match="is over"):
         ack.result(10)
     assert stored(storage) == {}

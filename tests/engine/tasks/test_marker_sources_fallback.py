@@ -42,7 +42,7 @@ class Scene:
 
     def fall_back(self) -> None:
         """An outage begins now."""
-        self.source.ask(["lost"])
+        self.source.request(["lost"])
         self.service.refuse_all(NOBODY)
         self.direct.ack_all()
         self.service.requests.clear()
@@ -56,7 +56,7 @@ def failed_with(ack: Future[None]) -> BaseException | None:
 
 def test_a_service_that_answers_is_all_there_is():
     scene = Scene()
-    ack = scene.source.ask(["a", "b"])
+    ack = scene.source.request(["a", "b"])
     assert not ack.done()
     scene.service.ack_all()
     assert failed_with(ack) is None
@@ -65,7 +65,7 @@ def test_a_service_that_answers_is_all_there_is():
 
 def test_a_service_that_cannot_be_reached_is_done_without():
     scene = Scene()
-    ack = scene.source.ask(["a", "b"])
+    ack = scene.source.request(["a", "b"])
     scene.service.refuse_all(NOBODY)
     assert not ack.done()
     assert scene.direct.requests == [("a", "b")]
@@ -80,7 +80,7 @@ def test_a_service_that_cannot_be_reached_is_done_without():
 )
 def test_what_the_service_refuses_is_not_marked_past_it(refusal):
     scene = Scene()
-    ack = scene.source.ask(["a"])
+    ack = scene.source.request(["a"])
     error = refusal("because")
     scene.service.refuse_all(error)
     assert failed_with(ack) is error
@@ -90,7 +90,7 @@ def test_what_the_service_refuses_is_not_marked_past_it(refusal):
 
 def test_an_overloaded_service_is_asked_again_and_not_passed_by():
     scene = Scene()
-    ack = scene.source.ask(["a"])
+    ack = scene.source.request(["a"])
     for now in (20.0, 40.0):
         scene.now = now
         _, answer = scene.service._waiting.pop()
@@ -104,7 +104,7 @@ def test_an_overloaded_service_is_asked_again_and_not_passed_by():
 
 def test_what_storage_answers_to_the_task_itself_comes_through():
     scene = Scene()
-    ack = scene.source.ask(["a"])
+    ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     error = Sealed("too late")
     scene.direct.refuse_all(error)
@@ -113,7 +113,7 @@ def test_what_storage_answers_to_the_task_itself_comes_through():
 
 def test_how_a_file_is_written_is_said_to_whoever_marks_it():
     scene = Scene()
-    scene.source.ask(["a"], "MERGE")
+    scene.source.request(["a"], "MERGE")
     assert scene.service.ios == {"a": "MERGE"}
     scene.service.refuse_all(NOBODY)
     assert scene.direct.ios == {"a": "MERGE"}
@@ -122,18 +122,18 @@ def test_how_a_file_is_written_is_said_to_whoever_marks_it():
 def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_waiting():
     scene = Scene()
 
-    def ask(paths, io="CREATE"):
+    def request(paths, io="CREATE"):
         raise Closed("over")
 
-    scene.direct.ask = ask  # type: ignore[method-assign]
-    ack = scene.source.ask(["a"])
+    scene.direct.request = request  # type: ignore[method-assign]
+    ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     assert isinstance(failed_with(ack), Closed)
 
 
 def test_a_put_that_is_cancelled_with_its_loop_is_an_error():
     scene = Scene()
-    ack = scene.source.ask(["a"])
+    ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     scene.direct._waiting[0][1].cancel()
     assert isinstance(failed_with(ack), Closed)
@@ -141,7 +141,7 @@ def test_a_put_that_is_cancelled_with_its_loop_is_an_error():
 
 def test_what_is_asked_cannot_be_cancelled():
     scene = Scene()
-    ack = scene.source.ask(["a"])
+    ack = scene.source.request(["a"])
     assert not ack.cancel()
     scene.service.ack_all()
     assert failed_with(ack) is None
@@ -151,7 +151,7 @@ def test_during_an_outage_nobody_waits_for_the_service():
     scene = Scene()
     scene.fall_back()
     for scene.now in (0.0, 10.0, 29.9):
-        scene.source.ask(["a"])
+        scene.source.request(["a"])
     assert scene.service.requests == []
     assert len(scene.direct.requests) == 3
 
@@ -160,15 +160,15 @@ def test_once_in_a_pause_the_service_is_tried_and_nobody_waits_for_that_either()
     scene = Scene()
     scene.fall_back()
     scene.now = 30.0
-    acks = [scene.source.ask([path]) for path in "abc"]
+    acks = [scene.source.request([path]) for path in "abc"]
     assert scene.service.requests == [("a",)]
     scene.direct.ack_all()
     assert [failed_with(ack) for ack in acks] == [None] * 3
     scene.service.refuse_all(NOBODY)
     scene.now = 59.9
-    scene.source.ask(["d"])
+    scene.source.request(["d"])
     scene.now = 60.0
-    scene.source.ask(["e"])
+    scene.source.request(["e"])
     assert scene.service.requests == [("a",), ("e",)]
 
 
@@ -176,10 +176,10 @@ def test_an_outage_ends_with_the_services_first_ack():
     scene = Scene()
     scene.fall_back()
     scene.now = 30.0
-    scene.source.ask(["a"])
+    scene.source.request(["a"])
     scene.service.ack_all()
     assert not scene.outage.is_on
-    scene.source.ask(["b"])
+    scene.source.request(["b"])
     assert scene.service.requests == [("a",), ("b",)]
     assert scene.direct.requests == [("a",)]
 
@@ -189,14 +189,14 @@ def test_a_refusal_does_not_end_it():
     scene = Scene()
     scene.fall_back()
     scene.now = 30.0
-    scene.source.ask(["a"])
+    scene.source.request(["a"])
     scene.service.refuse_all(NotAuthenticated("a stranger"))
     assert scene.outage.is_on
 
 
 def test_an_ack_that_was_still_waited_for_ends_it_too():
     scene = Scene()
-    early = scene.source.ask(["a"])
+    early = scene.source.request(["a"])
     other = Scene(scene.outage)
     other.fall_back()
     scene.service.ack_all()
@@ -208,7 +208,7 @@ def test_tasks_of_one_process_share_what_they_know():
     scene = Scene()
     scene.fall_back()
     other = Scene(scene.outage)
-    other.source.ask(["a"])
+    other.source.request(["a"])
     assert (other.service.requests, other.direct.requests) == ([], [("a",)])
 
 
@@ -216,10 +216,10 @@ def test_the_log_tells_of_an_outage_once_and_of_its_end(caplog):
     scene = Scene()
     with caplog.at_level(logging.INFO):
         for path in "ab":
-            scene.source.ask([path])
+            scene.source.request([path])
         scene.service.refuse_all(NOBODY)
         scene.now = 30.0
-        scene.source.ask(["c"])
+        scene.source.request(["c"])
         scene.service.ack_all()
     told = [(record.levelname, record.message) for record in caplog.records]
     assert told == [

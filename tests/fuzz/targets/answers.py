@@ -3,8 +3,7 @@
 from contextlib import suppress
 
 from tallymark.engine.errors import InvalidRequest, Overloaded, Sealed
-from tallymark.engine.rpc.blocks import BlockGatherer
-from tallymark.engine.rpc.messages import Ack, Blocks, Piece, Refusal, decode_answer, encode_answer
+from tallymark.engine.rpc.messages import Ack, BlockGatherer, Blocks, Piece, Refusal, decode_answer, encode_answer
 
 PIECES = (Piece(3, b"abc"), Piece(9, b"half"), Piece(9, b"whole"), Piece(0, b""))
 

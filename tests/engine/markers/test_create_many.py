@@ -46,7 +46,7 @@ class Told:
 
 async def told_of(directory: MarkerDirectory, requests: Sequence[Request]) -> Told:
     told = Told()
-    await directory.create_each(requests, told.settle)
+    await directory.create_many(requests, told.settle)
     return told
 
 
@@ -66,7 +66,7 @@ async def test_they_travel_in_one_segment_and_are_told_at_once():
 async def test_of_those_that_name_the_same_marker_one_is_told_that_it_was_created():
     told = Told()
     async with open_marker_engine(MemoryBackend()) as engine:
-        await engine.directory(INSTANT).create_each([Request(("a", "x")), Request(("b", "x"))], told.settle)
+        await engine.directory(INSTANT).create_many([Request(("a", "x")), Request(("b", "x"))], told.settle)
     assert told.outcomes == {"a": (CREATED, CREATED), "b": (CREATED, EXISTED)}
 
 
@@ -131,11 +131,11 @@ async def test_a_seal_refuses_those_that_wait_and_those_that_come():
     told = Told()
     async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
         directory = engine.directory(INSTANT)
-        tasks.start_soon(directory.create_each, asks("a", "b"), told.settle)
+        tasks.start_soon(directory.create_many, asks("a", "b"), told.settle)
         await anyio.sleep(1)
         directory.seal()
         await anyio.lowlevel.checkpoint()
-        await directory.create_each(asks("c", "../bad"), told.settle)
+        await directory.create_many(asks("c", "../bad"), told.settle)
     assert told.outcomes == {"a": Sealed, "b": Sealed, "c": Sealed, "../bad": InvalidRequest}
     assert set(told.at.values()) == {1.0}
 
@@ -147,7 +147,7 @@ async def test_who_is_cancelled_leaves_the_flush_as_it_is():
     async with open_marker_engine(storage) as engine:
         directory = engine.directory(INSTANT)
         with anyio.move_on_after(0.5):
-            await directory.create_each(asks("a"), told.settle)
+            await directory.create_many(asks("a"), told.settle)
         await anyio.sleep(1)
         assert (told.outcomes, len(await directory.names())) == ({}, 1)
 

@@ -14,17 +14,27 @@ import trio
 import trio.testing
 
 from tallymark.engine.errors import Closed, NotAuthenticated, ServiceUnavailable
-from tallymark.engine.rpc import connections
-from tallymark.engine.rpc.address import ServiceAddress
-from tallymark.engine.rpc.connections import Connections
-from tallymark.engine.rpc.dispatcher import ServiceCounts
+from tallymark.engine.rpc import server as rpc_server
+from tallymark.engine.rpc.dispatcher import BlockOf, ServiceCounts, Settle
 from tallymark.engine.rpc.frames import encode_frame
-from tallymark.engine.rpc.handler import BlockOf, Settle, Work, one_by_one
-from tallymark.engine.rpc.handshake import job_key
+from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, LookUp, Refusal
 from tallymark.engine.rpc.peer import Peer as NearPeer
+from tallymark.engine.rpc.server import Connections
 from tallymark.engine.settings import ServiceSettings
-from tests.engine.rpc.serving import INSTANT, PATIENCE_S, SECRET, Ledger, Peer, Table, in_thread, running, serving
+from tests.engine.rpc.serving import (
+    INSTANT,
+    PATIENCE_S,
+    SECRET,
+    Functions,
+    Ledger,
+    Peer,
+    Table,
+    in_thread,
+    one_by_one,
+    running,
+    serving,
+)
 from tests.engine.rpc.serving import until as eventually
 from tests.support.loops import on_both_loops
 
@@ -37,17 +47,17 @@ def ask(number: int, *paths: str) -> CreateMarkers:
 
 def say_now(peer: Peer, *requests: CreateMarkers | LookUp) -> None:
     """Send, from the test's own thread: the service runs only once the test waits for something."""
-    peer.say(*requests).call._send()
+    peer.say(*requests).send()
 
 
 class Group:
-    """A ``create_each`` that notes what came together, and lets all of it be durable at one moment."""
+    """A ``create_many`` that notes what came together, and lets all of it be durable at one moment."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, list[str]]] = []
         self.released = anyio.Event()
 
-    async def create_each(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         self.seen.append((instant, [path for request in requests for path in request.paths]))
         await self.released.wait()
         await settle([(request, ()) for request in requests])
@@ -70,7 +80,7 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Counter[NearPeer]:
 @on_both_loops
 async def test_what_peers_ask_at_one_moment_is_carried_out_together_for_each_job() -> None:
     group = Group()
-    async with running(group.create_each) as server:
+    async with running(group.create_many) as server:
         with ExitStack() as stack:
             peers = [
                 stack.enter_context(await in_thread(Peer, server.address(instant), instant))
@@ -90,7 +100,7 @@ async def test_what_peers_ask_at_one_moment_is_carried_out_together_for_each_job
 @on_both_loops
 async def test_acks_of_one_moment_leave_with_one_write_a_peer(writes: Counter[NearPeer]) -> None:
     group = Group()
-    async with running(group.create_each) as server:
+    async with running(group.create_many) as server:
         with (
             await in_thread(Peer, server.address(INSTANT)) as one,
             await in_thread(Peer, server.address(INSTANT)) as other,
@@ -114,7 +124,7 @@ async def test_an_ack_waits_for_nobody_where_no_other_request_is_in_flight(monke
         passes.append(None)
         await checkpoint()
 
-    async with running(group.create_each) as server:
+    async with running(group.create_many) as server:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             say_now(peer, ask(1, "a"))
             await eventually(lambda: server.statistics().inflight == 1)
@@ -127,7 +137,7 @@ async def test_an_ack_waits_for_nobody_where_no_other_request_is_in_flight(monke
 
 @on_both_loops
 async def test_more_peers_than_are_looked_after_at_once_are_all_answered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "_AT_ONCE", 2)
+    monkeypatch.setattr(rpc_server, "_AT_ONCE", 2)
     ledger = Ledger()
     async with serving(ledger.create) as server:
         with ExitStack() as stack:
@@ -152,7 +162,7 @@ async def test_nothing_is_read_from_a_peer_while_no_more_of_its_requests_may_be_
 
     monkeypatch.setattr(NearPeer, "read", counted)
     group = Group()
-    async with running(group.create_each, inflight_count=2) as server:
+    async with running(group.create_many, inflight_count=2) as server:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             say_now(peer, ask(1, "a"), ask(2, "b"), ask(3, "c"))
             await eventually(lambda: server.statistics().inflight == 2)
@@ -168,7 +178,7 @@ async def test_nothing_is_read_from_a_peer_while_no_more_of_its_requests_may_be_
 @on_both_loops
 async def test_the_end_of_a_peer_leaves_those_alone_who_asked_with_it() -> None:
     group = Group()
-    async with running(group.create_each) as server:
+    async with running(group.create_many) as server:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             lost = await in_thread(Peer, server.address(INSTANT))
             say_now(lost, ask(1, "of the lost one"), ask(2, "another"))
@@ -218,7 +228,7 @@ class Unwilling(socket.socket):
 
 @on_both_loops
 async def test_who_cannot_be_accepted_now_is_accepted_a_moment_later(caplog: pytest.LogCaptureFixture) -> None:
-    work = Work(one_by_one(Ledger().create))
+    work = Functions(one_by_one(Ledger().create))
     with Unwilling(socket.AF_INET, socket.SOCK_STREAM) as listener, anyio.fail_after(PATIENCE_S):
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -237,7 +247,7 @@ async def test_who_cannot_be_accepted_now_is_accepted_a_moment_later(caplog: pyt
 async def test_everybody_is_told_of_the_end_of_the_job_behind_what_they_were_told_before() -> None:
     group = Group()
     with ExitStack() as stack:
-        async with running(group.create_each, farewell=Closed("the job is over")) as server:
+        async with running(group.create_many, shutdown_error=Closed("the job is over")) as server:
             peers = [stack.enter_context(await in_thread(Peer, server.address(INSTANT))) for _ in range(3)]
             say_now(peers[0], ask(1, "a"))
             await eventually(lambda: server.statistics().inflight == 1)
@@ -271,7 +281,7 @@ async def test_what_is_no_block_is_refused_to_who_asked_for_it_and_to_nobody_els
         return [cast("bytes", found)]
 
     with caplog.at_level(logging.CRITICAL + 1):
-        async with serving(Ledger().create, look_up=look_up, at_hand=at_hand) as server:
+        async with serving(Ledger().create, look_up=look_up, cached_blocks=at_hand) as server:
             with (
                 await in_thread(Peer, server.address(INSTANT)) as peer,
                 await in_thread(Peer, server.address(INSTANT)) as other,
@@ -297,7 +307,7 @@ class UnderWay:
         finally:
             self.count -= 1
 
-    async def create_each(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         for request in requests:
             if request.paths == ("quick",):
                 await settle([(request, ())])
@@ -311,7 +321,7 @@ class UnderWay:
 @on_both_loops
 async def test_what_is_under_way_for_nobody_any_more_ends() -> None:
     under_way = UnderWay()
-    async with running(under_way.create_each, look_up=under_way.look_up) as server:
+    async with running(under_way.create_many, look_up=under_way.look_up) as server:
         address = server.address(INSTANT)
         for request in (LookUp(1, 7, "hash", ("a",)), ask(1, "a")):
             with await in_thread(Peer, address) as peer:
@@ -336,7 +346,7 @@ async def test_what_is_under_way_for_nobody_any_more_ends() -> None:
 async def test_who_is_cancelled_while_it_answers_leaves_the_others_their_answers() -> None:
     released = anyio.Event()
 
-    async def create_each(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
+    async def create_many(instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         await released.wait()
         if instant == INSTANT:
             await settle([(request, ()) for request in requests])
@@ -345,7 +355,7 @@ async def test_who_is_cancelled_while_it_answers_leaves_the_others_their_answers
             scope.cancel()
             await settle([(request, ()) for request in requests])
 
-    async with running(create_each) as server:
+    async with running(create_many) as server:
         with (
             await in_thread(Peer, server.address(OTHER), OTHER) as one,
             await in_thread(Peer, server.address(INSTANT)) as other,
@@ -377,7 +387,7 @@ async def test_the_farewell_does_not_wait_for_what_cannot_be_cancelled() -> None
         finally:
             told.set()
 
-    work = Work(one_by_one(Ledger().create), look_up)
+    work = Functions(one_by_one(Ledger().create), look_up)
     with socket.create_server(("127.0.0.1", 0)) as listener, anyio.fail_after(PATIENCE_S):
         address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
         counts = ServiceCounts()
@@ -401,7 +411,7 @@ async def test_a_refusal_waits_for_what_the_peer_has_not_taken_yet() -> None:
         with await in_thread(Peer, server.address(INSTANT)) as peer:
             say_now(peer, LookUp(1, 7, "hash", ("large",)))
             await anyio.wait_all_tasks_blocked()
-            peer.say_bytes(encode_frame(bytes(40))).call._send()
+            peer.say_bytes(encode_frame(bytes(40))).send()
             await anyio.wait_all_tasks_blocked()
             with pytest.raises(NotAuthenticated):
                 await in_thread(peer.hear, 100)
@@ -424,7 +434,7 @@ async def slow_reader(timeout_s: float) -> AsyncIterator[tuple[Peer, list[Answer
     """A peer that has asked for more than its socket holds, and reads only when it is told to."""
     counts = ServiceCounts()
     table = Table(large=bytes(24 << 20))
-    work = Work(one_by_one(Ledger().create), table.look_up)
+    work = Functions(one_by_one(Ledger().create), table.look_up)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
         address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
@@ -447,7 +457,7 @@ def test_a_peer_is_given_up_that_takes_nothing_for_the_time_and_not_one_that_tak
                 clock.jump(20.0)
                 seen = len(answers)
                 for _ in range(1000):  # some fifteen looks bring a piece
-                    answers += peer.call.listen(peer._wake, 0.0)
+                    answers += peer.listen(0.0)
                     await trio.testing.wait_all_tasks_blocked()
                     if len(answers) > seen:
                         break

@@ -1,0 +1,191 @@
+"""The client's connection to a real service: many threads, lost connections, closing, and idle time."""
+
+import socket
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+
+from tallymark.engine.errors import Closed, Sealed
+from tallymark.engine.rpc.client import JobClient, client_for
+from tallymark.engine.rpc.connection import ClientConnection, ThreadIo, run_blocking
+from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, in_thread, serving, until
+from tests.support.loops import on_both_loops
+
+
+class Caller:
+    """A thread that blocks, and its outcome."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
+        self.outcome: Future[Any] = Future()
+        threading.Thread(target=self._run, args=(partial(function, *arguments),), daemon=True).start()
+
+    def _run(self, function: Callable[[], Any]) -> None:
+        try:
+            self.outcome.set_result(function())
+        except BaseException as error:
+            self.outcome.set_exception(error)
+
+    async def error(self) -> BaseException | None:
+        return await in_thread(self.outcome.exception, PATIENCE_S)
+
+
+def thread_of(client: JobClient) -> threading.Thread:
+    assert client._running is not None
+    return client._running.thread
+
+
+@pytest.fixture
+def rounds(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+    """One item for each round of a connection's loop."""
+    made: list[None] = []
+    accept = ClientConnection._accept_requests
+
+    def noted(self: ClientConnection) -> bool:
+        made.append(None)
+        return accept(self)
+
+    monkeypatch.setattr(ClientConnection, "_accept_requests", noted)
+    return made
+
+
+@on_both_loops
+async def test_many_threads_share_a_connection_and_none_loses_a_request() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create, look_up=Table(a=b"of a").look_up) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+
+            def work(number: int) -> None:
+                later = []
+                for n in range(25):
+                    client.create([f"{number}/now/{n}"])
+                    later.append(client.request([f"{number}/later/{n}"]))
+                    assert client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S).result(PATIENCE_S) == {"a": b"of a"}
+                for future in later:
+                    future.result(PATIENCE_S)
+
+            for caller in [Caller(work, number) for number in range(8)]:
+                assert await caller.error() is None
+            assert server.statistics().connections == 1
+    assert len({path for _, path, _ in ledger.created}) == 8 * 50
+
+
+@on_both_loops
+async def test_many_threads_outlive_lost_connections() -> None:
+    async with serving(Ledger().create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+
+            def work(number: int) -> None:
+                for n in range(10):
+                    client.create([f"{number}/{n}"])
+                    stream = client._running.io._stream if client._running else None
+                    if not n % 3 and stream is not None:
+                        with suppress(OSError):  # the connection of another thread's round
+                            stream.raw.shutdown(socket.SHUT_RDWR)  # as the network may do
+
+            for caller in [Caller(work, number) for number in range(4)]:
+                assert await caller.error() is None
+
+
+@on_both_loops
+async def test_close_fails_a_waiting_caller_and_a_later_request_opens_another_connection() -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+            waiting = Caller(client.create, ["hold"])
+            await until(lambda: "hold" in ledger.begun)
+            assert not client.close_if_idle(), "a caller waits for its response"
+            thread = thread_of(client)
+            await in_thread(client.close)
+            assert isinstance(await waiting.error(), Closed)
+            assert not thread.is_alive()
+            await until(lambda: server.statistics().connections == 0)
+            await in_thread(client.create, ["again"])
+
+
+@on_both_loops
+async def test_a_caller_with_its_response_can_close_at_once() -> None:
+    async with serving(Ledger().create) as server:
+        client = client_for(server.address(INSTANT), INSTANT, PATIENCE_S)
+        for _ in range(20):
+            await in_thread(client.create, ["first"])
+            thread = thread_of(client)
+
+            def work() -> bool:
+                client.create(["a"])
+                return client.close_if_idle()
+
+            assert await in_thread(work)
+            assert not thread.is_alive()
+
+
+@on_both_loops
+async def test_a_callback_finds_its_client_idle_and_may_close_it() -> None:
+    async with serving(Ledger().create) as server:
+        client = JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S)
+        await in_thread(client.create, ["first"])
+        thread = thread_of(client)
+        found: Future[bool] = Future()
+        client.request(["a"]).add_done_callback(lambda _: found.set_result(client.close_if_idle()))
+        assert await in_thread(found.result, PATIENCE_S)
+        await until(lambda: not thread.is_alive())
+
+
+@on_both_loops
+async def test_an_idle_connection_notices_its_end_and_the_end_of_the_job() -> None:
+    for shutdown_error in (None, Sealed("the job has ended")):
+        async with serving(Ledger().create, shutdown_error=shutdown_error) as server:
+            client = JobClient(server.address(INSTANT), INSTANT, wait_s=1000)
+            await in_thread(client.create, ["first"])
+            stream = client._running.io._stream if client._running else None
+            assert stream is not None
+        await until(lambda stream=stream: stream.raw.fileno() == -1)  # type: ignore[misc]
+        if shutdown_error is not None:
+            assert isinstance(await Caller(client.create, ["late"]).error(), Sealed)
+        await in_thread(client.close)
+
+
+@on_both_loops
+async def test_the_loop_sleeps_while_there_is_nothing_to_do(rounds: list[None]) -> None:
+    ledger = Ledger()
+    async with serving(ledger.create) as server:
+        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+            waiting = Caller(client.create, ["hold"])
+            await until(lambda: "hold" in ledger.begun)
+            await in_thread(client.create, ["quick"])
+            rounds.clear()
+            await anyio.sleep(0.2)  # a busy loop would have thousands of rounds
+            assert len(rounds) <= 2, "while a caller waits"
+            ledger.released.set()
+            assert await waiting.error() is None
+            rounds.clear()
+            await anyio.sleep(0.2)
+            assert len(rounds) <= 2, "while no caller waits"
+
+
+def test_one_byte_wakes_a_thread_however_often_it_is_woken() -> None:
+    """A byte left in the socket would end each later wait at once."""
+    io = ThreadIo()
+    for _ in range(2):
+        for _ in range(1000):
+            io.wake()
+        run_blocking(io.wait(PATIENCE_S))
+        assert not io._wake_poll.poll(0)
+    io.close()
+    io.wake()  # after the end of the thread: ignored
+
+
+def test_a_coroutine_that_suspends_is_an_error() -> None:
+    async def suspends() -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="does not block"):
+            run_blocking(suspends())
+
+    anyio.run(main, backend="trio")
