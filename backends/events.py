@@ -25,23 +25,23 @@ class EventLog:
         self._logger = logging.getLogger(module)
 
     def debug(self, event: str, /, **fields: Field) -> None:
-        self._tell(logging.DEBUG, event, fields)
+        self._log(logging.DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: Field) -> None:
-        self._tell(logging.INFO, event, fields)
+        self._log(logging.INFO, event, fields)
 
     def warning(self, event: str, /, **fields: Field) -> None:
-        self._tell(logging.WARNING, event, fields)
+        self._log(logging.WARNING, event, fields)
 
     def fault(self, event: str, /, **fields: Field) -> None:
         """An error of ours, with the stack of the exception that is being handled."""
-        self._tell(logging.ERROR, event, fields, with_stack=True)
+        self._log(logging.ERROR, event, fields, with_stack=True)
 
-    def _tell(self, level: int, event: str, fields: dict[str, Field], *, with_stack: bool = False) -> None:
+    def _log(self, level: int, event: str, fields: dict[str, Field], *, with_stack: bool = False) -> None:
         if self._logger.isEnabledFor(level):
             known = {key: value for key, value in fields.items() if value is not None}
-            told = {"event": event, "fields": known}
-            self._logger.log(level, "%s", event_line(event, known), exc_info=with_stack, extra=told, stacklevel=3)
+            logged = {"event": event, "fields": known}
+            self._logger.log(level, "%s", event_line(event, known), exc_info=with_stack, extra=logged, stacklevel=3)
 
 
 def event_line(event: str, fields: dict[str, Field]) -> str:

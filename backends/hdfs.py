@@ -130,10 +130,10 @@ class HdfsBackend:
             raise NotFound(f"{self._told(target)} does not exist: {error}") from error
 
     def _put(self, path: str, data: bytes) -> None:
-        target, scratch, begun = self._at(path), self._scratch(), time.monotonic()
+        target, scratch, started = self._at(path), self._scratch(), time.monotonic()
         try:
             self.write_scratch(scratch, data)
-            if time.monotonic() > begun + self._client.bound_s(len(data)):
+            if time.monotonic() > started + self._client.bound_s(len(data)):
                 raise Unavailable(f"{self._told(target)}: another attempt may be under way by now")
             try:
                 self.bring(scratch, target, overwrite=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from tallymark.backends.errors import BackendError, NotInstalled, Unavailable
 from tallymark.backends.hdfs_errors import told
 from tallymark.backends.options import StorageOptions
-from tallymark.backends.under_way import CallsUnderWay
+from tallymark.backends.under_way import CallsInFlight
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -111,7 +111,7 @@ class _Process:
         """Where threads wait for a call; the one that waits since the shortest time comes last."""
         self._given_up: set[object] = set()
         """Answers that nobody waits for, and that have not come."""
-        self._under_way = CallsUnderWay()
+        self._under_way = CallsInFlight()
         weakref.finalize(self, self._under_way.close)  # at the end of Python, when its threads may still call
 
     def call(self, ask: "Callable[[Client], T]", at: str, seconds: float) -> T:

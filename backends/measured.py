@@ -55,11 +55,11 @@ class MeasuredBackend:
         entries = aiter(self._inner.list(directory))
         try:
             while True:
-                begun = anyio.current_time()
+                started = anyio.current_time()
                 try:
                     entry = await anext(entries)
                 finally:
-                    waited_s += anyio.current_time() - begun
+                    waited_s += anyio.current_time() - started
                 yield entry
         except (StopAsyncIteration, GeneratorExit) as end:
             self._meter.record("list", "ok", seconds=waited_s)
@@ -134,7 +134,7 @@ class _MeasuredFile:
 class _Counting:
     """One request, counted when the block ends, however it ends."""
 
-    __slots__ = ("_begun", "_meter", "_now", "_request_class", "_sent", "received")
+    __slots__ = ("_meter", "_now", "_request_class", "_sent", "_started", "received")
 
     def __init__(
         self, meter: RequestMeter, request_class: RequestClass, now: Callable[[], float], *, sent: int = 0
@@ -146,7 +146,7 @@ class _Counting:
         self.received = 0
 
     def __enter__(self) -> Self:
-        self._begun = self._now()
+        self._started = self._now()
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
@@ -155,5 +155,5 @@ class _Counting:
             "ok" if error is None else outcome_of(error),
             sent=self._sent,
             received=self.received,
-            seconds=self._now() - self._begun,
+            seconds=self._now() - self._started,
         )

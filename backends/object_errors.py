@@ -29,7 +29,7 @@ _KEY = re.compile(
     r"failed for key (.+?): [^\n]* \(code: |invalid path: [^\n]*?Path \"(.+?)\"(?:: | contained)", re.DOTALL
 )
 _PROVIDER = re.compile(r"credential provider: (?:(CredentialsRefused|CredentialsUnavailable): ([^\n]*))?")
-_ASKED_FOR_KEYS = re.compile(
+_CREDENTIAL_KEYS = re.compile(
     r"Error performing \w+ (REDACTED|http://169\.254\.|http://\[fd00:ec2:"
     r"|https?://[^/\s]+/(?:latest/(?:api/token|meta-data/iam/)|computeMetadata/v1/))"
 )
@@ -161,7 +161,7 @@ def read_refusal(error: BaseException, verb: Verb) -> Refusal:
     if (provider := _provider_failure(text)) is not None:
         return provider
     code, status = _first(_CODE, text), _first(_STATUS, text)
-    if (asked := _ASKED_FOR_KEYS.search(text)) is not None:
+    if (asked := _CREDENTIAL_KEYS.search(text)) is not None:
         return _without_keys(status, is_service=asked[1] == "REDACTED")
     said = " ".join(part for part in (status, code, _sentence(text)) if part)
     meaning = _by_answer(code, int(status) if status else None, verb) or _by_phrase(text)

@@ -168,10 +168,10 @@ class Retries:
 class Trial:
     """The attempts at one call. It is told the time, and sleeps for nobody."""
 
-    def __init__(self, retries: Retries, begun_s: float, more_s: float) -> None:
+    def __init__(self, retries: Retries, started_s: float, more_s: float) -> None:
         self._retries = retries
         self._settings = retries.settings
-        self._begun_s = begun_s
+        self._started_s = started_s
         self._more_s = more_s
         self._failures = 0
         self._told: Unavailable | None = None
@@ -183,7 +183,7 @@ class Trial:
 
     def answered(self, now: float, *, is_news: bool) -> None:
         """A part of the call was answered, as a page of a listing is: time begins anew, and attempts after news."""
-        self._begun_s = now
+        self._started_s = now
         if is_news:
             self._failures = 0
 
@@ -206,12 +206,12 @@ class Trial:
 
     @property
     def _ends_s(self) -> float:
-        return self._begun_s + self._settings.timeout_s + self._more_s
+        return self._started_s + self._settings.timeout_s + self._more_s
 
     def _given_up(self, error: Unavailable, now: float, why: str = "") -> Unavailable:
         times = "once" if self._failures == 1 else f"{self._failures} times"
         kind = Unavailable if isinstance(error, _Silence) else type(error)
-        return kind(f"{error} (tried {times} in {now - self._begun_s:.1f} s{why})")
+        return kind(f"{error} (tried {times} in {now - self._started_s:.1f} s{why})")
 
 
 def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) -> float:

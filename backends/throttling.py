@@ -7,7 +7,7 @@ from tallymark.backends.contract import Backend
 
 
 @runtime_checkable
-class TellsThrottling(Protocol):
+class ReportsThrottling(Protocol):
     """A backend that counts what its store throttled."""
 
     @property
@@ -18,4 +18,4 @@ class TellsThrottling(Protocol):
 
 def throttling_of(backend: Backend) -> Callable[[], int]:
     """Return what reads that count; 0 where the backend keeps none."""
-    return (lambda: backend.throttled_count) if isinstance(backend, TellsThrottling) else (lambda: 0)
+    return (lambda: backend.throttled_count) if isinstance(backend, ReportsThrottling) else (lambda: 0)

@@ -16,7 +16,7 @@ hangs for longer hangs on a silent server, and is not likely to return in just t
 POLL_S = 0.01
 
 
-class CallsUnderWay:
+class CallsInFlight:
     """Those of one process; a child that was forked has none of them."""
 
     def __init__(self) -> None:

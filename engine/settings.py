@@ -99,7 +99,7 @@ class LeaseSettings:
     Hudi: hoodie.client.heartbeat.interval_in_ms (60 s) and .tolerable.misses (10).
     """
 
-    beat_interval_s: float = 10.0
+    heartbeat_interval_s: float = 10.0
     """Time between two heartbeats. Each costs one small put and one read of the commit log's tail."""
     expiry_s: float = 120.0
     """A writer is treated as dead once its heartbeat is this much older than a fresh one. Twelve missed heartbeats
@@ -107,9 +107,9 @@ class LeaseSettings:
     delays no other writer; its files remain."""
 
     def __post_init__(self) -> None:
-        _check_above_zero("beat_interval_s", self.beat_interval_s)
+        _check_above_zero("heartbeat_interval_s", self.heartbeat_interval_s)
         _check(
-            _is_number(self.expiry_s, least=4 * self.beat_interval_s),
+            _is_number(self.expiry_s, least=4 * self.heartbeat_interval_s),
             "expiry_s",
             self.expiry_s,
             "is at least four beat intervals",

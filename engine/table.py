@@ -17,7 +17,7 @@ from tallymark.engine.inspection.clean_dry_run import plan_clean
 from tallymark.engine.inspection.explain import explain
 from tallymark.engine.inspection.explain_text import Explanation
 from tallymark.engine.inspection.file_sizes import SMALL_BYTES, FileSizes
-from tallymark.engine.inspection.leased_snapshot import hold_snapshot
+from tallymark.engine.inspection.leased_snapshot import lease_snapshot
 from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.inspection.status import TableStatus, read_status
 from tallymark.engine.inspection.table_view import TableView
@@ -25,7 +25,7 @@ from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.instants.finish import Progress
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs.file_plan import telling_files
+from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
 from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteRequest
@@ -147,7 +147,7 @@ class Table:
             base=base,
             txn=txn,
         )
-        wanted = self._wanted(schema, request, Retention(readers, retain_hours))
+        wanted = self._spec(schema, request, Retention(readers, retain_hours))
         options = JobOptions(
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
@@ -205,7 +205,7 @@ class Table:
         )
         if schema is None:
             schema = (await self._properties()).schema
-        wanted = self._wanted(schema, request, Retention(readers, retain_hours))
+        wanted = self._spec(schema, request, Retention(readers, retain_hours))
         foresight = Foresight(incoming=incoming, sizing=sizing or NO_SIZING)
         return await plan_write(self._handle(), wanted, foresight)
 
@@ -236,7 +236,7 @@ class Table:
                 ``as_of`` names nothing that was, or files of it are no longer retained.
             TryAgain: storage does not tell how a clean was decided that may let them go.
         """
-        async with hold_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
+        async with lease_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
             yield snapshot
 
     @asynccontextmanager
@@ -291,7 +291,7 @@ class Table:
         await handle.log.refresh()
         return Partitions.of(handle.view(properties))
 
-    async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+    async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """The live files of these partitions and of the newest: what ``plan`` goes by for rows of these partitions.
 
         Raises UnsupportedTable where there is no table.
@@ -299,7 +299,7 @@ class Table:
         properties = await self._properties()
         handle = self._handle()
         history = await handle.log.refresh()
-        return await telling_files(handle.view(properties).at(history.head), partitions)
+        return await reference_files(handle.view(properties).at(history.head), partitions)
 
     async def status(self) -> TableStatus:
         """Return what the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
@@ -373,7 +373,7 @@ class Table:
         finally:
             handle.close()
 
-    def _wanted(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> TableSpec:
+    def _spec(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> TableSpec:
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         return TableSpec(

@@ -68,18 +68,18 @@ def sync_catalog(
         refuse_catalog(catalog_table, properties.readers)
         schema = spark_schema(properties.schema)
         target = find_catalog_table(spark, catalog_table, table.url, schema, properties.partition_by)
-        return bring_up(spark, target, lambda: portal.call(table.partitions))
+        return refresh_catalog(spark, target, lambda: portal.call(table.partitions))
 
 
-def bring_up(session: SparkSession, target: CatalogTable, read: Callable[[], Partitions]) -> CatalogChange:
+def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[[], Partitions]) -> CatalogChange:
     """Tell the catalog until it has been told the newest; ``read`` reads the log."""
-    began = time.monotonic()
+    started = time.monotonic()
     added: dict[str, None] = {}
     dropped: dict[str, None] = {}
     if target.partition_by:
         found = read()
         for _ in range(ROUNDS):
-            new, gone = _tell(session, target, found)
+            new, gone = _apply(session, target, found)
             added.update(dict.fromkeys(new))
             dropped.update(dict.fromkeys(gone))
             told, found = found, read()
@@ -94,7 +94,7 @@ def bring_up(session: SparkSession, target: CatalogTable, read: Callable[[], Par
         table=change.table,
         added=len(added),
         dropped=len(dropped),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - started,
     )
     return change
 
@@ -104,7 +104,7 @@ def caught_up(
 ) -> WriteResult:
     """The result of a committed write, once the catalog was told of it. Whatever fails here, the commit stands."""
     try:
-        return replace(result, catalog=str(bring_up(session, target, read)))
+        return replace(result, catalog=str(refresh_catalog(session, target, read)))
     except Exception as error:  # Spark's, Py4J's, the metastore's, storage's: none of them undoes the commit
         reason = str(error).strip().partition("\n")[0] or type(error).__name__
         _events.warning("catalog.failed", instant=result.instant, table=target.name.replace("`", ""), reason=reason)
@@ -115,7 +115,7 @@ def caught_up(
         return replace(result, pending="; ".join(filter(None, (result.pending, pending))))
 
 
-def _tell(session: SparkSession, target: CatalogTable, found: Partitions) -> tuple[list[str], list[str]]:
+def _apply(session: SparkSession, target: CatalogTable, found: Partitions) -> tuple[list[str], list[str]]:
     """Returns the partitions that were added, and those that were dropped."""
     listed = {partition_values(row[0]) for row in session.sql(f"SHOW PARTITIONS {target.name}").collect()}
     new = sorted(path for path in found.live if partition_values(path) not in listed)

@@ -52,7 +52,7 @@ def planned(
         tasks=tasks or TaskSettings(),
         max_file_bytes=sizing.max_file_bytes,
     )
-    files = partial(portal.call, table.telling_files) if known else _no_files
+    files = partial(portal.call, table.reference_files) if known else _no_files
     _, found = workload(df, ticket, files, sizing)
     return portal.call(plan, found)
 

@@ -51,7 +51,7 @@ class _Watch:
         self._tag = tag
         self._written = written
         self._line = line
-        self._began = time.monotonic()
+        self._started = time.monotonic()
 
     def until(self, ended: threading.Event) -> None:
         """Read and show until then, and once more. Whatever fails in between is no part of the job."""
@@ -74,7 +74,7 @@ class _Watch:
             rows=rows,
             bytes=size,
             markers=None if self._job.ticket.marker_kind == "direct" else self._job.marker_count,
-            seconds=time.monotonic() - self._began,
+            seconds=time.monotonic() - self._started,
         )
 
 
@@ -85,14 +85,14 @@ def _tasks(session: SparkSession, tag: str) -> tuple[int, int]:
     done = total = 0
     for job_id in tagged:
         found = tracker.getJobInfo(job_id)
-        has_later_begun = False
+        has_later_started = False
         for stage_id in sorted(found.stageIds, reverse=True) if found else ():
             stage = tracker.getStageInfo(stage_id)
             if stage is None:
                 continue
-            has_begun = stage.numCompletedTasks + stage.numActiveTasks > 0
-            if has_begun or not has_later_begun:  # else an earlier job has done it
+            has_started = stage.numCompletedTasks + stage.numActiveTasks > 0
+            if has_started or not has_later_started:  # else an earlier job has done it
                 done += stage.numCompletedTasks
                 total += stage.numTasks
-            has_later_begun |= has_begun
+            has_later_started |= has_started
     return done, total

@@ -79,7 +79,7 @@ class NotebookLine:
     def __init__(self, instant: str) -> None:
         from IPython.display import display  # only where a notebook has it loaded
 
-        self._begun = _Shown(f"tallymark {instant}", 0, 0)
+        self._started = _Shown(f"tallymark {instant}", 0, 0)
         self._display: Any = display
         self._output: Any = None
 
@@ -88,7 +88,7 @@ class NotebookLine:
             self._output.update(_Shown(str(reading), reading.tasks, reading.tasks_known))
 
     def __enter__(self) -> Self:
-        self._output = self._display(self._begun, display_id=True)
+        self._output = self._display(self._started, display_id=True)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.partitions.columns import type_told_by
+from tallymark.engine.partitions.columns import type_of_value
 from tallymark.spark_glue.versions import arrow_field
 
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
@@ -32,7 +32,7 @@ def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = No
 def _added(schema: StructType, partition: object) -> StructType:
     """In the order in which the engine appends them. What is no partition the engine refuses."""
     given = partition if isinstance(partition, Mapping) else {}
-    lacking = {name: type_told_by(given[name]) for name in given if isinstance(name, str) and name not in schema.names}
+    lacking = {name: type_of_value(given[name]) for name in given if isinstance(name, str) and name not in schema.names}
     return from_arrow_schema(pa.schema([pa.field(name, type_) for name, type_ in lacking.items() if type_ is not None]))
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.evidence import TELLING_BYTES
+from tallymark.engine.sizing.evidence import SIGNIFICANT_BYTES
 from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.sizing.tasks import TASK_FILES, tasks_of
 from tallymark.engine.tasks.ticket import WriteTicket
@@ -44,7 +44,7 @@ def sized(
     """
     if sizing is None or not sizing.is_on:
         return df, ()
-    profile, found = workload(df, job.ticket, partial(portal.call, job.telling_files), sizing)
+    profile, found = workload(df, job.ticket, partial(portal.call, job.reference_files), sizing)
     plan = portal.call(job.size, found)
     tasks = tasks_of(
         plan,
@@ -62,15 +62,15 @@ def workload(
     sample = None
     if profile.incoming and sizing.policy != "hudi":
         telling = files([rows.partition for rows in profile.incoming])
-        sample = None if is_told(profile.plain_bytes, telling) else sampled(df, ticket, profile)
+        sample = None if has_estimate(profile.plain_bytes, telling) else sampled(df, ticket, profile)
     return profile, WorkloadProfile(incoming=profile.incoming, sample=sample)
 
 
-def is_told(plain_bytes: int, files: Iterable[DataFile]) -> bool:
+def has_estimate(plain_bytes: int, files: Iterable[DataFile]) -> bool:
     """Return whether files of the table tell what so many bytes of rows come to.
 
     Files that are all small tell less, however many they are, but enough where no more comes than they hold.
     """
     telling = [file for file in files if file.plain_bytes]
-    enough = any(file.bytes >= TELLING_BYTES for file in telling)
+    enough = any(file.bytes >= SIGNIFICANT_BYTES for file in telling)
     return enough or sum(file.plain_bytes for file in telling) >= plain_bytes

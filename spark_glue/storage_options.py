@@ -46,7 +46,7 @@ def storage_options(session: SparkSession, url: object, given: StorageOptions | 
     if found := _S3.match(text):
         return s3a_options(found[1], HadoopSettings(session), os.environ)
     if _HDFS.match(text):
-        return StorageOptions(hadoop=tuple(sorted(HadoopSettings(session).beginning(HDFS_SETTINGS).items())))
+        return StorageOptions(hadoop=tuple(sorted(HadoopSettings(session).starting_with(HDFS_SETTINGS).items())))
     return StorageOptions()
 
 
@@ -91,7 +91,7 @@ class HadoopSettings:
     def is_set(self, name: str) -> bool:
         return self._conf.getPropertySources(name) is not None
 
-    def beginning(self, names: Iterable[str]) -> Mapping[str, str]:
+    def starting_with(self, names: Iterable[str]) -> Mapping[str, str]:
         """All whose names begin so, as Hadoop resolves them."""
         found = [name + rest for name in names for rest in self._conf.getPropsWithPrefix(name)]
         return {name: self._conf.get(name) for name in found}

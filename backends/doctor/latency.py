@@ -47,9 +47,9 @@ async def clock_skew_s(backend: Backend, now: Callable[[], float]) -> float | No
 async def _timed(verb: Verb, call: Callable[[int], Awaitable[object]]) -> Latency:
     taken: list[float] = []
     while len(taken) < SAMPLES and (len(taken) < SAMPLES_LEAST or sum(taken) < VERB_S_MAX):
-        begun = anyio.current_time()
+        started = anyio.current_time()
         await call(len(taken))
-        taken.append(anyio.current_time() - begun)
+        taken.append(anyio.current_time() - started)
     taken.sort()
     p99_s = taken[min(len(taken) - 1, int(0.99 * len(taken)))]
     return Latency(verb, len(taken), statistics.median(taken), statistics.fmean(taken), p99_s)

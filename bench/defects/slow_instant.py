@@ -46,7 +46,7 @@ class Others:
     """Of an instant that the server had not met."""
 
     @property
-    def is_held(self) -> bool:
+    def is_lengthened(self) -> bool:
         return max(*self.known, *self.new) >= LATE_S
 
     def __str__(self) -> str:
@@ -104,7 +104,7 @@ def _hudi_writes(ground: Ground) -> Finding:
             rounds.append(_others(server, pool, known, new))
             release.join()
             waiting.result()
-    held = [others for others in rounds if others.is_held]
+    held = [others for others in rounds if others.is_lengthened]
     return Finding(
         trial="slow instant",
         side=side.title,
@@ -121,7 +121,7 @@ def _finding(side: str, tried: str, others: Others) -> Finding:
         trial="slow instant",
         side=side,
         tried=f"one instant's folder is slow: {tried}",
-        shown="yes" if others.is_held else "no",
+        shown="yes" if others.is_lengthened else "no",
         seen=str(others),
         counts={"known_s_max": max(others.known), "new_s_max": max(others.new)},
     )

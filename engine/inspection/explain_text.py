@@ -102,7 +102,7 @@ def _has_filled(file: DataFile, old: DataFile) -> bool:
     return file.partition == old.partition and file.rewritten_bytes == old.rewritten_bytes + old.bytes
 
 
-NOBODY = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
+NO_WRITER = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +257,7 @@ def _to_be_removed(facts: FileFacts, found: Explanation) -> Explanation:
     """It is there, and whoever decided so deletes it before he gives back his instant."""
     if facts.writer is None:
         why = f"{found.why} It came back after it had been deleted, such as out of a copy."
-        return replace(found, why=why, next=NOBODY)
+        return replace(found, why=why, next=NO_WRITER)
     return replace(
         found, next=f"It is being deleted. {_by_whom(facts.writer)}", command=_command(facts.writer, facts.url)
     )
@@ -300,7 +300,7 @@ def _unknown(facts: FileFacts) -> Explanation:
         why=f"{why} It is no part of the table; whoever reads the plain directory may see it."
         if facts.is_there
         else f"{why} It is not there, either.",
-        next=NOBODY if facts.is_there else "Nothing will happen.",
+        next=NO_WRITER if facts.is_there else "Nothing will happen.",
     )
 
 

@@ -29,7 +29,7 @@ from tallymark.engine.inspection.as_of import AsOf, check_retained, position_as_
 from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import beat_ages, is_dead, open_reservations, own_beat
+from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import ReaderLease
 from tallymark.engine.timeline.reservation import Reservation
@@ -39,7 +39,7 @@ _events = EventLog(__name__)
 
 
 @asynccontextmanager
-async def hold_snapshot(
+async def lease_snapshot(
     handle: TableHandle, properties: TableProperties, as_of: AsOf | None
 ) -> AsyncIterator[Snapshot]:
     """Yield the snapshot as it is now, or was then; its files stay for the block.
@@ -123,9 +123,9 @@ async def _stands(handle: TableHandle, reservation: Reservation) -> bool:
 
 
 async def _decide_dead(handle: TableHandle, cleans: list[Reservation]) -> None:
-    own = await own_beat(handle)
+    own = await clock_probe(handle)
     try:
-        ages = await beat_ages(handle, own)
+        ages = await heartbeat_ages(handle, own)
     finally:
         await handle.backend.delete([own])
     here = WriterIdentity.here()

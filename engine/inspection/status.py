@@ -6,7 +6,7 @@ from typing import Literal
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import beat_ages, is_dead, open_reservations, own_beat
+from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
 from tallymark.engine.timeline.entry import DataFile, EntryKind
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.properties import Readers, TableProperties
@@ -46,7 +46,7 @@ class TableStatus:
 async def read_status(handle: TableHandle, properties: TableProperties) -> TableStatus:
     """Read it. Where instants are open, a beat is put and deleted, to tell the store's time by."""
     reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
-    ages = await _beat_ages(handle) if reservations else None
+    ages = await _heartbeat_ages(handle) if reservations else None
     history = await handle.log.refresh()
     return TableStatus(
         name=properties.name,
@@ -65,7 +65,7 @@ async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | 
         reservation = Reservation.decode(await handle.backend.get(path), source=path)
     except NotFound:
         return None
-    return _open_instant(reservation, await _beat_ages(handle), handle.log.history)
+    return _open_instant(reservation, await _heartbeat_ages(handle), handle.log.history)
 
 
 async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[DataFile, ...]:
@@ -75,14 +75,14 @@ async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[D
     return (await handle.log.reach_replaced(kept)).replaced(kept)
 
 
-async def _beat_ages(handle: TableHandle) -> dict[str, float] | None:
-    """As ``beat_ages``; None where we may not write, and so cannot tell the store's time."""
+async def _heartbeat_ages(handle: TableHandle) -> dict[str, float] | None:
+    """As ``heartbeat_ages``; None where we may not write, and so cannot tell the store's time."""
     try:
-        own = await own_beat(handle)
+        own = await clock_probe(handle)
     except NotPermitted:
         return None
     try:
-        return await beat_ages(handle, own)
+        return await heartbeat_ages(handle, own)
     finally:
         await handle.backend.delete([own])
 

@@ -19,7 +19,7 @@ from tallymark.engine.markers.watch import MarkerFolder, MarkerWatch
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history_base import Decided
-from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 CLOCK_S = 60.0
@@ -63,7 +63,7 @@ class InstantWatch:
         self._ahead_s: float | None = None
         self._clock_read_at = float("-inf")
 
-    async def look(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
+    async def scan(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
         """The instants that are open now, or the one that is named, and those that are over since the look before.
 
         Raises:
@@ -75,25 +75,25 @@ class InstantWatch:
         history = await self._handle.log.refresh()
         history.forget(history.head)  # what was decided is told without its entry, and a watch may last for days
         self._over &= reserved
-        wanted = reserved - self._over | self._seen.keys()
+        selected = reserved - self._over | self._seen.keys()
         if instant is not None:
-            wanted &= {instant}
-        beats = await self._beat_ages() if wanted else {}
+            selected &= {instant}
+        heartbeats = await self._heartbeat_ages() if selected else {}
         found = []
-        for each in sorted(wanted):
+        for each in sorted(selected):
             decided = history.decided(each)
             if decided is None and each in reserved:
-                found.append(await self._look_at(each, beats.get(each)))
+                found.append(await self._scan_instant(each, heartbeats.get(each)))
             else:
-                found.append(self._ended(each, beats.get(each), decided))
+                found.append(self._ended(each, heartbeats.get(each), decided))
         return tuple(found)
 
-    async def _look_at(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
+    async def _scan_instant(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
         """One that is open."""
         if instant not in self._folders:
             concurrency = self._handle.commit_settings.concurrency
             self._folders[instant] = MarkerWatch(self._handle.backend, marker_folder(instant), concurrency=concurrency)
-        folder = await self._folders[instant].look()
+        folder = await self._folders[instant].scan()
         now, before = self._now(), self._seen.get(instant)
         rate = None
         if before is not None and now > before[0]:
@@ -145,16 +145,16 @@ class InstantWatch:
         self._reservations = {name: self._reservations[name] for name in names}
         return names
 
-    async def _beat_ages(self) -> dict[str, float]:
+    async def _heartbeat_ages(self) -> dict[str, float]:
         if self._now() - self._clock_read_at >= CLOCK_S:
             self._ahead_s = await self._store_ahead_s()
             self._clock_read_at = self._now()
         if self._ahead_s is None:
             return {}
         now = self._now() + self._ahead_s
-        beats = [(entry.path, entry.modified) async for entry in self._handle.backend.list(BEAT_FOLDER)]
-        found = {path: max(0.0, now - modified) for path, modified in beats}
-        return {each: found[beat_path(each)] for each in self._reservations if beat_path(each) in found}
+        heartbeats = [(entry.path, entry.modified) async for entry in self._handle.backend.list(HEARTBEAT_FOLDER)]
+        found = {path: max(0.0, now - modified) for path, modified in heartbeats}
+        return {each: found[heartbeat_path(each)] for each in self._reservations if heartbeat_path(each) in found}
 
     async def _store_ahead_s(self) -> float | None:
         """Of our monotonic clock; None where we may not write."""

@@ -10,11 +10,11 @@ from tallymark.engine.instants.project import project
 from tallymark.engine.instants.registration import drop
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.timeline.begun import UNNUMBERED
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.lease import beat_path
+from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.registration import UNNUMBERED
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.seal import seal_path
 
@@ -43,7 +43,7 @@ async def finish(
     assert decided is not None, "an open instant is rolled back, not finished"
     await project(handle, properties, decided.position)
     deleted = await delete_replaced(handle, properties, decided.position)
-    await drop_bookkeeping(handle, instant, begun=reservation.begun, objects=objects)
+    await drop_bookkeeping(handle, instant, registration=reservation.registration, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)
 
 
@@ -57,7 +57,7 @@ async def delete_replaced(
     history = await handle.log.reach(position - 1)
     if history.entry(position).kind == "clean":
         history = await handle.log.reach_replaced(history.cleaned(position))
-    paths = [file.path for file in _let_go(history, properties, position)]
+    paths = [file.path for file in _expired_files(history, properties, position)]
     for done in range(0, len(paths), DELETE_BATCH):
         batch = paths[done : done + DELETE_BATCH]
         await handle.backend.delete(batch)
@@ -66,16 +66,16 @@ async def delete_replaced(
     return len(paths)
 
 
-def _let_go(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
+def _expired_files(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
     """With ``readers="directory"`` a commit lets go what it replaced; with ``"table"`` only a clean does."""
     entry = history.entry(position)
     if entry.kind == "clean":
-        return history.let_go(position)
+        return history.files_expired_by(position)
     return entry.removed if properties.readers == "directory" else ()
 
 
 async def drop_bookkeeping(
-    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, objects: Collection[str] | None = None
+    handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, objects: Collection[str] | None = None
 ) -> None:
     """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest. Its number
     goes after it, by which it is found.
@@ -85,13 +85,13 @@ async def drop_bookkeeping(
     """
     backend = handle.backend
     await close_staging(backend, instant)
-    began = anyio.current_time()
+    started = anyio.current_time()
     if objects is None:
         objects = [entry.path async for entry in backend.list(marker_folder(instant))]
-    await backend.delete([*sorted(objects), seal_path(instant), beat_path(instant)])
-    _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - began)
+    await backend.delete([*sorted(objects), seal_path(instant), heartbeat_path(instant)])
+    _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - started)
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])
-    await drop(handle, [begun])
+    await drop(handle, [registration])
 
 
 async def close_staging(backend: Backend, instant: str) -> None:

@@ -26,15 +26,15 @@ from dataclasses import dataclass, field, replace
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.timeline.begun import UNNUMBERED, begun_path
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR, instant_time, parse_instant
 from tallymark.engine.timeline.log import READ_AHEAD
+from tallymark.engine.timeline.registration import UNNUMBERED, registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 
 @dataclass(slots=True)
-class Look:
+class Registered:
     """What one look at the numbers has found."""
 
     free: int
@@ -45,17 +45,17 @@ class Look:
     """Those that are over, and whose objects are there: their writers are about to drop them, or have died before."""
 
 
-async def look(handle: TableHandle) -> Look:
+async def find_registered(handle: TableHandle) -> Registered:
     """Who is open among those that have taken numbers, by the log as far as it was read. Changes nothing.
 
     Raises:
         CorruptObject: what a writer says of itself cannot be read.
     """
-    known = handle.log.history.begun
-    found = Look(free=known.number + 1)
+    known = handle.log.history.registration
+    found = Registered(free=known.number + 1)
 
     async def examine(number: int) -> None:
-        reservation = handle.own_numbers.get(number) or await read_begun(handle, begun_path(number))
+        reservation = handle.own_numbers.get(number) or await read_registration(handle, registration_path(number))
         if reservation is None:
             if number <= known.number:
                 handle.over_numbers.add(number)
@@ -76,15 +76,15 @@ async def look(handle: TableHandle) -> Look:
         window = min(2 * window, READ_AHEAD)
 
 
-async def open_instants(handle: TableHandle, found: Look) -> set[str]:
+async def open_instants(handle: TableHandle, found: Registered) -> set[str]:
     """Those of the writers that a look has found, listed only where writers may be open that have taken no number."""
     instants = {reservation.instant for reservation in found.open.values()}
-    if UNNUMBERED in handle.log.history.begun.unfinished:
+    if UNNUMBERED in handle.log.history.registration.unfinished:
         instants |= {entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)}
     return instants
 
 
-async def read_begun(handle: TableHandle, path: str) -> Reservation | None:
+async def read_registration(handle: TableHandle, path: str) -> Reservation | None:
     """Return what the writer of a number says of itself; None where the number is free, or was dropped."""
     try:
         return Reservation.decode(await handle.backend.get(path), source=path)
@@ -114,14 +114,14 @@ async def take(handle: TableHandle, draft: Reservation) -> Reservation:
     puts a beat under it.
     """
     while True:
-        found = await look(handle)
+        found = await find_registered(handle)
         await drop(handle, found.left)
         unfinished = {number for number in found.open if number < found.free}
-        unfinished.update({UNNUMBERED}.intersection(handle.log.history.begun.unfinished))
+        unfinished.update({UNNUMBERED}.intersection(handle.log.history.registration.unfinished))
         instant = _later(draft.instant, found.open.values())
-        mine = replace(draft, instant=instant, begun=found.free, unfinished=tuple(sorted(unfinished)))
+        mine = replace(draft, instant=instant, registration=found.free, unfinished=tuple(sorted(unfinished)))
         if await _is_put(handle, mine):
-            handle.own_numbers[mine.begun] = mine
+            handle.own_numbers[mine.registration] = mine
             return mine
         await handle.log.refresh()
 
@@ -131,31 +131,31 @@ def _later(instant: str, others: Iterable[Reservation]) -> str:
 
 
 async def _is_put(handle: TableHandle, mine: Reservation) -> bool:
-    path = begun_path(mine.begun)
+    path = registration_path(mine.registration)
     try:
         await handle.backend.put_new(path, mine.encode())
     except AlreadyExists:
-        return await read_begun(handle, path) == mine  # by an earlier put, whose answer is missing
+        return await read_registration(handle, path) == mine  # by an earlier put, whose answer is missing
     return True
 
 
 def is_passed(history: History, reservation: Reservation) -> bool:
     """Return whether others may have passed by its number while it was not there. The log was read after its put."""
-    return history.begun.number >= reservation.begun
+    return history.registration.number >= reservation.registration
 
 
 async def give_back(handle: TableHandle, reservation: Reservation) -> None:
     """Nothing was written under it. Its number goes now, or when the log has got past it."""
-    handle.given_back.add(reservation.begun)
+    handle.given_back.add(reservation.registration)
     await drop(handle, ())
 
 
 async def drop(handle: TableHandle, numbers: Iterable[int]) -> None:
     """Drop these, and those given back, as far as the log tells one as great; the others stay for whoever comes."""
-    greatest = handle.log.history.begun.number
+    greatest = handle.log.history.registration.number
     known = {number for number in {*numbers, *handle.given_back} if UNNUMBERED < number <= greatest}
     if known:
-        await handle.backend.delete([begun_path(number) for number in sorted(known)])
+        await handle.backend.delete([registration_path(number) for number in sorted(known)])
         handle.over_numbers |= known
         handle.given_back -= known
         for number in known:

@@ -54,7 +54,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     await excluder.close()
     marked = await marked_paths(handle, reservation)
     fenced = await excluder.exclude(marked, keep=())
-    await drop_bookkeeping(handle, instant, begun=reservation.begun)
+    await drop_bookkeeping(handle, instant, registration=reservation.registration)
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
@@ -96,7 +96,7 @@ async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
             nonce=new_nonce(),
             base=history.head,
             operation="rollback",
-            begun=reservation.begun,
+            registration=reservation.registration,
             unfinished=reservation.unfinished,
         )
         with suppress(RolledBack):  # decided by somebody else meanwhile

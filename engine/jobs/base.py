@@ -28,7 +28,7 @@ class WriteBase:
             InvalidRequest: the log has not reached that position.
         """
         position = view.head if position is None else position
-        return cls(position=position, log=log, at=None if position < view.floor else view.hold(position))
+        return cls(position=position, log=log, at=None if position < view.floor else view.pin(position))
 
     async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
         """Return the files that an overwrite of the scope lets go, sorted by path; none without one."""

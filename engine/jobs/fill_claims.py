@@ -11,7 +11,7 @@ import msgpack
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
-from tallymark.engine.instants.registration import look, open_instants
+from tallymark.engine.instants.registration import find_registered, open_instants
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.packed import unpack
@@ -34,7 +34,7 @@ async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozens
     async def read(other: str) -> None:
         found.update(await _claimed(handle.backend, claim_path(other)))
 
-    others = [other for other in await open_instants(handle, await look(handle)) if other != instant]
+    others = [other for other in await open_instants(handle, await find_registered(handle)) if other != instant]
     await concurrently(read, others, limit=handle.commit_settings.concurrency)
     return frozenset(found)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.jobs.file_plan import sized, telling_files
+from tallymark.engine.jobs.file_plan import reference_files, sized
 from tallymark.engine.jobs.fill_claims import claim
 from tallymark.engine.jobs.fills import checked_fills, lost_fills
 from tallymark.engine.settings import SizingSettings
@@ -51,7 +51,7 @@ class JobSizing:
             return SizingPlan(files=())
         history = await self._handle.log.refresh()
         at = self._handle.view(self._properties).at(history.head)
-        files = await telling_files(at, (rows.partition for rows in profile.incoming))
+        files = await reference_files(at, (rows.partition for rows in profile.incoming))
         found = await sized(
             self._handle, files, profile, self._settings, is_overwrite=self._is_overwrite, instant=self._instant
         )

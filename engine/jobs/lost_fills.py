@@ -63,14 +63,14 @@ class LostFillRewriter:
         """
         await self._handle.backend.open_staging(recut_folder(self._ticket.instant))
         await self._lease.check_log()
-        gone = files_of(lost, entry.added)
+        lost_files = files_of(lost, entry.added)
         for fill in lost:
             if fill.old.path not in self._cut:
-                self._cut[fill.old.path] = await self._own_file(fill, [gone[path] for path in fill.paths])
+                self._cut[fill.old.path] = await self._own_file(fill, [lost_files[path] for path in fill.paths])
         cut = [file for fill in lost if (file := self._cut[fill.old.path]) is not None]
         kept = {file.path for file in self._cut.values() if file is not None}
-        fenced = await excluder.exclude({*gone, *self._names}, keep=kept)
-        added = [*(file for file in entry.added if file.path not in gone), *cut]
+        fenced = await excluder.exclude({*lost_files, *self._names}, keep=kept)
+        added = [*(file for file in entry.added if file.path not in lost_files), *cut]
         stays = {fill.old.path for fill in lost}
         return replace(
             entry,

@@ -23,7 +23,7 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.maintenance.checkpoint import checkpoint_due
-from tallymark.engine.maintenance.expire import let_go_due
+from tallymark.engine.maintenance.expire import expire_due
 from tallymark.engine.maintenance.recovery import recover_known
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
@@ -65,7 +65,7 @@ async def open_job(
     with PROCESS.running(meter, handle.backend):
         async with background_tasks() as background:
             try:
-                job = await _begin(handle, properties, request, options, background, flushing, meter)
+                job = await _start(handle, properties, request, options, background, flushing, meter)
                 try:
                     yield job
                 finally:
@@ -74,7 +74,7 @@ async def open_job(
                 flushing.cancel()
 
 
-async def _begin(
+async def _start(
     handle: TableHandle,
     properties: TableProperties,
     request: WriteRequest,
@@ -85,7 +85,7 @@ async def _begin(
 ) -> WriteJob:
     backend = handle.backend
     reservation, lease = await reserve(handle, operation=request.mode, marker_kind=options.markers.kind)
-    begun_at = handle.log.history.head
+    base_position = handle.log.history.head
     target = WriteTarget.of(request, properties)
     try:
         base = WriteBase.of(handle.view(properties), handle.log, request.base)
@@ -98,7 +98,7 @@ async def _begin(
         served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
         address = await _serve(_JobHandler(engine, served, meter), reservation, options, background)
     except BaseException:
-        await _undo_begin(handle, properties, reservation, lease)
+        await _undo_start(handle, properties, reservation, lease)
         raise
     _events.info(
         "instant.begun",
@@ -122,7 +122,7 @@ async def _begin(
             url=backend.url,
             options=handle.storage,
             instant=reservation.instant,
-            base=begun_at,
+            base=base_position,
             schema=properties.schema,
             partition_by=properties.partition_by,
             staging=staging_folder(reservation.instant),
@@ -132,7 +132,7 @@ async def _begin(
             max_file_bytes=options.sizing.max_file_bytes,
             partition=target.partition,
             guard=target.guard,
-            base_hash=handle.log.history.hash_at(begun_at),
+            base_hash=handle.log.history.hash_at(base_position),
             views=handle.view_settings,
         ),
         sizing=options.sizing,
@@ -173,13 +173,13 @@ class _JobHandler(MarkerHandler):
     def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
         blocks = self._served.cached_blocks(position, log_hash, partitions) if self._served is not None else None
         if blocks is not None:
-            self._meter.looked_up()
+            self._meter.count_look_up()
         return blocks
 
     async def look_up(self, position: int, log_hash: str) -> BlockOf:
         if self._served is None:
             return await super().look_up(position, log_hash)
-        self._meter.looked_up()
+        self._meter.count_look_up()
         return await self._served.look_up(position, log_hash)
 
 
@@ -212,12 +212,12 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
 async def _clean(handle: TableHandle, properties: TableProperties) -> None:
     """What is due is deleted after each write, when all of its own is done; if not now, then after the next."""
     try:
-        await let_go_due(handle, properties)
+        await expire_due(handle, properties)
     except TallymarkError as error:
         _events.warning("clean.postponed", url=handle.backend.url, reason=error)
 
 
-async def _undo_begin(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
+async def _undo_start(handle: TableHandle, properties: TableProperties, reservation: Reservation, lease: Lease) -> None:
     with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
         try:
             await lease.give_up()

@@ -7,7 +7,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError
 from tallymark.engine.errors import UnsupportedTable
 from tallymark.engine.maintenance.recovery import PROBE
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import new_nonce
 
 TRIALS = 2
@@ -25,7 +25,7 @@ async def check_exclusive(backend: Backend) -> str:
         UnsupportedTable: the store ignores put-if-absent. Nothing is left.
     """
     for _ in range(TRIALS):
-        path = f"{BEAT_FOLDER}/{PROBE}{new_nonce()}"
+        path = f"{HEARTBEAT_FOLDER}/{PROBE}{new_nonce()}"
         if await _is_refused_once(backend, path):
             return path
         await clear(backend, path)
@@ -44,7 +44,7 @@ async def clear(backend: Backend, path: str) -> None:
 
 def is_trial(path: str) -> bool:
     """True of what a trial has left whose author died."""
-    return path.startswith(f"{BEAT_FOLDER}/{PROBE}")
+    return path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")
 
 
 async def _is_refused_once(backend: Backend, path: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.finish import delete_replaced, staging_folder
-from tallymark.engine.instants.registration import drop, look, open_instants
+from tallymark.engine.instants.registration import drop, find_registered, open_instants
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
@@ -106,7 +106,7 @@ async def _finished(handle: TableHandle, properties: TableProperties, position: 
     """Do what is left to do for a commit; says so where it cannot be done now."""
     instant = handle.log.history.entry(position).instant
     try:
-        found = await look(handle)
+        found = await find_registered(handle)
         await drop(handle, found.left)
         left = await open_instants(handle, found)
         if left:

@@ -54,7 +54,7 @@ class WriteTarget:
             InvalidRequest: names the first that does not.
         """
         for file in added:
-            if self.partition is not None and not self.partition.holds(file.partition):
+            if self.partition is not None and not self.partition.contains(file.partition):
                 raise InvalidRequest(
                     f"file {file.path} does not lie in partition={self.partition}, for which this write is alone; "
                     "commit the reports of tasks that have written with this job's ticket"
@@ -91,7 +91,7 @@ def _guard(request: WriteRequest, properties: TableProperties) -> PartitionGuard
 
 
 def _check_allowed(guard: PartitionGuard, partition: StaticPartition | None, scope: Scope | None) -> None:
-    if scope is not None and (partition is None or not guard.holds(partition.path)):
+    if scope is not None and (partition is None or not guard.contains(partition.path)):
         what = "the whole table" if partition is None else f"all of partition={partition}"
         raise InvalidRequest(
             f"this overwrite replaces {what}, and {guard} allows less; name a partition that it allows, "

@@ -17,7 +17,7 @@ from tallymark.engine.instants.project import project
 from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
-from tallymark.engine.jobs.file_plan import telling_files
+from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.fill_claims import claim_path
 from tallymark.engine.jobs.job_sizing import JobSizing
 from tallymark.engine.jobs.lost_fills import LostFillRewriter
@@ -76,7 +76,7 @@ class WriteJob:
         self._ticket = ticket
         self._sizing = JobSizing(handle, properties, sizing, ticket.instant, is_overwrite=self._target.is_overwrite)
         self._recut = LostFillRewriter(handle, lease, ticket)
-        self._begun = anyio.current_time()
+        self._started = anyio.current_time()
         self._committed: WriteResult | None = None
         self._has_direct = ticket.marker_kind == "direct"
         """Whether tasks may have put markers themselves; of a job with a service, as far as its seal has shown."""
@@ -137,7 +137,7 @@ class WriteJob:
             return self._committed
         if self._is_decided or self._has_ended:
             raise self._too_late()
-        began = anyio.current_time()
+        started = anyio.current_time()
         winners = check_reports(reports, self.instant)
         added = tuple(sorted((file for report in winners for file in report.files), key=lambda file: file.path))
         self._target.check(added)
@@ -145,7 +145,7 @@ class WriteJob:
         self._meter.proposed(await self._prepared(winners, added))
         position, entry = await self._win()
         if entry is not self._entry:
-            return await self._give_way(position, entry)
+            return await self._yield_to_others(position, entry)
         self._is_decided = True
         self._meter.committed()
         _events.info(
@@ -161,18 +161,18 @@ class WriteJob:
             rewritten_bytes=sum(file.bytes for file in entry.filled),
             fences=len(entry.fenced),
             marker_wait_s=sum(report.marker_wait_s for report in winners),
-            seconds=anyio.current_time() - began,
+            seconds=anyio.current_time() - started,
         )
         self._committed = WriteResult.of(position, entry, pending=await self._project(position))
         return self._committed
 
-    async def telling_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
+    async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
         """Return the live files of these partitions and of the newest, by all that the job has read of the log.
 
         They are what ``size`` goes by for rows of these partitions.
         """
         view = self._handle.view(self._properties)
-        return await telling_files(view.at(view.head), partitions)
+        return await reference_files(view.at(view.head), partitions)
 
     async def partitions(self) -> Partitions:
         """Return which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
@@ -226,7 +226,7 @@ class WriteJob:
             others.add(claim_path(self.instant))
         return self._directory.objects | others
 
-    def _tell_of_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
+    def _log_fallback(self, marked: Marked, winners: list[TaskReport]) -> None:
         if self._reservation.marker_kind == "batched" and marked.direct:
             _events.warning(
                 "markers.mixed",
@@ -258,7 +258,7 @@ class WriteJob:
             fills = self._sizing.checked(winners)
             marked = await self._seal()
             _events.info("instant.sealed", instant=self.instant, markers=len(marked.paths), direct=len(marked.direct))
-            self._tell_of_fallback(marked, winners)
+            self._log_fallback(marked, winners)
             await self._check_marked(added, marked.paths)
             self._added = added
             self._sizing.reported(fills, winners)
@@ -297,7 +297,7 @@ class WriteJob:
         self._entry = replace(cut, summary=replace(cut.summary, sizing=self._sizing.summary(cut.added)))
         self._meter.proposed(self._entry)
 
-    async def _give_way(self, position: int, twin: LogEntry) -> WriteResult:
+    async def _yield_to_others(self, position: int, twin: LogEntry) -> WriteResult:
         """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
         _events.info("txn.committed", txn=twin.txn, instant=twin.instant, position=position)
         pending = await self._project(position)
@@ -336,7 +336,7 @@ class WriteJob:
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
             summary=self._summary(marked, added),
-            begun=self._reservation.begun,
+            registration=self._reservation.registration,
             unfinished=self._reservation.unfinished,
         )
 
@@ -347,7 +347,7 @@ class WriteJob:
             direct_markers=len(marked.direct),
             marker_objects=self._directory.segment_count + len(marked.direct),
             puts=self._directory.counts.puts + len(marked.direct),
-            seconds=round(anyio.current_time() - self._begun, 3),
+            seconds=round(anyio.current_time() - self._started, 3),
             sizing=self._sizing.summary(added),
         )
 

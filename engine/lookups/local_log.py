@@ -99,7 +99,7 @@ class LogBlocks:
         )
         await anyio.sleep(pause_s)
         self.readings += 1
-        began = anyio.current_time()
+        started = anyio.current_time()
         store = open_store(settings)
         try:
             view = await view_until(self._open_storage(), ticket.base, ticket.base_hash, store)
@@ -112,6 +112,6 @@ class LogBlocks:
             instant=ticket.instant,
             position=ticket.base,
             partitions=len(view.states),
-            seconds=anyio.current_time() - began,
+            seconds=anyio.current_time() - started,
         )
         return view

@@ -18,7 +18,7 @@ class ServedView:
         self._log = log
         self._view = view
         self._reading = anyio.Lock()
-        self._begun = 0
+        self._started = 0
         """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
         self._failure: Exception | None = None
         self._asked = (-1, "")
@@ -61,7 +61,7 @@ class ServedView:
             return None
         blocks = []
         for partition in partitions:
-            block = self._at.block_at_hand(partition)
+            block = self._at.cached_block(partition)
             if block is None:
                 return None
             blocks.append(block)
@@ -69,13 +69,13 @@ class ServedView:
 
     async def _catch_up(self) -> None:
         """Read the log on, once for all who had asked by the time that the reading began."""
-        begun = self._begun
+        started = self._started
         async with self._reading:
-            if self._begun > begun:
+            if self._started > started:
                 if self._failure is not None:
                     raise self._failure
                 return
-            self._begun += 1
+            self._started += 1
             self._failure = None
             try:
                 await self._log.refresh()
@@ -83,5 +83,5 @@ class ServedView:
                 self._failure = error
                 raise
             except BaseException:
-                self._begun = begun  # whoever asked has gone; those who wait read for themselves
+                self._started = started  # whoever asked has gone; those who wait read for themselves
                 raise

@@ -72,7 +72,7 @@ class FallbackBlocks:
         self.counts = BlockCounts()
 
     @property
-    def asks_service(self) -> bool:
+    def uses_service(self) -> bool:
         """Whether the next look-up waits for the service."""
         return self._service is not None and not self._outage.is_on
 
@@ -181,14 +181,14 @@ class JobBlocks:
             asked = self._source.blocks(missing)
             self._cache.keep(self._position, asked, limit_bytes=self._ticket.views.cache_bytes)
             found |= asked
-            if self._source.asks_service:
+            if self._source.uses_service:
                 self.forget_log()
         return found
 
     def statistics(self) -> JobViewStatistics:
         counts = self._source.counts
         return JobViewStatistics(
-            source="service" if self._source.asks_service else "log",
+            source="service" if self._source.uses_service else "log",
             partitions=self._asked,
             cached=self._cached,
             by_service=counts.by_service,

@@ -25,9 +25,9 @@ async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> No
     Whatever happens, the job has done what it was to do: what goes wrong is logged, and left for a later one.
     """
     settings = handle.view_settings
-    begun_at = handle.checkpoints.statistics.position
-    since = handle.log.history.head - begun_at
-    enough = settings.checkpoint_entries if begun_at else min(FIRST_AFTER, settings.checkpoint_entries)
+    checkpoint_position = handle.checkpoints.statistics.position
+    since = handle.log.history.head - checkpoint_position
+    enough = settings.checkpoint_entries if checkpoint_position else min(FIRST_AFTER, settings.checkpoint_entries)
     if since < enough and not (handle.checkpoints.is_damaged and since):
         return
     try:

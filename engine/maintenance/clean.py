@@ -6,25 +6,25 @@ from functools import partial
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
 from tallymark.engine.instants.finish import Progress, drop_bookkeeping
-from tallymark.engine.instants.registration import drop, look
+from tallymark.engine.instants.registration import drop, find_registered
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.expire import Due, LookedAt, find_due, let_go
+from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import drop_unreserved, open_reservations, own_beat, recover_others
+from tallymark.engine.maintenance.recovery import clock_probe, drop_unreserved, open_reservations, recover_others
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.maintenance.stray_checkpoints import drop_strays
 from tallymark.engine.metrics.registry import PROCESS
-from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_number
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
+from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_number
 from tallymark.engine.timeline.seal import SEAL_FOLDER
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """What ``marker_folder`` gives each instant a folder in."""
 
-NOTHING = LookedAt(entries=0, partitions=0)
+NOTHING = CleanScan(entries=0, partitions=0)
 
 _events = EventLog(__name__)
 
@@ -47,33 +47,33 @@ class CleanResult:
     """Replaced files whose time was over, too, and which stay for ``readers``."""
     readers: tuple[Reader, ...]
     """Who reads under a lease, and from which position on, where that holds files back."""
-    looked_at: LookedAt
+    looked_at: CleanScan
     """What of the log and the table, to know which replaced files may go."""
     is_dry_run: bool
     """True of what would have gone, and has not."""
 
     @classmethod
     def of(
-        cls, ended: tuple[Ended, ...], fences_swept: int, let_go: Due | None, *, horizon: int, is_dry_run: bool = False
+        cls, ended: tuple[Ended, ...], fences_swept: int, expired: Due | None, *, horizon: int, is_dry_run: bool = False
     ) -> "CleanResult":
-        files = () if let_go is None else let_go.files
+        files = () if expired is None else expired.files
         return cls(
             ended=ended,
             fences_swept=fences_swept,
             files=len(files),
             bytes=sum(file.bytes for file in files),
             partitions=tuple(sorted({file.partition for file in files})),
-            horizon=horizon if let_go is None else max(horizon, let_go.horizon),
-            held_files=0 if let_go is None else len(let_go.held),
-            readers=() if let_go is None else let_go.readers,
-            looked_at=NOTHING if let_go is None else let_go.looked_at,
+            horizon=horizon if expired is None else max(horizon, expired.horizon),
+            held_files=0 if expired is None else len(expired.held),
+            readers=() if expired is None else expired.readers,
+            looked_at=NOTHING if expired is None else expired.looked_at,
             is_dry_run=is_dry_run,
         )
 
 
 async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tuple[Ended, ...]:
     """Roll back or finish every instant whose writer is dead."""
-    own = await own_beat(handle)
+    own = await clock_probe(handle)
     try:
         return tuple(await recover_others(handle, properties, own=own))
     finally:
@@ -89,7 +89,7 @@ async def clean(
     fences that nobody runs into any more.
     """
     ended = await end_abandoned(handle, properties)
-    gone = None if retain_hours is None else await _let_go(handle, properties, retain_hours, progress)
+    expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
     await _drop_late(handle)
     swept = 0
     for path in await old_fence_lists(handle):
@@ -99,7 +99,7 @@ async def clean(
         swept += len(fences)
     await _drop_bodies(handle)
     await drop_strays(handle)
-    result = CleanResult.of(ended, swept, gone, horizon=handle.log.history.horizon)
+    result = CleanResult.of(ended, swept, expired, horizon=handle.log.history.horizon)
     PROCESS.count("cleans")
     _events.info(
         "table.cleaned",
@@ -113,14 +113,14 @@ async def clean(
     return result
 
 
-async def _let_go(
+async def _expire(
     handle: TableHandle, properties: TableProperties, retain_hours: float, progress: Progress | None
 ) -> Due:
     due = await find_due(handle, retain_hours, now=partial(store_time, handle))
     if not due.files:
         await drop_dead(handle, await find_readers(handle))
         return due
-    return await let_go(handle, properties, due, progress=progress)
+    return await expire(handle, properties, due, progress=progress)
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
@@ -172,10 +172,10 @@ async def _drop_late_numbers(handle: TableHandle) -> None:
 
     Those that the log has passed, and does not tell as unfinished, are nobody's; of the others a look tells.
     """
-    begun = handle.log.history.begun
-    found = {begun_number(entry.path) async for entry in handle.backend.list(BEGUN_FOLDER)}
-    passed = {number for number in found if number <= begun.number}.difference(begun.doubtful)
-    left = (await look(handle)).left if found.intersection(begun.doubtful) else []
+    registration = handle.log.history.registration
+    found = {registration_number(entry.path) async for entry in handle.backend.list(REGISTRATION_FOLDER)}
+    passed = {number for number in found if number <= registration.number}.difference(registration.doubtful)
+    left = (await find_registered(handle)).left if found.intersection(registration.doubtful) else []
     await drop(handle, passed.union(left))
 
 

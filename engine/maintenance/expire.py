@@ -24,7 +24,7 @@ _events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookedAt:
+class CleanScan:
     """What a clean had to look at, to know what is due. None of it is the whole table."""
 
     entries: int
@@ -40,7 +40,7 @@ class Due:
     horizon: int
     """The position up to which it was replaced; that of the clean before where nothing is due."""
     files: tuple[DataFile, ...]
-    looked_at: LookedAt
+    looked_at: CleanScan
     overdue_s: float = 0.0
     """For how long the oldest of them has been due, by the store's clock."""
     held: tuple[DataFile, ...] = ()
@@ -62,7 +62,7 @@ class Due:
         )
 
 
-async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
+async def expire_due(handle: TableHandle, properties: TableProperties) -> None:
     """Let go what is due by the table's own retention, once it has been due for a while (``clean_overdue_ratio``).
 
     Where nothing can be due, nothing is asked of storage.
@@ -73,7 +73,7 @@ async def let_go_due(handle: TableHandle, properties: TableProperties) -> None:
     if _may_be_due(handle, properties.retain_hours * 3600 + patience_s):
         due = await find_due(handle, properties.retain_hours)
         if due.files and due.overdue_s >= patience_s:
-            await let_go(handle, properties, due)
+            await expire(handle, properties, due)
 
 
 def _may_be_due(handle: TableHandle, after_s: float) -> bool:
@@ -103,7 +103,7 @@ async def find_due(
     history = handle.log.history
     replacing = history.replacing(range(history.horizon + 1, history.head + 1))
     if not replacing:
-        return Due(horizon=history.horizon, files=(), looked_at=LookedAt(entries=0, partitions=0))
+        return Due(horizon=history.horizon, files=(), looked_at=CleanScan(entries=0, partitions=0))
     put = await handle.log.times()
     present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
     latest = present - retain_hours * 3600
@@ -114,12 +114,12 @@ async def find_due(
     return Due(
         horizon=horizon,
         files=files,
-        looked_at=LookedAt(entries=len(replacing), partitions=len(partitions)),
+        looked_at=CleanScan(entries=len(replacing), partitions=len(partitions)),
         overdue_s=max(0.0, latest - put[replacing[0] - 1]),
     )
 
 
-async def let_go(
+async def expire(
     handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
 ) -> Due:
     """Win a clean entry, then delete. Returns what went: less than was due where somebody reads under a lease, nothing
@@ -148,7 +148,7 @@ async def let_go(
     if position is None:
         await roll_back(handle, properties, reservation)
         return replace(due, files=())
-    await drop_bookkeeping(handle, reservation.instant, begun=reservation.begun)
+    await drop_bookkeeping(handle, reservation.instant, registration=reservation.registration)
     return due
 
 
@@ -163,7 +163,7 @@ async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int |
         base=handle.log.history.head,
         operation="clean",
         horizon=due.horizon,
-        begun=reservation.begun,
+        registration=reservation.registration,
         unfinished=reservation.unfinished,
     )
     try:

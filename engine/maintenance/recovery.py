@@ -10,15 +10,15 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.instants.finish import drop_bookkeeping
 from tallymark.engine.instants.project import project
-from tallymark.engine.instants.registration import drop, is_over, read_begun
+from tallymark.engine.instants.registration import drop, is_over, read_registration
 from tallymark.engine.instants.reserve import is_taken
 from tallymark.engine.instants.rollback import Ended, decide, roll_back
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.timeline.begun import BEGUN_FOLDER, UNNUMBERED
 from tallymark.engine.timeline.instant import parse_instant
-from tallymark.engine.timeline.lease import BEAT_FOLDER, beat_path
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, UNNUMBERED
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
@@ -57,8 +57,8 @@ async def recover_known(handle: TableHandle, properties: TableProperties, reserv
     if not reservation.unfinished:
         await project(handle, properties, handle.log.history.head)
         return reservation
-    recovered = await _recover(handle, properties, beat_path(reservation.instant))
-    if any(not living.begun for living in recovered.living):
+    recovered = await _recover(handle, properties, heartbeat_path(reservation.instant))
+    if any(not living.registration for living in recovered.living):
         return reservation
     numbers = tuple(number for number in reservation.unfinished if number != UNNUMBERED)
     return replace(reservation, unfinished=numbers)
@@ -72,13 +72,13 @@ class _Recovered:
 
 async def _recover(handle: TableHandle, properties: TableProperties, own: str) -> _Recovered:
     reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
-    ages = await beat_ages(handle, own)
+    ages = await heartbeat_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
     here = WriterIdentity.here()
     ended, living = [], []
     for reservation in reservations:
-        if beat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
+        if heartbeat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
             _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
             ended.append(await end_instant(handle, properties, reservation))
@@ -113,30 +113,30 @@ async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation)
     is_harmless = handle.backend.has_staging or reservation.marker_kind == "direct"
     if is_harmless or reservation.writer.is_gone(seen_from=WriterIdentity.here()):
         return
-    own = await own_beat(handle)
+    own = await clock_probe(handle)
     try:
-        ages = await beat_ages(handle, own)
+        ages = await heartbeat_ages(handle, own)
     finally:
         await handle.backend.delete([own])
     await anyio.sleep(max(0.0, reservation.expiry_s / 2 - ages.get(reservation.instant, float("inf"))))
 
 
-async def own_beat(handle: TableHandle) -> str:
+async def clock_probe(handle: TableHandle) -> str:
     """Put a beat that belongs to no instant, to tell the store's time by. The caller deletes it."""
-    path = f"{BEAT_FOLDER}/{PROBE}{new_nonce()}"
+    path = f"{HEARTBEAT_FOLDER}/{PROBE}{new_nonce()}"
     await handle.backend.put(path, b"")
     return path
 
 
-async def beat_ages(handle: TableHandle, own: str) -> dict[str, float]:
+async def heartbeat_ages(handle: TableHandle, own: str) -> dict[str, float]:
     """Seconds since the last beat of each instant, measured from one's own fresh beat."""
-    beats = await _beats(handle)
+    beats = await _heartbeats(handle)
     now = _now(beats, own)
     return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
 
 
-async def _beats(handle: TableHandle) -> dict[str, float]:
-    return {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
+async def _heartbeats(handle: TableHandle) -> dict[str, float]:
+    return {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
 
 
 def _now(beats: dict[str, float], own: str) -> float:
@@ -146,18 +146,18 @@ def _now(beats: dict[str, float], own: str) -> float:
 async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
     """Drop the numbers that are over, and those whose writer died before it had an instant. Returns such instants."""
     here, dropped = WriterIdentity.here(), set()
-    for entry in [entry async for entry in handle.backend.list(BEGUN_FOLDER)]:
-        found = await read_begun(handle, entry.path)
+    for entry in [entry async for entry in handle.backend.list(REGISTRATION_FOLDER)]:
+        found = await read_registration(handle, entry.path)
         if found is None or found.instant in reserved:
             continue
         if await is_over(handle, found):
-            await drop(handle, [found.begun])
+            await drop(handle, [found.registration])
             continue
         age = ages.get(found.instant)
         if age is None:  # it has not even beaten
-            age = _now(await _beats(handle), own) - entry.modified
+            age = _now(await _heartbeats(handle), own) - entry.modified
         if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
-            await drop_unreserved(handle, found.instant, begun=found.begun, unfinished=found.unfinished)
+            await drop_unreserved(handle, found.instant, registration=found.registration, unfinished=found.unfinished)
             dropped.add(found.instant)
     return dropped
 
@@ -166,13 +166,13 @@ async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved
     """A writer that died before it had an instant has left a beat, and no data."""
     for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
         if name.startswith(PROBE):
-            await handle.backend.delete([beat_path(name)])
+            await handle.backend.delete([heartbeat_path(name)])
         else:
             await drop_unreserved(handle, name)
 
 
 async def drop_unreserved(
-    handle: TableHandle, instant: str, *, begun: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
+    handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
 ) -> None:
     """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
 
@@ -187,13 +187,13 @@ async def drop_unreserved(
         marker_kind="batched",
         operation="clean",
         expiry_s=handle.lease_settings.expiry_s,
-        begun=begun,
+        registration=registration,
         unfinished=unfinished,
     )
     if await is_taken(handle, reservation):
-        if _may_be_reserved(handle, instant) or handle.log.history.begun.number < begun:
+        if _may_be_reserved(handle, instant) or handle.log.history.registration.number < registration:
             await decide(handle, reservation)
-        await drop_bookkeeping(handle, instant, begun=begun)
+        await drop_bookkeeping(handle, instant, registration=registration)
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:

@@ -3,15 +3,15 @@
 import anyio
 
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import own_beat
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.maintenance.recovery import clock_probe
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 
 
 async def store_time(handle: TableHandle) -> float:
     """Return the store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
-    own = await own_beat(handle)
+    own = await clock_probe(handle)
     try:
-        beats = [entry.modified async for entry in handle.backend.list(BEAT_FOLDER)]
+        beats = [entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)]
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
             await handle.backend.delete([own])

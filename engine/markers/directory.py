@@ -83,7 +83,7 @@ class MarkerDirectory:
         self._folder = marker_folder(instant)
         self._is_new = is_new
         self._loaded = Lazy(self._load)
-        self._begun = Lazy(self._begin)
+        self._started = Lazy(self._start)
         self._numbers = SegmentNumbers(backend, self._folder, settings)
         self._durable: set[str] = set()
         """As lines of segments: ``name``."""
@@ -197,7 +197,7 @@ class MarkerDirectory:
         for scope in self._patience:
             scope.cancel()
 
-    def heed_throttling(self) -> None:
+    def observe_throttling(self) -> None:
         """Slow down if the store has throttled anybody since the last time: its backend repeats what it may itself."""
         count = self._throttled()
         if count > self._throttled_count:
@@ -320,18 +320,18 @@ class MarkerDirectory:
             FlushFailed, CorruptObject: what lies in storage could not be read, or nothing written there.
             Sealed, RolledBack, Closed: no more are taken.
         """
-        if self._begun.is_loaded:
+        if self._started.is_loaded:
             return
         try:
             with self.until_over():
-                await self._begun.get()
+                await self._started.get()
         except BackendError as error:
             raise FlushFailed(f"{self._folder} could not be loaded: {error}") from error
 
     async def _load(self) -> LoadedMarkers:
         if self._is_new:
             return LoadedMarkers.of_new_instant()
-        began = anyio.current_time()
+        started = anyio.current_time()
         loaded = await load_markers(self._backend, self._folder, concurrency=self._settings.load_concurrency)
         self._durable = loaded.lines  # nothing becomes durable before
         _events.info(
@@ -339,11 +339,11 @@ class MarkerDirectory:
             instant=self._instant,
             markers=len(loaded.lines),
             objects=loaded.object_count,
-            seconds=anyio.current_time() - began,
+            seconds=anyio.current_time() - started,
         )
         return loaded
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
         """Know what is durable; where segments are to be written, see them announced and claim an incarnation.
 
         A job has announced them when it began: a second put would be one more, and within a second more than GCS takes.

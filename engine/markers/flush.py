@@ -15,7 +15,7 @@ from tallymark.engine.settings import MarkerSettings
 
 T = TypeVar("T")
 
-LOOK_S = 0.1
+POLL_S = 0.1
 """How long a flush waits at most without a look at the interval: one that a stall has made long becomes short with the
 next good put."""
 
@@ -44,17 +44,17 @@ async def flush(
         nonlocal sent
         sent += 1
         counts.sent(len(data))
-        began = anyio.current_time()
+        started = anyio.current_time()
         try:
             await backend.put_new(path, data)
         except Throttled:
             if pace is not None:
-                counts.throttled += pace.throttled(anyio.current_time(), began=began)
+                counts.throttled += pace.throttled(anyio.current_time(), started=started)
             raise
         except AlreadyExists as error:
             if await _stored(backend, path) != data:
                 raise FlushFailed(f"{path} exists with other content: two servers use one number") from error
-        counts.put_times.add(anyio.current_time() - began)
+        counts.put_times.add(anyio.current_time() - started)
 
     is_durable = False
     try:
@@ -69,7 +69,7 @@ async def next_start(pace: Pace) -> None:
     """Return when the next put may be sent. Others may have been sent meanwhile, and the interval may have changed."""
     delay_s = pace.delay_s(anyio.current_time())
     while delay_s:  # without one, no turn of the loop: it would cost each ack some 20 us
-        await anyio.sleep(min(delay_s, LOOK_S))
+        await anyio.sleep(min(delay_s, POLL_S))
         delay_s = pace.delay_s(anyio.current_time())
 
 

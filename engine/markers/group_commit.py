@@ -30,7 +30,7 @@ class _Workers:
         self._tasks = tasks
         self._count_max = count_max
         self._count = 0
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._lead = anyio.Lock(fast_acquire=True)
 
     def start_one(self) -> None:
         self._count += 1
@@ -38,12 +38,12 @@ class _Workers:
 
     async def _work(self) -> None:
         while True:
-            async with self._turn:
+            async with self._lead:
                 batch = await self._due_batch()
                 if self._directory.pace.is_one_at_a_time:
                     await _carry(self._directory, batch)
                     continue
-                if self._count < self._count_max and not self._turn.statistics().tasks_waiting:
+                if self._count < self._count_max and not self._lead.statistics().tasks_waiting:
                     self.start_one()
             await _carry(self._directory, batch)
 
@@ -52,7 +52,7 @@ class _Workers:
         directory = self._directory
         while True:
             await directory.queue.gather()
-            directory.heed_throttling()
+            directory.observe_throttling()
             await next_start(directory.pace)
             batch = directory.queue.take()
             if batch is not None:
@@ -72,6 +72,6 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
         directory.abandon(batch, Closed("the marker engine was closed during the flush"))
         raise
     else:
-        directory.heed_throttling()
+        directory.observe_throttling()
         directory.pace.measured(anyio.current_time() - started, started=started)
         directory.complete(batch)  # then visible, then answered

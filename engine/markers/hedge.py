@@ -62,7 +62,7 @@ class Hedge:
         race.start(self._tasks)
         with anyio.move_on_after(late_s):
             await race.settled.wait()
-        if not race.settled.is_set() and self._has_room():
+        if not race.settled.is_set() and self._may_hedge():
             self._allowance -= 1
             self._counts.hedges += 1
             race.start(self._tasks)
@@ -91,12 +91,12 @@ class Hedge:
         return max(LATE_LEAST_S, quantile_s, LATE_LEAST_MEDIANS * median_s)
 
     async def _timed(self, put: Callable[[], Awaitable[None]]) -> None:
-        begun = anyio.current_time()
+        started = anyio.current_time()
         await put()
-        self._times.add(anyio.current_time() - begun)
+        self._times.add(anyio.current_time() - started)
 
-    def _has_room(self) -> bool:
-        if self._pace.is_held:
+    def _may_hedge(self) -> bool:
+        if self._pace.is_lengthened:
             return False  # the store asks for fewer requests
         unneeded = sum(race.settled.is_set() for race in self._races)
         return unneeded < self._settings.worker_count and self._allowance >= 1
@@ -108,7 +108,7 @@ class _Race:
     def __init__(self, put: Callable[[], Awaitable[None]], timeout_s: float) -> None:
         self._put = put
         self._timeout_s = timeout_s
-        self._begun = 0
+        self._started = 0
         self._running = 0
         self.settled = anyio.Event()
         """One copy has succeeded, or all have ended."""
@@ -121,8 +121,8 @@ class _Race:
 
     def start(self, tasks: TaskGroup) -> None:
         self._running += 1
-        tasks.start_soon(self._run, self._begun)
-        self._begun += 1
+        tasks.start_soon(self._run, self._started)
+        self._started += 1
 
     async def _run(self, number: int) -> None:
         try:

@@ -99,13 +99,13 @@ async def read_objects(
     backend: Backend, folder: str, loaded: LoadedMarkers, paths: Sequence[str], concurrency: int
 ) -> bool:
     """Add what the objects say; True if one that was listed is gone."""
-    gone = []
+    missing = []
 
     async def read(path: str) -> None:
         try:
             data = await backend.get(path)
         except NotFound:
-            gone.append(path)
+            missing.append(path)
         else:
             loaded.lines.update(decode_segment(data, source=path))
 
@@ -120,7 +120,7 @@ async def read_objects(
         if is_segment(name):
             segments.append(path)
     await concurrently(read, segments, limit=concurrency)
-    return bool(gone)
+    return bool(missing)
 
 
 def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:

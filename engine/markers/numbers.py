@@ -88,10 +88,10 @@ class SegmentNumbers:
         nonce = secrets.token_bytes(16)
 
         async def put() -> bool:
-            began = anyio.current_time()
+            started = anyio.current_time()
             try:
                 await self._backend.put_new(path, nonce)
-                self.claim_put_s = anyio.current_time() - began
+                self.claim_put_s = anyio.current_time() - started
             except AlreadyExists:
                 return await self._backend.get(path) == nonce  # by an earlier put, whose answer is missing
             return True

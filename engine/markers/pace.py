@@ -46,7 +46,7 @@ one in six (simulated)."""
 LATE_MAX_S = 0.002
 """Beyond, a late start is not the timer's fault: the coarsest in use count in milliseconds."""
 
-HELD_LEAST_S = 0.001
+LENGTHENED_LEAST_S = 0.001
 """What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""
 
 
@@ -81,7 +81,7 @@ class Pace:
         self._put_s: float | None = None
         self._times = PutTimes()
         self._expected_s = 0.0
-        self._held_s = 0.0
+        self._lengthened_s = 0.0
         self._lengthened_at = self._throttled_at = self._last_start = float("-inf")
         self._is_waited_for = False
         self._timer_late_s = 0.0
@@ -89,7 +89,7 @@ class Pace:
     @property
     def interval_s(self) -> float:
         """The least time between the starts of two flushes; with ``auto`` 0 until a put was timed."""
-        return max(self._unheld_s, self._held_s)
+        return max(self._unlengthened_s, self._lengthened_s)
 
     @property
     def put_s(self) -> float | None:
@@ -97,9 +97,9 @@ class Pace:
         return self._put_s
 
     @property
-    def is_held(self) -> bool:
+    def is_lengthened(self) -> bool:
         """Whether throttling has made the interval longer than it would be."""
-        return self._held_s > self._unheld_s
+        return self._lengthened_s > self._unlengthened_s
 
     @property
     def is_one_at_a_time(self) -> bool:
@@ -138,26 +138,26 @@ class Pace:
             return
         self._times.add(put_s)
         self._put_s = put_s if self._put_s is None else self._put_s + SMOOTHING * (put_s - self._put_s)
-        self._held_s *= 0.5 ** max(1 / HALVING_PUTS, self._held_s / HALVING_S)
-        if self._held_s < max(HELD_LEAST_S, self._unheld_s):
-            self._held_s = 0.0
+        self._lengthened_s *= 0.5 ** max(1 / HALVING_PUTS, self._lengthened_s / HALVING_S)
+        if self._lengthened_s < max(LENGTHENED_LEAST_S, self._unlengthened_s):
+            self._lengthened_s = 0.0
 
-    def throttled(self, now: float, *, began: float | None = None) -> bool:
+    def throttled(self, now: float, *, started: float | None = None) -> bool:
         """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
-        that were under way. ``began`` is when the one was that was throttled, where that is known.
+        that were under way. ``started`` is when the one was that was throttled, where that is known.
         """
         self._throttled_at = now
-        if began is None:
-            began = now - self.interval_s - (self._put_s or 0.0)
-        if began < self._lengthened_at:
+        if started is None:
+            started = now - self.interval_s - (self._put_s or 0.0)
+        if started < self._lengthened_at:
             return False
-        longer_s = max(HELD_LEAST_S, LENGTHENING * self.interval_s)
-        self._held_s = min(longer_s, max(self._throttled_max_s, self._unheld_s))
+        longer_s = max(LENGTHENED_LEAST_S, LENGTHENING * self.interval_s)
+        self._lengthened_s = min(longer_s, max(self._throttled_max_s, self._unlengthened_s))
         self._lengthened_at = now
         return True
 
     @property
-    def _unheld_s(self) -> float:
+    def _unlengthened_s(self) -> float:
         if self._fixed_s is not None:
             return self._fixed_s
         put_s = self._expected_s if self._put_s is None else self._put_s

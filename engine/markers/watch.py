@@ -31,7 +31,7 @@ class MarkerWatch:
         self._loaded = LoadedMarkers()
         self._read: set[str] = set()
 
-    async def look(self) -> MarkerFolder:
+    async def scan(self) -> MarkerFolder:
         """One listing, and one get for each segment that was not there before: segments are never rewritten.
 
         A merge that goes on meanwhile may hide markers until the next look.

@@ -74,7 +74,7 @@ class JobMeter:
         self._outcome = "committed"
         self._counts.update(self._proposed)
 
-    def looked_up(self) -> None:
+    def count_look_up(self) -> None:
         """A task has asked the service what partitions hold."""
         self._counts["look_ups",] += 1
 

@@ -28,7 +28,7 @@ def missing_columns(
 
 
 def _new_field(name: str, value: object) -> "pa.Field[Any]":
-    type_ = type_told_by(value)
+    type_ = type_of_value(value)
     if type_ is None:
         known = ", ".join(type_.__name__ for type_ in _TYPES)
         raise InvalidRequest(
@@ -38,7 +38,7 @@ def _new_field(name: str, value: object) -> "pa.Field[Any]":
     return pa.field(name, type_)
 
 
-def type_told_by(value: object) -> pa.DataType | None:
+def type_of_value(value: object) -> pa.DataType | None:
     """Return what a new table's column is that its static value alone tells of; None where it does not tell enough."""
     return _TYPES.get(type(value))
 

@@ -13,17 +13,17 @@ SHOWN = 3
 class PartitionGuard:
     parts: tuple[StaticPartition, ...]
 
-    def holds(self, partition: str) -> bool:
+    def contains(self, partition: str) -> bool:
         """Return whether all below a partition path, or a prefix of some, is allowed."""
-        return any(part.holds(partition) for part in self.parts)
+        return any(part.contains(partition) for part in self.parts)
 
     def touches(self, part: StaticPartition) -> bool:
         """Return whether anything in that part of the table is allowed."""
-        return any(mine.holds(part.path) or part.holds(mine.path) for mine in self.parts)
+        return any(mine.contains(part.path) or part.contains(mine.path) for mine in self.parts)
 
     def check(self, partition: str) -> None:
         """Raises InvalidRequest for the partition path of rows that it does not allow."""
-        if not self.holds(partition):
+        if not self.contains(partition):
             raise InvalidRequest(
                 f"a row belongs to partition {partition!r}, and {self} allows no other than it names; drop such rows, "
                 "or name their partition, too. Nothing was changed"

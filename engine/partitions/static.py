@@ -35,8 +35,10 @@ class StaticPartition:
                 type than its column's or does not fit into it, or no path can carry it.
         """
         columns = prefix_columns(given, keyword=keyword, partition_by=partition_by)
-        said = f"{keyword}={dict(given)!r}"
-        partition = cls(columns, tuple(_row_value(given[column], schema.field(column), said) for column in columns))
+        given_text = f"{keyword}={dict(given)!r}"
+        partition = cls(
+            columns, tuple(_row_value(given[column], schema.field(column), given_text) for column in columns)
+        )
         partition_path(columns, partition.values)
         return partition
 
@@ -45,7 +47,7 @@ class StaticPartition:
         """The partition path of its rows, or where columns are left open, what all of those begin with."""
         return partition_path(self.columns, self.values)
 
-    def holds(self, partition: str) -> bool:
+    def contains(self, partition: str) -> bool:
         """Return whether a partition path lies in this part of the table."""
         return is_below(partition, self.path)
 
@@ -55,20 +57,20 @@ class StaticPartition:
 
 def prefix_columns(given: Mapping[str, object], *, keyword: str, partition_by: Sequence[str]) -> tuple[str, ...]:
     """The named columns in the table's order. Raises InvalidRequest unless they are the first of ``partition_by``."""
-    said = f"{keyword}={dict(given)!r}"
+    given_text = f"{keyword}={dict(given)!r}"
     if not partition_by:
-        raise InvalidRequest(f"{said}: the table is not partitioned; leave {keyword} out, or give partition_by")
+        raise InvalidRequest(f"{given_text}: the table is not partitioned; leave {keyword} out, or give partition_by")
     unknown = [name for name in given if name not in partition_by]
     if unknown:
         raise InvalidRequest(
-            f"{said}: {unknown[0]!r} is no partition column; the table is partitioned by {list(partition_by)}"
+            f"{given_text}: {unknown[0]!r} is no partition column; the table is partitioned by {list(partition_by)}"
         )
     columns = tuple(partition_by[: len(given)])
     left_out = [name for name in columns if name not in given]
     if left_out:
         raise InvalidRequest(
-            f"{said} leaves out {left_out[0]!r}; the table is partitioned by {list(partition_by)}: name the first of "
-            "these, one or more, without a gap"
+            f"{given_text} leaves out {left_out[0]!r}; the table is partitioned by {list(partition_by)}: name the "
+            "first of these, one or more, without a gap"
         )
     return columns
 
@@ -93,9 +95,9 @@ _KINDS = (
 )
 
 
-def _row_value(value: object, field: "pa.Field[Any]", said: str) -> PartitionValue:
+def _row_value(value: object, field: "pa.Field[Any]", given_text: str) -> PartitionValue:
     """Return the value as a row of the table holds it: a decimal with its column's scale, no empty string but null."""
-    of = f"{said}: column {field.name!r} is {field.type}"
+    of = f"{given_text}: column {field.name!r} is {field.type}"
     if value is not None:
         _check_type(value, field.type, of)
     row = None if value is None or value == "" else _fitting(value, field.type, of)

@@ -13,7 +13,7 @@ from tallymark.engine.timeline.entry import DataFile
 
 
 @dataclass(frozen=True, slots=True)
-class ComingFiles:
+class EstimatedFiles:
     """What would come to one partition. None is what is not known."""
 
     files: int | None
@@ -22,7 +22,7 @@ class ComingFiles:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Coming:
+class EstimatedOutput:
     groups: tuple[IncomingGroup, ...] | None
     """None where nothing is known of the input."""
     bytes_a_row: float | None
@@ -45,7 +45,7 @@ class Coming:
         sizing: SizingSettings,
         are_tasks_counted: bool = False,
         sample: Sample | None = None,
-    ) -> "Coming":
+    ) -> "EstimatedOutput":
         """``files`` are such of the table's as tell what a row takes."""
         rows = sum(file.rows for file in files)
         return cls(
@@ -69,7 +69,7 @@ class Coming:
         return tuple(sorted({group.partition for group in self.groups or ()}))
 
     @property
-    def stand_ins(self) -> tuple[DataFile, ...]:
+    def placeholders(self) -> tuple[DataFile, ...]:
         """A file for each partition, by which the scope of an overwrite is found."""
         return tuple(DataFile(partition, "to-come.parquet", 0, 0) for partition in self.partitions)
 
@@ -89,17 +89,17 @@ class Coming:
         rows = self.rows
         return None if rows is None or self.bytes_a_row is None else round(rows * self.bytes_a_row)
 
-    def by_partition(self) -> dict[str, ComingFiles]:
+    def by_partition(self) -> dict[str, EstimatedFiles]:
         if self.plan is None:
             return {
-                partition: ComingFiles(self._file_count(of), _sum([group.rows for group in of]))
+                partition: EstimatedFiles(self._file_count(of), _sum([group.rows for group in of]))
                 for partition, of in self._groups().items()
             }
         planned: dict[str, list[PlannedFile]] = {partition: [] for partition in self.partitions}
         for file in self.plan.files:
             planned[file.partition].append(file)
         return {
-            partition: ComingFiles(len(files), sum(file.rows for file in files), tuple(files))
+            partition: EstimatedFiles(len(files), sum(file.rows for file in files), tuple(files))
             for partition, files in planned.items()
         }
 

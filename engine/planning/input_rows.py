@@ -64,7 +64,7 @@ def _by_partition(
         incoming = incoming.incoming
     groups = [_group(each, properties.partition_by) for each in incoming]
     for group in groups:
-        _check_place(group.partition, target)
+        _check_placement(group.partition, target)
     named = dict.fromkeys(group for group in groups if group.rows is None)
     return [*named, *(group for group in groups if group.rows is not None)]
 
@@ -99,8 +99,8 @@ def _leaf(path: str, partition_by: Sequence[str]) -> str:
     return prefix
 
 
-def _check_place(path: str, target: WriteTarget) -> None:
-    if target.partition is not None and not target.partition.holds(path):
+def _check_placement(path: str, target: WriteTarget) -> None:
+    if target.partition is not None and not target.partition.contains(path):
         raise InvalidRequest(
             f"partition {path!r} of the input does not lie in partition={target.partition}, for which this write is "
             "alone; leave it out, or plan another write for it"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tallymark.backends.meter import PriceList, RequestClass
-from tallymark.engine.timeline.log import BODY_BYTES, LOOK_AHEAD, READ_AHEAD
+from tallymark.engine.timeline.log import BODY_BYTES, PROBE_AHEAD, READ_AHEAD
 
 NAMES_A_DELETE = 1_000
 """On S3. GCS takes objects one by one."""
@@ -110,7 +110,7 @@ def log_requests(shape: JobShape) -> RequestCounts:
     """Of the first reading of the log: whether it has a checkpoint, then all entries, or those since."""
     if not shape.checkpoint:
         return RequestCounts(get=1 + shape.log_entries + 1, list=1 + shape.log_entries // PAGE_COUNT)
-    later, window = shape.log_entries - shape.checkpoint - LOOK_AHEAD, LOOK_AHEAD
+    later, window = shape.log_entries - shape.checkpoint - PROBE_AHEAD, PROBE_AHEAD
     gets = 2 + 1 + window  # the pointer, its manifest; the entry at its position, and those ahead
     while later >= 0:
         window = min(2 * window, READ_AHEAD)

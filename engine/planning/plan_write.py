@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import WriteBase
-from tallymark.engine.jobs.file_plan import sized, telling_files
+from tallymark.engine.jobs.file_plan import reference_files, sized
 from tallymark.engine.jobs.prepare import find_table
 from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import committed_write, declared
-from tallymark.engine.planning.estimated_output import Coming, ComingFiles
+from tallymark.engine.planning.estimated_output import EstimatedFiles, EstimatedOutput
 from tallymark.engine.planning.input_rows import CountedRows, Incoming, IncomingGroup, incoming_groups
 from tallymark.engine.planning.job_requests import JobShape, RequestCounts, entry_bytes, job_requests, names_a_delete
 from tallymark.engine.planning.write_plan import PlannedPartition, WritePlan
@@ -41,7 +41,7 @@ class Foresight:
         check_settings("sizing", self.sizing, SizingSettings)
 
 
-_NOTHING = Coming(groups=(), bytes_a_row=None, sizing=NO_SIZING)
+_NOTHING = EstimatedOutput(groups=(), bytes_a_row=None, sizing=NO_SIZING)
 
 
 async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresight) -> WritePlan:
@@ -59,18 +59,18 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     view = handle.view(properties)
     at, base = view.at(history.head), WriteBase.of(view, handle.log, wanted.request.base)
     committed = await committed_write(handle.log, wanted.request.txn, declared(target))
-    coming = await _coming(target, properties, base.at or at, foresight) if committed is None else _NOTHING
-    if (profile := coming.profile) is not None:
-        files = await telling_files(at, coming.partitions)
+    estimated = await _estimated(target, properties, base.at or at, foresight) if committed is None else _NOTHING
+    if (profile := estimated.profile) is not None:
+        files = await reference_files(at, estimated.partitions)
         planned = await sized(handle, files, profile, foresight.sizing, is_overwrite=target.is_overwrite)
-        is_told = coming.sample is not None or files
-        is_guess = foresight.sizing.policy == "balanced" and not is_told
-        coming = replace(coming, plan=planned, is_guess=is_guess)
-    scope = target.scope(coming.stand_ins) if committed is None else None
+        has_estimate = estimated.sample is not None or files
+        is_guess = foresight.sizing.policy == "balanced" and not has_estimate
+        estimated = replace(estimated, plan=planned, is_guess=is_guess)
+    scope = target.scope(estimated.placeholders) if committed is None else None
     removed = await base.replaced(scope)
     _check_unreplaced(wanted, history, base, scope, removed)
     requests = _requests(
-        handle, history, properties, coming, removed, is_created=found is None, is_overwrite=target.is_overwrite
+        handle, history, properties, estimated, removed, is_created=found is None, is_overwrite=target.is_overwrite
     )
     return WritePlan(
         url=handle.backend.url,
@@ -80,19 +80,21 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
         is_created=found is None,
         committed_at=None if committed is None else committed[0],
         scope=scope,
-        partitions=_partitions(coming, await at.partitions(), removed),
+        partitions=_partitions(estimated, await at.partitions(), removed),
         removed=removed,
         retain_hours=properties.retain_hours,
-        rows=coming.rows,
-        files=coming.files,
-        bytes=coming.bytes,
-        sizing=coming.plan,
-        estimate=coming.estimate,
+        rows=estimated.rows,
+        files=estimated.files,
+        bytes=estimated.bytes,
+        sizing=estimated.plan,
+        estimate=estimated.estimate,
         requests=requests,
     )
 
 
-async def _coming(target: WriteTarget, properties: TableProperties, at: ViewAt, foresight: Foresight) -> Coming:
+async def _estimated(
+    target: WriteTarget, properties: TableProperties, at: ViewAt, foresight: Foresight
+) -> EstimatedOutput:
     groups: Sequence[IncomingGroup] | None = None
     if foresight.incoming is not None:
         groups = incoming_groups(foresight.incoming, target, properties)
@@ -101,9 +103,9 @@ async def _coming(target: WriteTarget, properties: TableProperties, at: ViewAt, 
             "what a dynamic overwrite replaces, its rows decide; name the partitions that the input has rows for, or "
             "plan with the DataFrame: tallymark.write(df, ..., dry_run=True)"
         )
-    return Coming.of(
+    return EstimatedOutput.of(
         groups,
-        await telling_files(at, (group.partition for group in groups or ())),
+        await reference_files(at, (group.partition for group in groups or ())),
         sizing=foresight.sizing,
         are_tasks_counted=isinstance(foresight.incoming, CountedRows),
         sample=foresight.incoming.sample if isinstance(foresight.incoming, WorkloadProfile) else None,
@@ -126,28 +128,30 @@ def _check_unreplaced(
     check_conflicts(entry, history.after(base.position))
 
 
-def _partitions(coming: Coming, held: Collection[str], removed: tuple[DataFile, ...]) -> tuple[PlannedPartition, ...]:
-    """Every partition that files come to or go from. ``held``: those that hold files now."""
-    held = frozenset(held)
-    gone: dict[str, list[DataFile]] = {}
+def _partitions(
+    estimated: EstimatedOutput, stored: Collection[str], removed: tuple[DataFile, ...]
+) -> tuple[PlannedPartition, ...]:
+    """Every partition that files come to or go from. ``stored``: those that hold files now."""
+    stored = frozenset(stored)
+    removed_by_partition: dict[str, list[DataFile]] = {}
     for file in removed:
-        gone.setdefault(file.partition, []).append(file)
-    came = coming.by_partition()
-    nothing = ComingFiles(None, None)
-    if coming.groups is not None:
-        nothing = ComingFiles(0, 0, None if coming.plan is None else ())
+        removed_by_partition.setdefault(file.partition, []).append(file)
+    added = estimated.by_partition()
+    nothing = EstimatedFiles(None, None)
+    if estimated.groups is not None:
+        nothing = EstimatedFiles(0, 0, None if estimated.plan is None else ())
     return tuple(
         PlannedPartition(
             partition=partition,
-            is_new=partition not in held,
-            files=came.get(partition, nothing).files,
-            rows=came.get(partition, nothing).rows,
-            planned=came.get(partition, nothing).planned,
-            removed_files=len(gone.get(partition, ())),
-            removed_rows=sum(file.rows for file in gone.get(partition, ())),
-            removed_bytes=sum(file.bytes for file in gone.get(partition, ())),
+            is_new=partition not in stored,
+            files=added.get(partition, nothing).files,
+            rows=added.get(partition, nothing).rows,
+            planned=added.get(partition, nothing).planned,
+            removed_files=len(removed_by_partition.get(partition, ())),
+            removed_rows=sum(file.rows for file in removed_by_partition.get(partition, ())),
+            removed_bytes=sum(file.bytes for file in removed_by_partition.get(partition, ())),
         )
-        for partition in sorted(came.keys() | gone.keys())
+        for partition in sorted(added.keys() | removed_by_partition.keys())
     )
 
 
@@ -155,34 +159,34 @@ def _requests(
     handle: TableHandle,
     history: History,
     properties: TableProperties,
-    coming: Coming,
+    estimated: EstimatedOutput,
     removed: tuple[DataFile, ...],
     *,
     is_created: bool,
     is_overwrite: bool,
 ) -> RequestCounts | None:
-    if coming is _NOTHING or coming.files is None or handle.backend.has_staging:
+    if estimated is _NOTHING or estimated.files is None or handle.backend.has_staging:
         return None
-    filled = coming.plan.fills if coming.plan is not None else ()
+    filled = estimated.plan.fills if estimated.plan is not None else ()
     return job_requests(
         JobShape(
             log_entries=history.head,
             checkpoint=handle.checkpoints.statistics.position,
             has_commits=bool(history.commits),
             is_created=is_created,
-            files=coming.files,
-            new_partitions=sum(not history.has_held(partition) for partition in coming.partitions),
+            files=estimated.files,
+            new_partitions=sum(not history.has_contained(partition) for partition in estimated.partitions),
             filled_files=len(filled),
-            is_sized=coming.plan is not None,
-            may_fill=coming.plan is not None and not is_overwrite,
+            is_sized=estimated.plan is not None,
+            may_fill=estimated.plan is not None and not is_overwrite,
             deleted_files=len(removed) + len(filled) if properties.readers == "directory" else 0,
-            entry_bytes=_entry_bytes(coming, (*removed, *filled)),
+            entry_bytes=_entry_bytes(estimated, (*removed, *filled)),
             names_a_delete=names_a_delete(handle.backend.url),
         )
     )
 
 
-def _entry_bytes(coming: Coming, removed: tuple[DataFile, ...]) -> int:
+def _entry_bytes(estimated: EstimatedOutput, removed: tuple[DataFile, ...]) -> int:
     """Of the entry that names the files that come and go."""
-    came = sum(entry_bytes(of.files or 0, partition) for partition, of in coming.by_partition().items())
-    return came + sum(entry_bytes(1, file.partition) for file in removed)
+    added = sum(entry_bytes(of.files or 0, partition) for partition, of in estimated.by_partition().items())
+    return added + sum(entry_bytes(1, file.partition) for file in removed)

@@ -160,7 +160,7 @@ class WritePlan:
         if self.retain_hours is not None:
             went += f"; kept for {self.retain_hours:g} hours"
         yield "would go", went if self.removed else "nothing"
-        yield "would come", _shown_coming(self)
+        yield "would come", _shown_estimate(self)
         if self.sizing is not None and self.mode == "append":
             yield "would fill", _shown_fills(self.sizing)
         yield "estimate", self.estimate
@@ -226,7 +226,7 @@ def _shown_scope(scope: Scope) -> str:
     return ", ".join([*paths[:3], *more]) or "nothing"
 
 
-def _shown_coming(plan: WritePlan) -> str:
+def _shown_estimate(plan: WritePlan) -> str:
     known = [
         None if plan.files is None else f"{plan.files:,} files",
         None if plan.rows is None else f"{plan.rows:,} rows",

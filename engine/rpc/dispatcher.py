@@ -111,37 +111,37 @@ class Dispatcher:
         overhead_bytes = ANSWER_OVERHEAD_BYTES + _CACHED_COUNT_MAX * PIECE_OVERHEAD_BYTES
         self._cached_bytes_max = min(_CACHED_BYTES_MAX, self._message_bytes - overhead_bytes)
 
-    def begin(self, asked: Sequence[tuple[Peer, Request]]) -> None:
+    def start(self, asked: Sequence[tuple[Peer, Request]]) -> None:
         """What is at hand is told when this returns; the rest is posted."""
         for_markers: dict[str, list[tuple[Peer, CreateMarkers]]] = {}
         for peer, request in asked:
             if isinstance(request, CreateMarkers):
                 for_markers.setdefault(peer.instant, []).append((peer, request))
             else:
-                self._begin_look_up(peer, request)
+                self._start_look_up(peer, request)
         for instant, requests in for_markers.items():
             self._tasks.start_soon(self._create_markers, instant, requests)
 
     async def _create_markers(self, instant: str, asked: Sequence[tuple[Peer, CreateMarkers]]) -> None:
-        asker = {id(request): peer for peer, request in asked}
+        peer_of = {id(request): peer for peer, request in asked}
 
         async def settle(outcomes: Sequence[tuple[CreateMarkers, Outcome]]) -> None:
-            told: dict[Peer, list[Answer]] = {}
+            responses: dict[Peer, list[Answer]] = {}
             for request, outcome in outcomes:
-                told.setdefault(asker.pop(id(request)), []).append(self._answer_to(request, outcome))
-            for peer, answers in told.items():
+                responses.setdefault(peer_of.pop(id(request)), []).append(self._answer_to(request, outcome))
+            for peer, answers in responses.items():
                 if peer.is_open:
-                    peer.tell(answers, ending=len(answers))
-            await self._send_all(told)
+                    peer.respond(answers, ending=len(answers))
+            await self._send_all(responses)
 
         self._counts.names += sum([len(request.paths) for _, request in asked])
         try:
-            with _while_somebody_waits(asker.values()) as waiting:
+            with _until_disconnected(peer_of.values()) as waiting:
                 await self._handler.create_markers(instant, [request for _, request in asked], settle)
-            assert waiting.cancel_called or not asker, f"{len(asker)} requests were not answered"
+            assert waiting.cancel_called or not peer_of, f"{len(peer_of)} requests were not answered"
         except Exception as error:
             refusal = as_refusal(error, instant)
-            await settle([(request, refusal) for _, request in asked if id(request) in asker])
+            await settle([(request, refusal) for _, request in asked if id(request) in peer_of])
 
     def _answer_to(self, request: CreateMarkers, outcome: Outcome) -> Answer:
         if not isinstance(outcome, TallymarkError):
@@ -149,13 +149,13 @@ class Dispatcher:
         self._counts.refusals += 1
         return Refusal(request.id, outcome)
 
-    def _begin_look_up(self, peer: Peer, request: LookUp) -> None:
+    def _start_look_up(self, peer: Peer, request: LookUp) -> None:
         self._counts.look_ups += 1
         try:
-            is_told = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
+            has_estimate = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
         except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
-            is_told = False
-        if not is_told:
+            has_estimate = False
+        if not has_estimate:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
     def _answer_cached(self, peer: Peer, request: LookUp) -> bool:
@@ -165,12 +165,12 @@ class Dispatcher:
         blocks = self._handler.cached_blocks(request.position, request.hash, request.partitions)
         if blocks is None or sum(map(len, blocks)) > self._cached_bytes_max:
             return False
-        peer.tell([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
+        peer.respond([Blocks(request.id, tuple([Piece(len(block), block) for block in blocks]))], ending=1)
         return True
 
     async def _answer_look_up(self, peer: Peer, request: LookUp) -> None:
         """One block at a time, so that no request takes more memory than one, and a frame."""
-        with _while_somebody_waits([peer]):
+        with _until_disconnected([peer]):
             try:
                 await self._send(peer, await self._blocks(peer, request), ending=1)
             except Exception as error:
@@ -188,29 +188,29 @@ class Dispatcher:
 
     async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
         """Once the peer has taken what it was told before, and what others have waited longer to tell it."""
-        async with peer.turn:
+        async with peer.sending:
             await peer.room()
-            peer.tell([answer], ending=ending)
+            peer.respond([answer], ending=ending)
             await self._send_all([peer])
 
 
 @contextmanager
-def _while_somebody_waits(askers: Collection[Peer]) -> Iterator[CancelScope]:
+def _until_disconnected(peers_of: Collection[Peer]) -> Iterator[CancelScope]:
     """Cancel the block when the last of these has gone: their requests are in no count any more."""
     with CancelScope() as scope:
 
-        def look() -> None:
-            if not any(peer.is_open for peer in askers):
+        def cancel_if_disconnected() -> None:
+            if not any(peer.is_open for peer in peers_of):
                 scope.cancel()
 
-        peers = {*askers}
+        peers = {*peers_of}
         for peer in peers:
-            peer.on_end.add(look)
+            peer.on_end.add(cancel_if_disconnected)
         try:
             yield scope
         finally:
             for peer in peers:
-                peer.on_end.discard(look)
+                peer.on_end.discard(cancel_if_disconnected)
 
 
 def as_refusal(error: Exception, instant: str) -> TallymarkError:

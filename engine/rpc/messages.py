@@ -155,8 +155,8 @@ def decode_answer(data: bytes) -> Answer:
     match unpack(data):
         case [int(kind), int(request_id)] if kind == ACK and request_id > WHOLE_CONNECTION:
             return Ack(request_id)
-        case [int(kind), int(request_id), *told] if kind == BLOCKS and request_id > WHOLE_CONNECTION:
-            return Blocks(request_id, _pieces(told))
+        case [int(kind), int(request_id), *shared_text] if kind == BLOCKS and request_id > WHOLE_CONNECTION:
+            return Blocks(request_id, _pieces(shared_text))
         case [int(kind), int(request_id), str(code), str(text), float(retry_after_s)] if kind == REFUSAL:
             return Refusal(request_id, decode_error(code, text, retry_after_s))
     raise _malformed("an answer")
@@ -239,9 +239,9 @@ class BlockGatherer:
                 self._begun.clear()
 
 
-def room_for_paths(told: str, message_bytes: int) -> int:
-    """Return what a request has left for its paths, or partitions; ``told`` is what it says beside them."""
-    return message_bytes - _REQUEST_OVERHEAD_BYTES - len(told.encode("utf-8"))
+def room_for_paths(shared_text: str, message_bytes: int) -> int:
+    """Return what a request has left for its paths, or partitions; ``shared_text`` is what it says beside them."""
+    return message_bytes - _REQUEST_OVERHEAD_BYTES - len(shared_text.encode("utf-8"))
 
 
 def path_bytes(path: str) -> int:
@@ -249,15 +249,15 @@ def path_bytes(path: str) -> int:
     return _PATH_OVERHEAD_BYTES + (len(path) if path.isascii() else len(path.encode("utf-8")))
 
 
-def split_paths(paths: Sequence[str], told: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
+def split_paths(paths: Sequence[str], shared_text: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
     """Yield the paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
 
-    ``told`` is what each request says beside them: how files are written, or the hash of a log.
+    ``shared_text`` is what each request says beside them: how files are written, or the hash of a log.
 
     Raises:
         InvalidRequest: one path alone is too long.
     """
-    room = room_for_paths(told, message_bytes)
+    room = room_for_paths(shared_text, message_bytes)
     run: list[str] = []
     used = 0
     for path in paths:
@@ -317,13 +317,13 @@ def _texts(values: Sequence[Scalar]) -> tuple[str, ...]:
     return cast("tuple[str, ...]", tuple(values))
 
 
-def _pieces(told: Sequence[Scalar]) -> tuple[Piece, ...]:
+def _pieces(shared_text: Sequence[Scalar]) -> tuple[Piece, ...]:
     pieces = tuple(
         Piece(size, data)
-        for size, data in zip(told[::2], told[1::2], strict=False)
+        for size, data in zip(shared_text[::2], shared_text[1::2], strict=False)
         if isinstance(size, int) and isinstance(data, bytes) and size >= len(data)
     )
-    if 2 * len(pieces) != len(told) or not pieces:
+    if 2 * len(pieces) != len(shared_text) or not pieces:
         raise _malformed("an answer")
     return pieces
 

@@ -43,7 +43,7 @@ class Peer:
         """It was refused: nothing more is heard from it, and the connection ends when it has taken what it was told."""
         self.on_end: set[Callable[[], None]] = set()
         """Called when the connection has ended."""
-        self.turn = anyio.Lock()
+        self.sending = anyio.Lock()
         """Of those who wait until there is ``room``, each in its order."""
         self._settings = settings
         self._handshake = ServerHandshake(
@@ -73,7 +73,7 @@ class Peer:
         return self._settings.inflight_count - self.free
 
     @property
-    def may_go_on(self) -> bool:
+    def can_continue(self) -> bool:
         """It has asked for something that may be in flight now."""
         return bool(self._frames and self.free and self.is_open)
 
@@ -118,7 +118,7 @@ class Peer:
         self.free -= len(requests)
         return requests
 
-    def tell(self, answers: Iterable[Answer], *, ending: int = 0) -> None:
+    def respond(self, answers: Iterable[Answer], *, ending: int = 0) -> None:
         """Have these leave, in this order, and with them end so many of its requests."""
         assert self._session is not None
         for answer in answers:
@@ -130,7 +130,7 @@ class Peer:
         self._frames.clear()
         refusal = Refusal(WHOLE_CONNECTION, error)
         if self.is_known:
-            self.tell([refusal])
+            self.respond([refusal])
         else:
             self._unsent += encode_frame(encode_answer(refusal))
         self.is_leaving = True

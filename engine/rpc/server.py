@@ -188,7 +188,7 @@ class Connections:
         self._slow: dict[Peer, float] = {}
         """Until when each has to have taken what it was told, the earliest first."""
         self._waiting = anyio.CancelScope()
-        self._told: dict[Peer, None] = {}
+        self._responding: dict[Peer, None] = {}
         self._resumed: dict[Peer, None] = {}
         """Who has asked for more than could be in flight, and may go on."""
         self._is_posting = False
@@ -216,7 +216,7 @@ class Connections:
     async def _serve(self) -> NoReturn:
         while True:
             await self._wait()
-            await self._turn()
+            await self._serve_ready()
 
     async def _wait(self) -> None:
         """Until a socket is ready, somebody may go on, or the time of somebody is over."""
@@ -227,10 +227,10 @@ class Connections:
         with anyio.CancelScope(deadline=until) as self._waiting:
             await self._poll.wait()
 
-    async def _turn(self) -> None:
+    async def _serve_ready(self) -> None:
         """Look after whoever may go on, and every socket that is ready."""
         resumed, self._resumed = self._resumed, {}
-        await self._go_on([*resumed])
+        await self._continue([*resumed])
         ready = self._poll.ready()
         for start in range(0, len(ready), _AT_ONCE):
             if start:
@@ -241,7 +241,7 @@ class Connections:
                     self._accept(each)
                 elif events & READ and each.is_open:
                     self._read(each)
-            await self._go_on([each for each, _ in some if isinstance(each, Peer)])
+            await self._continue([each for each, _ in some if isinstance(each, Peer)])
         self._send_away_the_late()
 
     def _accept(self, listener: socket.socket) -> None:
@@ -296,21 +296,21 @@ class Connections:
         if peer.is_known:
             self._handshakes.pop(peer, None)
 
-    async def _go_on(self, peers: Sequence[Peer]) -> None:
+    async def _continue(self, peers: Sequence[Peer]) -> None:
         """Begin what these have asked, as far as that may be in flight, and send what they were told."""
         while peers:
             count_max = max(_AT_ONCE // len(peers), 1)
             asked = [(peer, request) for peer in peers for request in self._requests_of(peer, count_max)]
             if asked:
-                self._dispatcher.begin(asked)
+                self._dispatcher.start(asked)
             for peer in peers:
                 self._write(peer)
-            peers = [peer for peer in peers if peer.may_go_on]
+            peers = [peer for peer in peers if peer.can_continue]
             if peers:
                 await anyio.lowlevel.checkpoint()
 
     def _requests_of(self, peer: Peer, count_max: int) -> Sequence[Request]:
-        if not peer.may_go_on:
+        if not peer.can_continue:
             return ()
         try:
             requests = peer.take(count_max)
@@ -328,20 +328,20 @@ class Connections:
         """Send what these were told, with what others of this moment are about to be told: acks of one flush are found
         by several tasks, and each write costs both sides more than the bytes of many acks.
         """
-        self._told.update(dict.fromkeys(peers))
+        self._responding.update(dict.fromkeys(peers))
         if self._is_posting:
             return
         self._is_posting = True
         try:
-            ending = sum([peer.ending for peer in self._told])
+            ending = sum([peer.ending for peer in self._responding])
             if self._counts.inflight > ending:  # else there is nobody who could have another answer
                 await anyio.lowlevel.checkpoint()
         finally:  # cancelled, too: others rely on it
             self._is_posting = False
-            told, self._told = self._told, {}
-            for peer in told:
+            responding, self._responding = self._responding, {}
+            for peer in responding:
                 self._write(peer)
-                if peer.may_go_on:
+                if peer.can_continue:
                     self._resumed[peer] = None
                     self._waiting.cancel()
 
@@ -411,7 +411,7 @@ class Connections:
         if self._shutdown_error is None:
             return
         for peer in [peer for peer in self._peers if peer.is_known and not peer.is_leaving]:
-            peer.tell([Refusal(WHOLE_CONNECTION, self._shutdown_error)])
+            peer.respond([Refusal(WHOLE_CONNECTION, self._shutdown_error)])
             self._write(peer)
 
     def _end(self, peer: Peer) -> None:

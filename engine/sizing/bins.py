@@ -33,7 +33,7 @@ def divided(bins: Sequence[Bin], bytes_: int, *, small: int) -> list[int]:
     total = bytes_ + sum(vessel.has for vessel in bins)
     if sum(max(vessel.floor, min(small, vessel.most)) for vessel in bins) <= total:
         return _levelled(bins, total)
-    return _filled_in_turn(bins, total)
+    return _filled_in_order(bins, total)
 
 
 def _levelled(bins: Sequence[Bin], total: int) -> list[int]:
@@ -51,7 +51,7 @@ def _at(level: int, bins: Sequence[Bin]) -> list[int]:
     return [min(max(vessel.floor, level), vessel.most) for vessel in bins]
 
 
-def _filled_in_turn(bins: Sequence[Bin], total: int) -> list[int]:
+def _filled_in_order(bins: Sequence[Bin], total: int) -> list[int]:
     return _topped_up([vessel.floor for vessel in bins], bins, total)
 
 

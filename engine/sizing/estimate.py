@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Self
 
-from tallymark.engine.sizing.evidence import FOOTER_BYTES, TELLING_BYTES, Observation
+from tallymark.engine.sizing.evidence import FOOTER_BYTES, SIGNIFICANT_BYTES, Observation
 from tallymark.engine.sizing.profile import FileUpdates, IncomingRows, Sample
 from tallymark.engine.sizing.rates import Rates
 from tallymark.engine.timeline.entry import DataFile
@@ -33,19 +33,19 @@ class Estimates:
     def of(
         cls,
         incoming: Sequence[IncomingRows],
-        held: Mapping[str, Sequence[DataFile]],
+        stored: Mapping[str, Sequence[DataFile]],
         sample: Sample | None,
         updates: Sequence[FileUpdates] = (),
     ) -> Self:
-        """``held`` are the table's files by partition."""
+        """``stored`` are the table's files by partition."""
         by_plain = by_rows = None
         measured = [rows.partition for rows in incoming if rows.plain_bytes]
         measured += [updated.file.partition for updated in updates if updated.plain_bytes]
         if measured:
-            by_plain = Rates.of(measured, held, attrgetter("plain_bytes"), _observed(sample, "plain_bytes"))
+            by_plain = Rates.of(measured, stored, attrgetter("plain_bytes"), _observed(sample, "plain_bytes"))
         counted = [rows.partition for rows in incoming if not (by_plain and rows.plain_bytes)]
         if counted:
-            by_rows = Rates.of(counted, held, attrgetter("rows"), _observed(sample, "rows"))
+            by_rows = Rates.of(counted, stored, attrgetter("rows"), _observed(sample, "rows"))
         return cls(by_plain, by_rows)
 
     def bytes_of(self, rows: IncomingRows) -> int:
@@ -77,5 +77,5 @@ def _observed(sample: Sample | None, measure: str) -> Observation | None:
     measured = 0 if sample is None else getattr(sample, measure)
     if sample is None or not measured or not sample.encoded_bytes:
         return None
-    weight = min(1.0, sample.encoded_bytes / TELLING_BYTES)
+    weight = min(1.0, sample.encoded_bytes / SIGNIFICANT_BYTES)
     return Observation("now", weight, sample.encoded_bytes / measured)

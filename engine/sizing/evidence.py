@@ -61,7 +61,7 @@ FOOTER_BYTES = 4096
 """Of a file, that do not grow with its rows: 0.6 to 5.5 KB were seen in files of 2 to 30 columns, plus what the
 dictionaries take, about 1 KB a column."""
 
-TELLING_BYTES = 1 << 20
+SIGNIFICANT_BYTES = 1 << 20
 """A file of this size tells as much as any larger one. In files of 0.2 to 1 MB a row was seen to take 0 to 4 % more
 than in large ones; in files of 12 to 60 KB, 16 to 92 %."""
 
@@ -106,17 +106,17 @@ class Evidence:
 
 def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int]) -> Evidence | None:
     """Of the newest of these files; None where none tells anything. ``measure`` is what came in, 0 for not known."""
-    telling = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
-    if not telling:
+    significant = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
+    if not significant:
         return None
-    telling.sort(key=itemgetter(0, 1), reverse=True)
-    by_instant = enumerate(groupby(telling, key=itemgetter(0)))
+    significant.sort(key=itemgetter(0, 1), reverse=True)
+    by_instant = enumerate(groupby(significant, key=itemgetter(0)))
     found = ((age, file) for age, (_, of_one) in by_instant for _, _, file in islice(of_one, OF_AN_INSTANT))
     newest = list(islice(found, NEWEST_FILES))
     ages = [age for age, _ in newest]
-    told = [min(1.0, file.bytes / TELLING_BYTES) for _, file in newest]
+    weights = [min(1.0, file.bytes / SIGNIFICANT_BYTES) for _, file in newest]
     rates = [_encoded_bytes(file) / measure(file) for _, file in newest]
-    return _evidence(ages, told, rates, newest=telling[0][0], of_two=_of_two(ages, told))
+    return _evidence(ages, weights, rates, newest=significant[0][0], of_two=_of_two(ages, weights))
 
 
 def evidence(observations: Sequence[Observation]) -> Evidence | None:
@@ -126,22 +126,24 @@ def evidence(observations: Sequence[Observation]) -> Evidence | None:
     if not observations:
         return None
     ages = [age for age, (_, of_one) in enumerate(groupby(observations, key=_instant_of)) for _ in of_one]
-    told = [seen.weight for seen in observations]
-    return _evidence(ages, told, [seen.rate for seen in observations], newest=observations[0].instant)
+    weights = [seen.weight for seen in observations]
+    return _evidence(ages, weights, [seen.rate for seen in observations], newest=observations[0].instant)
 
 
 def _evidence(
-    ages: Sequence[int], told: Sequence[float], rates: Sequence[float], *, newest: str, of_two: float = 0.0
+    ages: Sequence[int], weights: Sequence[float], rates: Sequence[float], *, newest: str, of_two: float = 0.0
 ) -> Evidence:
-    found = trend(ages, [weight * _believed(age) for age, weight in zip(ages, told, strict=True)], rates, of_two=of_two)
-    return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest, max(told))
+    found = trend(
+        ages, [weight * _believed(age) for age, weight in zip(ages, weights, strict=True)], rates, of_two=of_two
+    )
+    return Evidence(len(ages), found.weight, found.mean + found.drift, found.variance, newest, max(weights))
 
 
-def _of_two(ages: Sequence[int], told: Sequence[float]) -> float:
+def _of_two(ages: Sequence[int], weights: Sequence[float]) -> float:
     if ages[-1] != 1:
         return 0.0
     newer = ages.index(1)
-    return believed_of_two(sum(told[:newer]), sum(told[newer:]))
+    return believed_of_two(sum(weights[:newer]), sum(weights[newer:]))
 
 
 def _encoded_bytes(file: DataFile) -> float:

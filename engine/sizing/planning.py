@@ -28,7 +28,7 @@ from tallymark.engine.sizing.profile import (
 )
 from tallymark.engine.timeline.entry import DataFile
 
-COMMITS_LOOKED_AT = 5
+COMMITS_READ = 5
 """[_hoodie.record.size.estimator.max.commits]"""
 
 DEFAULT_RECORD_BYTES = 1024
@@ -40,7 +40,7 @@ THRESHOLD = 1.0
 
 def average_record_bytes(commits: Iterable[CommitSize], *, small_file_bytes: int) -> int:
     """Of the newest commit that is large enough, rounded up; ``commits`` come newest first."""
-    for commit in islice(commits, COMMITS_LOOKED_AT):
+    for commit in islice(commits, COMMITS_READ):
         if commit.rows > 0 and commit.bytes > THRESHOLD * small_file_bytes:
             return -(-commit.bytes // commit.rows)
     return DEFAULT_RECORD_BYTES

@@ -39,15 +39,15 @@ class Rates:
     def of(
         cls,
         wanted: Iterable[str],
-        held: Mapping[str, Sequence[DataFile]],
+        stored: Mapping[str, Sequence[DataFile]],
         measure: Callable[[DataFile], int],
         sampled: Observation | None,
     ) -> Self | None:
         """None where neither a file nor the sample tells anything."""
-        looked_at = {partition for partition in wanted if partition in held}
-        if len(looked_at) < PARTITIONS_COMPARED:
-            looked_at |= _newest(held, PARTITIONS_COMPARED)
-        found = {path: file_evidence(held[path], measure) for path in sorted(looked_at)}
+        compared = {partition for partition in wanted if partition in stored}
+        if len(compared) < PARTITIONS_COMPARED:
+            compared |= _newest(stored, PARTITIONS_COMPARED)
+        found = {path: file_evidence(stored[path], measure) for path in sorted(compared)}
         partitions = {path: seen for path, seen in found.items() if seen is not None}
         files, table = _of_table(partitions.values(), None), _of_table(partitions.values(), sampled)
         if table is None:
@@ -68,10 +68,10 @@ class Rates:
         return credibility * own.rate * self.level + (1 - credibility) * self.table.rate
 
 
-def _newest(held: Mapping[str, Sequence[DataFile]], count: int) -> set[str]:
-    if len(held) <= count:
-        return set(held)
-    return set(nlargest(count, held, key=lambda path: (newest_instant(held[path]), path)))
+def _newest(stored: Mapping[str, Sequence[DataFile]], count: int) -> set[str]:
+    if len(stored) <= count:
+        return set(stored)
+    return set(nlargest(count, stored, key=lambda path: (newest_instant(stored[path]), path)))
 
 
 def _of_table(partitions: Iterable[Evidence], sampled: Observation | None) -> Evidence | None:

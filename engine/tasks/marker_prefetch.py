@@ -52,9 +52,9 @@ class MarkersAhead:
 
     def _await(self, ack: Future[None], path: str) -> None:
         if not ack.done():
-            began = self._monotonic()
+            started = self._monotonic()
             wait([ack], timeout=self._wait_s * 1.1)  # the source's own error says more: let it come first
-            self.waited_s += self._monotonic() - began
+            self.waited_s += self._monotonic() - started
         if not ack.done():
             raise ServiceUnavailable(
                 f"the marker of {path} was not acked within {self._wait_s} s (marker_wait_s); nothing was written there"

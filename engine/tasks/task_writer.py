@@ -142,7 +142,7 @@ class TaskWriter:
         self._attempt = attempt
         self._monotonic = monotonic
         self._pause = pause
-        self._began = monotonic()
+        self._started = monotonic()
         self._footer = FooterSize.of(ticket.schema)
         self._growth = FileGrowth(ticket.max_file_bytes, ticket.row_group_bytes, self._footer)
         self._filling = Filling(planned)
@@ -204,7 +204,7 @@ class TaskWriter:
             planned=self._filling.sizes,
             unused=self._markers.unused,
             marker_wait_s=self._markers.waited_s,
-            seconds=self._monotonic() - self._began,
+            seconds=self._monotonic() - self._started,
         )
 
     def __enter__(self) -> Self:

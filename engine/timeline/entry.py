@@ -86,7 +86,7 @@ class LogEntry:
     """How the write came about; None for a rollback, and in entries of releases that did not tell it."""
     horizon: int = 0
     """Of a clean: files that were replaced up to this position may be deleted from now on."""
-    begun: int = 0
+    registration: int = 0
     """The number under which the instant's writer has begun; 0 in entries of releases that took none."""
     unfinished: tuple[int, ...] = ()
     """Smaller numbers that were not over when it began."""
@@ -122,7 +122,7 @@ def encode_entry(entry: LogEntry) -> bytes:
             "request": entry.request,
             "summary": None if entry.summary is None else entry.summary.fields(),
             "horizon": entry.horizon,
-            "begun": entry.begun,
+            "begun": entry.registration,
             "unfinished": list(entry.unfinished),
         }
     )
@@ -149,7 +149,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             request=_text(fields.pop("request", "")),
             summary=None if (told := fields.pop("summary", None)) is None else WriteSummary.of_fields(told),
             horizon=_count(fields.pop("horizon", 0)),
-            begun=_count(fields.pop("begun", 0)),
+            registration=_count(fields.pop("begun", 0)),
             unfinished=tuple(map(_count, fields.pop("unfinished", ()))),
             unknown=fields,
         )

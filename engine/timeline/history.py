@@ -5,13 +5,13 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history_base import NO_HISTORY, Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
+from tallymark.engine.timeline.registration import Registrations
 
-APPENDS_TOLD = 20
+APPENDS_KEPT = 20
 """Appends whose sizes are kept, the newest ones: more than any policy of sizing looks at."""
 
 
@@ -32,8 +32,8 @@ class History:
         self._txns = dict(base.txns)
         self._cleans = dict(base.cleans)
         self._horizon = base.horizon
-        self._begun = base.begun
-        self._appends = deque(base.appends, maxlen=APPENDS_TOLD)
+        self._begun = base.registration
+        self._appends = deque(base.appends, maxlen=APPENDS_KEPT)
         self._hashes = [base.hash_before, base.hash] if base.position else [base.hash]
         """By position, up to ``head``."""
 
@@ -51,7 +51,7 @@ class History:
         """Take in the entry at ``head + 1``."""
         self._entries.append(entry)
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
-        self._begun = self._begun.after(entry.begun, entry.unfinished)
+        self._begun = self._begun.after(entry.registration, entry.unfinished)
         if entry.instant in self._decided:
             return
         is_replacing = entry.kind == "commit" and bool(entry.removed)
@@ -84,7 +84,7 @@ class History:
             partitions=dict(self._partitions),
             cleans=dict(self._cleans),
             horizon=self._horizon,
-            begun=self._begun,
+            registration=self._begun,
             appends=tuple(self._appends),
         )
 
@@ -162,7 +162,7 @@ class History:
         return self._txns.get(txn)
 
     @property
-    def begun(self) -> Begun:
+    def registration(self) -> Registrations:
         """What the log tells of the numbers under which writers begin."""
         return self._begun
 
@@ -182,7 +182,7 @@ class History:
 
     @property
     def appends(self) -> tuple[tuple[int, int], ...]:
-        """Rows and bytes of the files that the newest appends added, the newest first; at most ``APPENDS_TOLD``."""
+        """Rows and bytes of the files that the newest appends added, the newest first; at most ``APPENDS_KEPT``."""
         return tuple(reversed(self._appends))
 
     def files_at(self, position: int) -> tuple[DataFile, ...]:
@@ -214,7 +214,7 @@ class History:
         """Return the positions whose replaced files the clean at a position has let go, and no clean before it."""
         return self._cleans[position]
 
-    def let_go(self, position: int) -> tuple[DataFile, ...]:
+    def files_expired_by(self, position: int) -> tuple[DataFile, ...]:
         """Return the files that it has let go."""
         return self.replaced(self.cleaned(position))
 
@@ -228,7 +228,7 @@ class History:
         count = bisect_right(self._replacing, horizon)
         return self._replacing[count - 1] if count else 0
 
-    def has_held(self, partition: str) -> bool:
+    def has_contained(self, partition: str) -> bool:
         """Return whether a file was ever committed to the partition."""
         return partition in self._partitions
 

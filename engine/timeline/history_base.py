@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH
+from tallymark.engine.timeline.registration import Registrations
 
 
 class Decided(NamedTuple):
@@ -37,12 +37,12 @@ class HistoryBase:
     cleans: Mapping[int, range] = field(default_factory=dict)
     """By the position of a clean, the positions whose replaced files it let go."""
     horizon: int = 0
-    begun: Begun
+    registration: Registrations
     """What they tell of the numbers under which writers begin. It has no default: whoever took the numbers before the
     base for free would begin where nobody looks for him."""
     appends: tuple[tuple[int, int], ...] = ()
     """Rows and bytes of the files that the newest appends added, the newest last."""
 
 
-NO_HISTORY = HistoryBase(begun=Begun())
+NO_HISTORY = HistoryBase(registration=Registrations())
 """The start of every log."""

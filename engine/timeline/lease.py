@@ -17,7 +17,7 @@ from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 
-BEAT_FOLDER = ".hoodie/.tallymark/beat"
+HEARTBEAT_FOLDER = ".hoodie/.tallymark/beat"
 
 _events = EventLog(__name__)
 
@@ -39,29 +39,29 @@ class Lease:
         self._log = log
         self._settings = settings
         self._asleep_s = asleep_s
-        self._last_beat = float("-inf")
+        self._last_heartbeat = float("-inf")
         self._beating = anyio.Lock()
         self._is_over = False
 
     @property
     def path(self) -> str:
-        return beat_path(self._instant)
+        return heartbeat_path(self._instant)
 
     async def begin(self) -> None:
         """The first beat. Its instant is reserved after it, and the log read after that: by whoever reserves."""
-        begun = self._now()
+        started = self._now()
         await self._backend.put(self.path, b"")
-        self._last_beat = begun
+        self._last_heartbeat = started
 
-    async def beat(self) -> None:
+    async def renew(self) -> None:
         """Renew the lease, and learn whether it was in vain. Does nothing once it was given up. Raises RolledBack."""
         async with self._beating:
             if self._is_over:
                 return
-            begun = self._now()
+            started = self._now()
             await self._backend.put(self.path, b"")
             await self.check_log()
-            self._last_beat = begun
+            self._last_heartbeat = started
 
     async def keep(self) -> None:
         """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease.
@@ -69,7 +69,7 @@ class Lease:
         A beat under way is ended first: one that landed after ``give_up`` would stay.
         """
         await keep_beating(
-            self.beat,
+            self.renew,
             self._settings,
             first_s=self._due_s(),
             missed=lambda reason: _events.warning("beat.missed", instant=self._instant, reason=reason),
@@ -87,7 +87,7 @@ class Lease:
         Raises:
             RolledBack: somebody did.
         """
-        if self._now() - self._last_beat >= self._settings.expiry_s / 2:
+        if self._now() - self._last_heartbeat >= self._settings.expiry_s / 2:
             await self.check_log()
 
     async def check_log(self) -> None:
@@ -96,9 +96,11 @@ class Lease:
 
     def _due_s(self) -> float:
         """Until the beat after the first one, which may be long ago: its instant was reserved meanwhile."""
-        since = self._now() - self._last_beat
+        since = self._now() - self._last_heartbeat
         return (
-            max(0.0, self._settings.beat_interval_s - since) if math.isfinite(since) else self._settings.beat_interval_s
+            max(0.0, self._settings.heartbeat_interval_s - since)
+            if math.isfinite(since)
+            else self._settings.heartbeat_interval_s
         )
 
     def _now(self) -> float:
@@ -115,7 +117,7 @@ class Lease:
 
 
 async def keep_beating(
-    beat: Callable[[], Awaitable[None]],
+    renew: Callable[[], Awaitable[None]],
     settings: LeaseSettings,
     *,
     first_s: float,
@@ -126,11 +128,11 @@ async def keep_beating(
     while True:
         try:
             with anyio.fail_after(settings.expiry_s / 4, shield=True):  # else a silent one would be the last
-                await beat()
+                await renew()
         except (BackendError, TimeoutError) as error:
             missed(error)
-        await anyio.sleep(settings.beat_interval_s)
+        await anyio.sleep(settings.heartbeat_interval_s)
 
 
-def beat_path(instant: str) -> str:
-    return f"{BEAT_FOLDER}/{instant}"
+def heartbeat_path(instant: str) -> str:
+    return f"{HEARTBEAT_FOLDER}/{instant}"

@@ -38,7 +38,7 @@ BODY_BYTES = 1 << 20
 READ_AHEAD = 32
 """Entries asked for at once when the log is read: ten thousand entries at 30 ms a request take ten seconds, not 300."""
 
-LOOK_AHEAD = 2
+PROBE_AHEAD = 2
 """Entries asked for with that of a checkpoint: one more than tells the end, so that a gap there is seen."""
 
 
@@ -63,7 +63,7 @@ class CommitLog:
         self._settings = settings
         self._start = start
         self._reading = anyio.Lock()
-        self._is_begun = False
+        self._is_started = False
         self._attempts: dict[str, _Attempt] = {}
         """By nonce, those that a call left unclear: tried again, the entry may be there already."""
         self.history = History()
@@ -80,7 +80,7 @@ class CommitLog:
             CorruptObject: an entry cannot be read, or is gone.
         """
         async with self._reading:
-            window = 1 if self._is_begun else await self._begin()
+            window = 1 if self._is_started else await self._open()
             while window and await self._read_window(window):
                 window = min(window * 2, READ_AHEAD)
         return self.history
@@ -183,7 +183,7 @@ class CommitLog:
             self.history.apply(attempt.entry)
         return number
 
-    async def _begin(self) -> int:
+    async def _open(self) -> int:
         """Return the first reading; returns how many entries to look for next, 0 where the end has been seen."""
         base = None if self._start is None else await self._start.newest()
         found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
@@ -195,8 +195,8 @@ class CommitLog:
             window = 1
         else:
             self.history = History(base)
-            window = 2 * LOOK_AHEAD if await self._take_in(found, base.position + 1, LOOK_AHEAD) else 0
-        self._is_begun = True
+            window = 2 * PROBE_AHEAD if await self._take_in(found, base.position + 1, PROBE_AHEAD) else 0
+        self._is_started = True
         return window
 
     async def _read_listed(self) -> None:
@@ -285,7 +285,7 @@ def _won(history: History, decided: Decided, entry: LogEntry) -> int:
 
 
 def _first_window(position: int) -> range:
-    return range(position, position + 1 + LOOK_AHEAD)
+    return range(position, position + 1 + PROBE_AHEAD)
 
 
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:

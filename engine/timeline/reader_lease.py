@@ -84,14 +84,14 @@ class ReaderLease:
         self._settings = settings
         self._nonce = new_nonce()
         self._position = 0
-        self._last_beat = float("-inf")
+        self._last_heartbeat = float("-inf")
         self._beating = anyio.Lock()
         self._is_over = False
 
     async def begin(self, position: int) -> None:
         """On return every clean that lists leases from now on heeds this one."""
         self._position = position
-        await self.beat()
+        await self.renew()
 
     def move_to(self, position: int) -> None:
         """The snapshot is of a later position; the next beat says so, and until then the lease holds more than it has
@@ -100,14 +100,14 @@ class ReaderLease:
         assert position >= self._position, "a lease never moves back: what lies behind it may be gone"
         self._position = position
 
-    async def beat(self) -> None:
+    async def renew(self) -> None:
         """Renew the lease. Does nothing once it was given up."""
         async with self._beating:
             if self._is_over:
                 return
-            begun = anyio.current_time() + asleep_s()
+            started = anyio.current_time() + asleep_s()
             await self._backend.put(self._path, self._said())
-            late_s, self._last_beat = begun - self._last_beat, begun
+            late_s, self._last_heartbeat = started - self._last_heartbeat, started
         if self._settings.expiry_s < late_s < float("inf"):
             _events.warning("lease.lapsed", position=self._position, late_s=late_s)
 
@@ -116,9 +116,9 @@ class ReaderLease:
         leaves rows out.
         """
         await keep_beating(
-            self.beat,
+            self.renew,
             self._settings,
-            first_s=self._settings.beat_interval_s,
+            first_s=self._settings.heartbeat_interval_s,
             missed=lambda reason: _events.warning("lease.unrenewed", position=self._position, reason=reason),
         )
 

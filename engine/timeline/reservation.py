@@ -27,7 +27,7 @@ class Reservation:
     operation: str
     expiry_s: float
     """The lease as its writer keeps it: until a beat is this old, the writer counts on not being rolled back."""
-    begun: int = 0
+    registration: int = 0
     """The number under which the writer has begun, whose object says the same; 0 for one that took none."""
     unfinished: tuple[int, ...] = ()
     """Smaller numbers that were not over then."""
@@ -45,15 +45,16 @@ class Reservation:
             "operation": self.operation,
             "expiry_s": self.expiry_s,
         }
-        if self.begun:  # else it is said as its writer has said it
-            fields |= {"begun": self.begun, "unfinished": self.unfinished}
+        if self.registration:  # else it is said as its writer has said it
+            fields |= {"begun": self.registration, "unfinished": self.unfinished}
         packed: bytes = msgpack.packb(fields)
         return packed
 
     @classmethod
     def decode(cls, data: bytes, *, source: str) -> "Reservation":
         try:
-            fields = unpack(data)
+            fields = dict(unpack(data))
+            fields = {"registration" if name == "begun" else name: value for name, value in fields.items()}
             fields["writer"] = WriterIdentity.of_fields(fields["writer"])
             fields["unfinished"] = tuple(fields.get("unfinished", ()))
             found = cls(**fields)
@@ -69,6 +70,6 @@ class Reservation:
             and self.marker_kind in get_args(MarkerKind)
             and type(self.expiry_s) in (int, float)
             and self.expiry_s >= 0
-            and all(type(number) is int and number >= 0 for number in (self.begun, *self.unfinished))
-            and (self.begun > 0 or not self.unfinished)
+            and all(type(number) is int and number >= 0 for number in (self.registration, *self.unfinished))
+            and (self.registration > 0 or not self.unfinished)
         )

@@ -70,14 +70,14 @@ def unpack_live(block: bytes | bytearray | memoryview, partition: str, position:
     try:
         while at < end:
             rows, size, plain, rewritten, added_at, removed_at, length = unpack(block, at)
-            begin = at + head
-            at = begin + length
+            start = at + head
+            at = start + length
             if at > end:
                 raise ValueError(_CUT_OFF)
             if added_at <= position and not 0 < removed_at <= position:
                 file = new(DataFile)
                 _set_partition(file, partition)
-                _set_name(file, block[begin:at].decode())
+                _set_name(file, block[start:at].decode())
                 _set_rows(file, rows)
                 _set_bytes(file, size)
                 _set_plain_bytes(file, plain)
@@ -98,11 +98,11 @@ def find_live(block: bytes, partition: str, file_id: str, position: int) -> Data
     try:
         while at < end:
             added_at, removed_at, length = _POSITIONS.unpack_from(block, at + _POSITIONS_OFFSET)
-            begin, at = at, at + _HEAD.size + length
+            start, at = at, at + _HEAD.size + length
             if at > end:
                 raise ValueError(_CUT_OFF)
-            if block.startswith(wanted, begin + _HEAD.size, at) and _is_live(added_at, removed_at, position):
-                [(file, _, _)] = _unpacked(block[begin:at], partition)
+            if block.startswith(wanted, start + _HEAD.size, at) and _is_live(added_at, removed_at, position):
+                [(file, _, _)] = _unpacked(block[start:at], partition)
                 if file.file_id == file_id:
                     return file
     except (struct.error, ValueError) as error:
@@ -141,19 +141,19 @@ def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
     one of these was removed; 0 where none was.
     """
     rows, end = bytearray(block), len(block)
-    gone: list[tuple[int, int]] = []
+    removed: list[tuple[int, int]] = []
     oldest = at = 0
     while at < end:
         added_at, removed_at, length = _POSITIONS.unpack_from(rows, at + _POSITIONS_OFFSET)
-        begin, at = at, at + _HEAD.size + length
+        start, at = at, at + _HEAD.size + length
         if removed_at > position:
-            _REMOVED_AT.pack_into(rows, begin + _REMOVED_AT_OFFSET, 0)
+            _REMOVED_AT.pack_into(rows, start + _REMOVED_AT_OFFSET, 0)
         elif removed_at > floor:
             oldest = min(oldest or removed_at, removed_at)
         if added_at > position or 0 < removed_at <= floor:
-            gone.append((begin, at))
-    for begin, behind in reversed(gone):
-        del rows[begin:behind]
+            removed.append((start, at))
+    for start, behind in reversed(removed):
+        del rows[start:behind]
     return bytes(rows), oldest
 
 
@@ -195,12 +195,12 @@ def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | Non
     wanted = {name.encode("utf-8"): position for name, position in removals.items()}
     at, end = 0, len(block)
     while at < end and wanted:
-        begin, at = at, at + _HEAD.size + _LENGTH.unpack_from(block, at + _HEAD.size - _LENGTH.size)[0]
-        name = bytes(block[begin + _HEAD.size : at])
+        start, at = at, at + _HEAD.size + _LENGTH.unpack_from(block, at + _HEAD.size - _LENGTH.size)[0]
+        name = bytes(block[start + _HEAD.size : at])
         if name in wanted:
-            if _REMOVED_AT.unpack_from(block, begin + _REMOVED_AT_OFFSET)[0]:
+            if _REMOVED_AT.unpack_from(block, start + _REMOVED_AT_OFFSET)[0]:
                 return name.decode("utf-8")
-            _REMOVED_AT.pack_into(block, begin + _REMOVED_AT_OFFSET, wanted.pop(name))
+            _REMOVED_AT.pack_into(block, start + _REMOVED_AT_OFFSET, wanted.pop(name))
     return next((name.decode("utf-8") for name in wanted), None)
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
+from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.sealed import seal, unseal
 
@@ -104,9 +104,9 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "kinds": bytes(_KINDS.index(each.kind) + _REPLACING * each.is_replacing for each in history.decided),
             "voids": sorted(set(range(1, history.position + 1)) - {each.position for each in history.decided}),
             "txns": dict(history.txns),
-            "cleans": [[position, let_go.start, let_go.stop] for position, let_go in history.cleans.items()],
+            "cleans": [[position, expired.start, expired.stop] for position, expired in history.cleans.items()],
             "horizon": history.horizon,
-            "begun": [history.begun.number, list(history.begun.unfinished)],
+            "begun": [history.registration.number, list(history.registration.unfinished)],
             "appends": [list(sizes) for sizes in history.appends],
             "floor": manifest.floor,
             "partitions": names,
@@ -170,7 +170,7 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
         partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
         cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
         horizon=fields["horizon"],
-        begun=Begun(fields["begun"][0], tuple(fields["begun"][1])),
+        registration=Registrations(fields["begun"][0], tuple(fields["begun"][1])),
         appends=tuple((rows, size) for rows, size in fields["appends"]),
     )
 

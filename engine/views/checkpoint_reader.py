@@ -68,7 +68,7 @@ class Checkpoints:
             for name in names:
                 tried.add(name)
                 if (manifest := await self.read(name)) is not None:
-                    self.begin_at(manifest)
+                    self.start_at(manifest)
                     return manifest.history
         return None
 
@@ -79,7 +79,7 @@ class Checkpoints:
         self._base = None
         self.statistics.position = 0
 
-    def begin_at(self, manifest: Manifest) -> "CheckpointBase":
+    def start_at(self, manifest: Manifest) -> "CheckpointBase":
         """From now on ``base`` is this one."""
         self._base = CheckpointBase(self._backend, manifest, self._lost)
         self.statistics.position = manifest.position
@@ -111,13 +111,13 @@ class Checkpoints:
 
     def _refused(self, path: str, reason: Exception | str) -> None:
         self.statistics.refused += 1
-        self._tell(path, reason)
+        self._log_damage(path, reason)
 
     def _lost(self, path: str, reason: Exception) -> None:
         self.statistics.damaged_parts += 1
-        self._tell(path, reason)
+        self._log_damage(path, reason)
 
-    def _tell(self, path: str, reason: Exception | str) -> None:
+    def _log_damage(self, path: str, reason: Exception | str) -> None:
         self.is_damaged = True
         _events.warning("checkpoint.refused", url=self._backend.url, path=path, reason=reason)
 

@@ -77,12 +77,12 @@ class _New:
     put_bytes: int = 0
 
     async def write(self, history: History) -> Checkpointed | None:
-        began = anyio.current_time()
+        started = anyio.current_time()
         pointer = await self.checkpoints.pointer()
         newest = await self._previous(pointer, history)
         is_sound = not self.checkpoints.is_damaged
         if newest is not None and newest.position >= self.base.position and is_sound:
-            return self._done(newest, began)
+            return self._done(newest, started)
         if newest is not None and newest.position > self.base.position:
             return None  # it may use the damaged part again
         # A part that could not be read is not used again: then this one is written whole.
@@ -106,10 +106,10 @@ class _New:
         named = [manifest.name, *([newest.name] if newest is not None else [])]
         await self.backend.put(POINTER, encode_pointer(named))
         await self._drop(pointer, kept=manifest.paths | (newest.paths if newest is not None else frozenset()))
-        self._begin_there(manifest, history)
-        return self._done(manifest, began)
+        self._start_there(manifest, history)
+        return self._done(manifest, started)
 
-    def _done(self, manifest: Manifest, began: float) -> Checkpointed:
+    def _done(self, manifest: Manifest, started: float) -> Checkpointed:
         return Checkpointed(
             position=manifest.position,
             partitions=sum(state.live > 0 for state in manifest.states.values()),
@@ -117,7 +117,7 @@ class _New:
             parts=len(manifest.parts),
             parts_written=max(0, len(self.put) - 1),
             bytes_written=self.put_bytes,
-            seconds=anyio.current_time() - began,
+            seconds=anyio.current_time() - started,
         )
 
     async def _give_up(self) -> None:
@@ -187,9 +187,9 @@ class _New:
             if (manifest := await self.checkpoints.read(name, is_needed=False)) is not None:
                 await self.backend.delete(sorted(manifest.paths - kept))
 
-    def _begin_there(self, manifest: Manifest, history: History) -> None:
+    def _start_there(self, manifest: Manifest, history: History) -> None:
         self.checkpoints.is_damaged = False
-        self.view.rebase(self.checkpoints.begin_at(manifest))
+        self.view.rebase(self.checkpoints.start_at(manifest))
         history.forget(manifest.position)
 
 

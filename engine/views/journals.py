@@ -17,19 +17,19 @@ from tallymark.engine.views.store import DamagedStore, FullStore
 _RECORD = struct.Struct("<BI")
 _POSITION = struct.Struct("<I")
 _LENGTH = struct.Struct("<H")
-_CAME, _WENT = 1, 2
+_ADDED, _REMOVED = 1, 2
 
 
-def came(block: bytes) -> bytes:
+def added_rows(block: bytes) -> bytes:
     """Return a record: these rows are there from now on."""
-    return _RECORD.pack(_CAME, len(block)) + block
+    return _RECORD.pack(_ADDED, len(block)) + block
 
 
-def went(names: Collection[str], position: int) -> bytes:
+def removed_rows(names: Collection[str], position: int) -> bytes:
     """Return a record: the files of these names were removed at this position."""
     encoded = [name.encode("utf-8") for name in names]
-    told = b"".join(part for name in encoded for part in (_LENGTH.pack(len(name)), name))
-    return _RECORD.pack(_WENT, _POSITION.size + len(told)) + _POSITION.pack(position) + told
+    names_part = b"".join(part for name in encoded for part in (_LENGTH.pack(len(name)), name))
+    return _RECORD.pack(_REMOVED, _POSITION.size + len(names_part)) + _POSITION.pack(position) + names_part
 
 
 def block_of(journal: bytes) -> bytes:
@@ -42,11 +42,11 @@ def block_of(journal: bytes) -> bytes:
     at = 0
     while at < len(journal):
         kind, length = _RECORD.unpack_from(journal, at)
-        begin, at = at + _RECORD.size, at + _RECORD.size + length
-        if kind == _CAME:
-            rows.append(journal[begin:at])
+        start, at = at + _RECORD.size, at + _RECORD.size + length
+        if kind == _ADDED:
+            rows.append(journal[start:at])
         else:
-            _gather(journal, begin, at, removals)
+            _gather(journal, start, at, removals)
     block = rows[0] if len(rows) == 1 else b"".join(rows)
     if not removals:
         return block
@@ -62,13 +62,13 @@ def kept_block(journal: bytes, floor: int) -> bytes:
     return without_removed(block_of(journal), floor)
 
 
-def _gather(journal: bytes, begin: int, end: int, removals: dict[str, int]) -> None:
-    (position,) = _POSITION.unpack_from(journal, begin)
-    at = begin + _POSITION.size
+def _gather(journal: bytes, start: int, end: int, removals: dict[str, int]) -> None:
+    (position,) = _POSITION.unpack_from(journal, start)
+    at = start + _POSITION.size
     while at < end:
         (length,) = _LENGTH.unpack_from(journal, at)
-        begin, at = at + _LENGTH.size, at + _LENGTH.size + length
-        name = journal[begin:at].decode("utf-8")
+        start, at = at + _LENGTH.size, at + _LENGTH.size + length
+        name = journal[start:at].decode("utf-8")
         if name in removals:
             raise CorruptObject(f"position {position} removes {name}, which position {removals[name]} has removed")
         removals[name] = position
@@ -101,7 +101,7 @@ class _Journal:
     """Pieces before this one are full."""
     size: int = 0
     checksum: int = 0
-    went: int = 0
+    removed_rows: int = 0
     """Bytes of records of files that went."""
 
 
@@ -156,9 +156,9 @@ class Journals:
         journal = self._journals[partition]
         self._wait(partition, record)
         if is_removal:
-            journal.went += len(record)
+            journal.removed_rows += len(record)
         with self._trusted(partition):
-            if journal.went > max(FOLDED_BYTES_MIN, journal.size // 4):
+            if journal.removed_rows > max(FOLDED_BYTES_MIN, journal.size // 4):
                 self._write(partition, block_of(self._read(partition)))
             elif self.waiting_bytes > self._waiting_max:
                 self._flush()
@@ -199,7 +199,7 @@ class Journals:
         if before is None:
             self._made += 1
             before = _Journal(self._made * _PIECES_MAX)
-        journal, pieces = self._appended(_Journal(before.first), came(block) if block else b"")
+        journal, pieces = self._appended(_Journal(before.first), added_rows(block) if block else b"")
         for index in range(journal.count, before.count):
             pieces[journal.first + index] = None
         self._pieces.write(pieces)
@@ -228,7 +228,7 @@ class Journals:
         if start == tail and cut:
             tail = count if len(cut[-1]) == PIECE_BYTES else count - 1
         after = _Journal(
-            journal.first, count, tail, journal.size + len(data), crc32(data, journal.checksum), journal.went
+            journal.first, count, tail, journal.size + len(data), crc32(data, journal.checksum), journal.removed_rows
         )
         return after, pieces
 

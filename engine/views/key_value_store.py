@@ -10,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tallymark.engine.errors import MissingExtra
-from tallymark.engine.views.journals import Journals, came, went
+from tallymark.engine.views.journals import Journals, added_rows, removed_rows
 from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, StoreStatistics
 from tallymark.engine.views.store_folder import StoreFolder
@@ -179,11 +179,11 @@ class KeyValueStore:
         """Raises MissingExtra where ``rocksdict`` is not installed."""
         self._journals = Journals(Rocks(folder, memory_bytes=memory_bytes))
 
-    def holds(self, partition: str) -> bool:
+    def contains(self, partition: str) -> bool:
         return partition in self._journals.partitions
 
     def rows(self, partition: str) -> bytes | None:
-        if not self.holds(partition):
+        if not self.contains(partition):
             return None
         try:
             return self._journals.read(partition)
@@ -197,16 +197,16 @@ class KeyValueStore:
     def add(self, partition: str, block: bytes) -> None:
         if block:
             with self._whole_or_forgotten(partition):
-                self._journals.append(partition, came(block))
+                self._journals.append(partition, added_rows(block))
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
         if names:
             with self._whole_or_forgotten(partition):
-                self._journals.append(partition, went(names, position), is_removal=True)
+                self._journals.append(partition, removed_rows(names, position), is_removal=True)
         return True
 
     def purge(self, partition: str, floor: int) -> None:
-        if self.holds(partition):
+        if self.contains(partition):
             with self._whole_or_forgotten(partition):
                 self._journals.purge(partition, floor)
 

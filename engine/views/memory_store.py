@@ -32,7 +32,7 @@ class MemoryStore:
         """Bytes of a partition that is held."""
         return len(self._blocks[partition]) + sum(map(len, self._added.get(partition, ())))
 
-    def holds(self, partition: str) -> bool:
+    def contains(self, partition: str) -> bool:
         return partition in self._blocks
 
     def rows(self, partition: str) -> bytes | None:
@@ -46,10 +46,10 @@ class MemoryStore:
         self._bytes += len(block)
 
     def add(self, partition: str, block: bytes) -> None:
-        held = self._blocks[partition]
+        kept = self._blocks[partition]
         self._bytes += len(block)
-        if len(held) <= COPIED_BYTES_MAX:
-            self._blocks[partition] = held + block
+        if len(kept) <= COPIED_BYTES_MAX:
+            self._blocks[partition] = kept + block
             return
         added = self._added.setdefault(partition, [])
         added.append(block)

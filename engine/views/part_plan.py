@@ -44,19 +44,19 @@ def plan_parts(
     """
     ordered = sorted(partitions)
     plan: list[Part | Run] = []
-    begin = bisect_left(ordered, parts[0].first) if parts else len(ordered)
-    _extend(plan, _only(changed, ordered[:begin]))
+    start = bisect_left(ordered, parts[0].first) if parts else len(ordered)
+    _extend(plan, _only(changed, ordered[:start]))
     for part, following in zip_longest(parts, parts[1:]):
         inside_end = bisect_right(ordered, part.last)
         end = len(ordered) if following is None else bisect_left(ordered, following.first)
-        came = _only(changed, ordered[inside_end:end])
-        is_stale = 0 < part.oldest_removal <= floor or not changed.isdisjoint(ordered[begin:inside_end])
-        if is_stale or (came and part.rows_bytes < PART_BYTES):
-            _extend(plan, (*ordered[begin:inside_end], *came))
+        added = _only(changed, ordered[inside_end:end])
+        is_stale = 0 < part.oldest_removal <= floor or not changed.isdisjoint(ordered[start:inside_end])
+        if is_stale or (added and part.rows_bytes < PART_BYTES):
+            _extend(plan, (*ordered[start:inside_end], *added))
         else:
             plan.append(part)
-            _extend(plan, came)
-        begin = end
+            _extend(plan, added)
+        start = end
     return plan
 
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tallymark.engine.views.journals import Journals, came, went
+from tallymark.engine.views.journals import Journals, added_rows, removed_rows
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.spill_file import SpillFile
 from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics
@@ -33,7 +33,7 @@ class SpillableStore:
         waiting = memory_bytes // WAITING_SHARE if waiting_bytes_max is None else waiting_bytes_max
         self._file = Journals(SpillFile(folder), waiting_bytes_max=waiting)
 
-    def holds(self, partition: str) -> bool:
+    def contains(self, partition: str) -> bool:
         return partition in self._recent or partition in self._file.partitions
 
     def rows(self, partition: str) -> bytes | None:
@@ -51,7 +51,7 @@ class SpillableStore:
     def load(self, partition: str, block: bytes) -> None:
         self.forget([partition])
         with self._whole_or_forgotten(partition):
-            self._hold(partition, block)
+            self._place(partition, block)
 
     def add(self, partition: str, block: bytes) -> None:
         if not block:
@@ -61,8 +61,8 @@ class SpillableStore:
                 self._memory.add(partition, block)
                 self._unsaved.add(partition)
             else:
-                self._file.append(partition, came(block))
-                self._make_room()
+                self._file.append(partition, added_rows(block))
+                self._free_memory()
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
         if not names:
@@ -71,12 +71,12 @@ class SpillableStore:
             if self._stays_in_memory(partition):
                 self._unsaved.add(partition)
                 return self._memory.remove(partition, names, position)
-            self._file.append(partition, went(names, position), is_removal=True)
-            self._make_room()
+            self._file.append(partition, removed_rows(names, position), is_removal=True)
+            self._free_memory()
             return True
 
     def purge(self, partition: str, floor: int) -> None:
-        if not self.holds(partition):
+        if not self.contains(partition):
             return
         with self._whole_or_forgotten(partition):
             if self._stays_in_memory(partition):
@@ -114,13 +114,13 @@ class SpillableStore:
         try:
             yield
         except DamagedStore as damage:
-            gone = damage.partitions or frozenset()
-            self._unsaved |= gone & self._recent.keys()
-            concerned = (gone - self._recent.keys()) | {partition}
+            damaged = damage.partitions or frozenset()
+            self._unsaved |= damaged & self._recent.keys()
+            concerned = (damaged - self._recent.keys()) | {partition}
             self.forget(concerned)
             raise type(damage)(str(damage), partitions=concerned) from damage
 
-    def _hold(self, partition: str, block: bytes) -> None:
+    def _place(self, partition: str, block: bytes) -> None:
         """As this, wherever there is room for it."""
         if len(block) > self._limit:
             self._file.write(partition, block)
@@ -131,7 +131,7 @@ class SpillableStore:
     def _keep(self, partition: str, block: bytes) -> None:
         """In memory, unless it is larger than all of it."""
         if len(block) <= self._limit:
-            self._make_room(len(block))
+            self._free_memory(len(block))
             self._memory.load(partition, block)
             self._recent[partition] = None
 
@@ -143,14 +143,14 @@ class SpillableStore:
         if self._memory.size(partition) + growth > self._limit:
             self._spill(partition)
             return False
-        self._make_room(growth, sparing=partition)
+        self._free_memory(growth, sparing=partition)
         return True
 
     @property
     def _memory_bytes(self) -> int:
         return self._memory.memory_bytes + self._file.memory_bytes
 
-    def _make_room(self, size: int = 0, *, sparing: str | None = None) -> None:
+    def _free_memory(self, size: int = 0, *, sparing: str | None = None) -> None:
         """For a size that fits, beside a partition that stays where it is."""
         while self._memory_bytes + size > self._limit:
             oldest = next(iter(self._recent), sparing)

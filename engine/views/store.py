@@ -53,7 +53,7 @@ class ViewStore(Protocol):
     Each method may raise DamagedStore. Then what it was told holds for no partition concerned: the view forgets them.
     """
 
-    def holds(self, partition: str) -> bool: ...
+    def contains(self, partition: str) -> bool: ...
 
     def rows(self, partition: str) -> bytes | None:
         """Return the partition's block, which does not change; None where the store does not hold it."""

@@ -61,7 +61,7 @@ class View:
         self._history = History()
         self._head = self._base.position
         self._floor = self._base.floor
-        self._held = math.inf
+        self._pinned = math.inf
         """The oldest position that is answered for as long as the view is there."""
         self._states = dict(self._base.partitions)
         self._unread: dict[str, list[Change]] = {}
@@ -108,10 +108,10 @@ class View:
             )
         return ViewAt(self, position)
 
-    def hold(self, position: int) -> "ViewAt":
+    def pin(self, position: int) -> "ViewAt":
         """As ``at``; and this position and later ones are answered for as long as the view is there."""
         answers = self.at(position)
-        self._held = min(self._held, position)
+        self._pinned = min(self._pinned, position)
         return answers
 
     def statistics(self) -> ViewStatistics:
@@ -147,7 +147,7 @@ class View:
                 if isinstance(damage, FullStore):
                     raise  # else it would be read for ever
 
-    def block_at_hand(self, partition: str) -> bytes | None:
+    def cached_block(self, partition: str) -> bytes | None:
         """``block``, where nothing has to be read from the base for it; else None."""
         try:
             rows = self._store.rows(partition)
@@ -163,7 +163,7 @@ class View:
     async def read(self, partitions: Collection[str]) -> None:
         """Read these partitions, many at once."""
         try:
-            unread = [partition for partition in partitions if not self._store.holds(partition)]
+            unread = [partition for partition in partitions if not self._store.contains(partition)]
         except DamagedStore as damage:
             self._rebuild(damage)
             unread = list(partitions)
@@ -200,7 +200,7 @@ class View:
         partition = change.partition
         if not is_known:
             self._store.load(partition, change.rows())
-        elif not self._store.holds(partition):
+        elif not self._store.contains(partition):
             self._unread.setdefault(partition, []).append(change)
         else:
             if not self._store.remove(partition, change.removed, change.position):
@@ -215,7 +215,7 @@ class View:
         if base is not self._base:
             return  # what came between the two bases may be forgotten: whoever asks reads the later one
         for found, block in blocks.items():
-            if not self._store.holds(found):
+            if not self._store.contains(found):
                 self._store.load(found, self._as_of_head(found, block))
                 self._unread.pop(found, None)
                 self._loaded += 1
@@ -262,7 +262,7 @@ class View:
 
     def _raise_floor(self, history: History) -> None:
         kept = history.horizon if self._keep_positions is None else self._head - self._keep_positions
-        self._floor = max(self._floor, history.retained_since(math.floor(min(kept, self._held))))
+        self._floor = max(self._floor, history.retained_since(math.floor(min(kept, self._pinned))))
         purged: set[str] = set()
         while self._removals and self._removals[0][0] <= self._floor:
             purged.add(self._removals.popleft()[1])
@@ -271,7 +271,7 @@ class View:
 
     def _purge(self, partition: str) -> None:
         try:
-            if self._store.holds(partition):
+            if self._store.contains(partition):
                 self._store.purge(partition, self._floor)
         except DamagedStore as damage:
             self._rebuild(damage)
@@ -298,9 +298,9 @@ class ViewAt:
         self._view.at(self.position)
         return block
 
-    def block_at_hand(self, partition: str) -> bytes | None:
+    def cached_block(self, partition: str) -> bytes | None:
         """``block``, where that has to wait for nothing; None also where the view has let go of this position."""
-        return self._view.block_at_hand(partition) if self._view.answers(self.position) else None
+        return self._view.cached_block(partition) if self._view.answers(self.position) else None
 
     async def files(self, partition: str) -> tuple[DataFile, ...]:
         """Return the live files of a partition, sorted by name; none for one that the table does not have."""
@@ -323,7 +323,7 @@ class ViewAt:
     async def partitions(self) -> tuple[str, ...]:
         """Those that hold files, sorted."""
         self._view.at(self.position)
-        return tuple([partition for partition in _sorted(self._view.states) if await self._holds_files(partition)])
+        return tuple([partition for partition in _sorted(self._view.states) if await self._has_files(partition)])
 
     def newest_partitions(self, count: int) -> tuple[str, ...]:
         """So many that files came to or went from last, by the head; the newest first."""
@@ -357,7 +357,7 @@ class ViewAt:
             for row in _by_name(unpack_rows(await self.block(partition), partition)):
                 yield row
 
-    async def _holds_files(self, partition: str) -> bool:
+    async def _has_files(self, partition: str) -> bool:
         state = self._view.states[partition]
         if state.changed_at <= self.position:
             return state.live > 0

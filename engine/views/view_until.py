@@ -31,7 +31,7 @@ async def _history(backend: Backend, position: int, log_hash: str) -> tuple[Hist
     for name in await checkpoints.pointer() if position else ():
         if position_of(name) > position or (manifest := await checkpoints.read(name)) is None:
             continue
-        base = checkpoints.begin_at(manifest)
+        base = checkpoints.start_at(manifest)
         try:
             return await read_until(backend, position, log_hash, start=manifest.history), base
         except CorruptObject as error:

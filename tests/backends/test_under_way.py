@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from tallymark.backends import under_way
-from tallymark.backends.under_way import CallsUnderWay
+from tallymark.backends.under_way import CallsInFlight
 from tests.support.process import ROOT, await_that
 
 GRACE_S = 1.0
@@ -40,7 +40,7 @@ def test_a_driver_that_ends_amid_a_request_to_hdfs_ends_with_its_own_code():
 
 
 def test_closing_waits_for_the_calls_under_way():
-    calls = CallsUnderWay()
+    calls = CallsInFlight()
     assert calls.begin("slow")
     closing = threading.Thread(target=calls.close)
     closing.start()
@@ -53,14 +53,14 @@ def test_closing_waits_for_the_calls_under_way():
 
 def test_closing_does_not_wait_for_ever(monkeypatch):
     monkeypatch.setattr(under_way, "EXIT_WAIT_S", 0.02)
-    calls = CallsUnderWay()
+    calls = CallsInFlight()
     assert calls.begin("silent")
     calls.close()
     assert not calls.begin("late")
 
 
 def test_a_forked_child_does_not_wait_for_its_parents_calls(monkeypatch):
-    calls = CallsUnderWay()
+    calls = CallsInFlight()
     assert calls.begin("the parent's")
     monkeypatch.setattr(os, "getpid", lambda: 0)
     monkeypatch.setattr(threading.Event, "wait", lambda *_: pytest.fail("waits"))

@@ -37,7 +37,7 @@ CASES: list[tuple[type, str, list[object]]] = [
     (MarkerSettings, "merge_freed_min", [0, "16"]),
     (MarkerSettings, "merge_bytes_ratio_max", [0.5, None, math.nan, math.inf]),
     (MarkerSettings, "merge_memory_bytes", [-1, 0.5]),
-    (LeaseSettings, "beat_interval_s", [0, -1, "10"]),
+    (LeaseSettings, "heartbeat_interval_s", [0, -1, "10"]),
     (LeaseSettings, "expiry_s", [0, 39.9, "120", math.nan]),
     (SizingSettings, "max_file_bytes", [0, -1, 1.5]),
     (SizingSettings, "small_file_bytes", [-1, 1.5, 120 * 1024 * 1024 + 1]),
@@ -115,7 +115,7 @@ def test_the_defaults_hold_are_frozen_and_print_themselves(kind):
 def test_the_edges_of_what_is_allowed():
     assert MarkerSettings(interval_s=0, worker_count=1, queue_limit=1, kind="direct").interval_s == 0
     assert MarkerSettings(hedge_quantile=None, hedge_ratio_max=0, merge_bytes_ratio_max=1).hedge_quantile is None
-    assert LeaseSettings(beat_interval_s=1, expiry_s=4).expiry_s == 4
+    assert LeaseSettings(heartbeat_interval_s=1, expiry_s=4).expiry_s == 4
     assert ServiceSettings(port=65535, frame_bytes=1024, handshake_bytes=256).port == 65535
     assert TaskSettings(service_pause_s=0, fallback=False).service_pause_s == 0
     assert CommitSettings(retry_pause_s=0, zombie_after_s=0).zombie_after_s == 0

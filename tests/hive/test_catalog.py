@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 import tallymark
 from tallymark import InvalidRequest, WriteResult
 from tallymark.engine.views.partitions import Partitions
-from tallymark.spark_glue.catalog import bring_up
+from tallymark.spark_glue.catalog import refresh_catalog
 from tallymark.spark_glue.catalog_statement import add_statements
 from tallymark.spark_glue.catalog_table import find_catalog_table
 from tests.support.storage import data_files
@@ -223,7 +223,7 @@ def test_what_another_job_commits_meanwhile_is_told_in_the_end(hive: SparkSessio
         next(rivals, lambda: None)()  # comes between this reading and what the catalog is told by it
         return found
 
-    change = bring_up(hive, target, read)
+    change = refresh_catalog(hive, target, read)
     assert (change.dropped, change.added) == (("part=a",), ("part=a",))
     assert partitions(hive, name) == ["part=a", "part=b"]
 

@@ -58,7 +58,7 @@ def test_the_lease_is_renewed_while_the_block_computes(spark: SparkSession, tmp_
 
 
 def _often_renewed(url, **named):
-    return tallymark.open_table(url, lease=tallymark.LeaseSettings(beat_interval_s=0.1, expiry_s=60), **named)
+    return tallymark.open_table(url, lease=tallymark.LeaseSettings(heartbeat_interval_s=0.1, expiry_s=60), **named)
 
 
 def test_a_block_that_fails_gives_its_lease_up(spark: SparkSession, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 import tallymark
 from tallymark import InvalidRequest, JobFailed, SizingSettings, TaskSettings, WriteResult
-from tallymark.spark_glue.sizing import is_told
+from tallymark.spark_glue.sizing import has_estimate
 from tests.support.storage import data_files, exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
@@ -97,7 +97,7 @@ def test_a_small_table_tells_only_of_as_much_as_it_holds(spark: SparkSession, tm
     with start_blocking_portal("trio") as portal:
         files = portal.call(table.snapshot).files
     held = sum(file.plain_bytes for file in files)
-    assert [is_told(size, files) for size in (held, held + 1)] == [True, False]
+    assert [has_estimate(size, files) for size in (held, held + 1)] == [True, False]
 
 
 def test_a_static_partition_is_filled_in(spark: SparkSession, tmp_path: Path) -> None:

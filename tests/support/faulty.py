@@ -85,7 +85,7 @@ class Call:
 
     verb: Verb
     paths: tuple[str, ...]
-    begun_s: float
+    started_s: float
     """``anyio.current_time()``; NaN for the blocking verbs."""
 
 
@@ -148,12 +148,12 @@ class FaultyBackend:
         await self._through("close_staging", (directory,), lambda: self.inner.close_staging(directory), None)
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
-        _raise_first(self._meet("new_file", (path,), begun_s=math.nan))
+        _raise_first(self._meet("new_file", (path,), started_s=math.nan))
         return _FaultyFile(self, path, self.inner.new_file(path, staging=staging))
 
     async def _through(self, verb: Verb, paths: tuple[str, ...], do: Callable[[], Awaitable[T]], nothing: T) -> T:
         """What ``do`` answers, unless a fault keeps the call from storage or the answer from the caller."""
-        met = self._meet(verb, paths, begun_s=anyio.current_time())
+        met = self._meet(verb, paths, started_s=anyio.current_time())
         await _sleep(sum(fault.before_s for fault in met))
         answer, error = nothing, None
         if all(fault.lands for fault in met):
@@ -167,9 +167,9 @@ class FaultyBackend:
             raise error
         return answer
 
-    def _meet(self, verb: Verb, paths: tuple[str, ...], *, begun_s: float) -> Sequence[Fault]:
+    def _meet(self, verb: Verb, paths: tuple[str, ...], *, started_s: float) -> Sequence[Fault]:
         """Record the call, and say which faults it meets."""
-        self.calls.append(Call(verb, paths, begun_s))
+        self.calls.append(Call(verb, paths, started_s))
         met = []
         for index, fault in enumerate(self._script):
             if fault.concerns(verb, paths):
@@ -190,7 +190,7 @@ class _FaultyFile:
         return self._inner.sink
 
     def publish(self) -> None:
-        met = self._backend._meet("publish", (self._path,), begun_s=math.nan)
+        met = self._backend._meet("publish", (self._path,), started_s=math.nan)
         if all(fault.lands for fault in met):
             self._inner.publish()
         _raise_first(met)

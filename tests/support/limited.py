@@ -16,7 +16,7 @@ class LimitedBackend(MemoryBackend):
         super().__init__()
         self.rate = rate
         """May be changed at any time."""
-        self.begun_s: list[float] = []
+        self.started_s: list[float] = []
         """When each put was begun."""
         self.allowed = 0
         self._burst = self._tokens = burst
@@ -26,11 +26,11 @@ class LimitedBackend(MemoryBackend):
 
     @property
     def tried(self) -> int:
-        return len(self.begun_s)
+        return len(self.started_s)
 
     async def put_new(self, path: str, data: bytes) -> None:
         now = anyio.current_time()
-        self.begun_s.append(now)
+        self.started_s.append(now)
         if not self._is_allowed(now):
             await anyio.sleep(self._refusal_s)
             raise Throttled("503 SlowDown")

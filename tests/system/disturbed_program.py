@@ -44,7 +44,7 @@ LATE_KILLS = {"spark.python.task.killTimeout": "300s"}
 """Spark lets the Python of a cancelled task live for this long."""
 
 USUAL_LEASE = LeaseSettings()
-SHORT_LEASE = LeaseSettings(beat_interval_s=0.25, expiry_s=4.0)
+SHORT_LEASE = LeaseSettings(heartbeat_interval_s=0.25, expiry_s=4.0)
 GROUP = "the write"
 
 

@@ -9,7 +9,7 @@ from signal import SIGKILL, Signals
 from typing import Any, Literal
 
 from tallymark.backends import Backend
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 
 Verb = Literal["get", "put_new", "delete", "open_staging", "close_staging"]
 
@@ -42,7 +42,7 @@ class RiggedBackend:
         return getattr(self._inner, name)
 
     async def put(self, path: str, data: bytes) -> None:
-        if path.startswith(f"{BEAT_FOLDER}/"):
+        if path.startswith(f"{HEARTBEAT_FOLDER}/"):
             self.beats.append(time.monotonic())
         await self._inner.put(path, data)
 

@@ -21,7 +21,7 @@ from tests.system.pool_worker import AttemptEnded, Stopped, TaskPlan
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of
 
-LEASE = LeaseSettings(beat_interval_s=0.1, expiry_s=8.0)
+LEASE = LeaseSettings(heartbeat_interval_s=0.1, expiry_s=8.0)
 BEFORE_ENTRY = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="before", signal=signal.SIGSTOP)
 MODES = ("append", "whole overwrite")
 ROLLED_BACK = ["commit", "rollback", "commit"]

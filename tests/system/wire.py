@@ -7,7 +7,7 @@ from tallymark.backends import Backend
 from tallymark.backends.meter import RequestClass, RequestStatistics
 from tallymark.engine.settings import LeaseSettings, MarkerSettings
 
-SELDOM = LeaseSettings(beat_interval_s=300, expiry_s=1200)
+SELDOM = LeaseSettings(heartbeat_interval_s=300, expiry_s=1200)
 """No beat in the time of a test: one more put and get every ten seconds."""
 
 ONE_FLUSH = MarkerSettings(worker_count=1, hedge_quantile=None, merge_bytes_ratio_max=1)

@@ -65,9 +65,9 @@ def _shown(at: Place) -> Iterator[Show]:
     if at.as_json:
         yield lambda document: click.echo(json.dumps(document))
         return
-    from tallymark.cli.watch_page import shown_looks
+    from tallymark.cli.watch_page import shown_scans
 
-    with shown_looks() as show:
+    with shown_scans() as show:
         yield show
 
 
@@ -83,14 +83,14 @@ async def _watch(at: Place, instant: str | None, every_s: float, show: Show) -> 
         async with background_tasks() as background:
             background.start_soon(_until_interrupted, scope)
             while True:
-                if await _look(watched, table.url, instant, show):
+                if await _scan(watched, table.url, instant, show):
                     return
                 await anyio.sleep(every_s)
 
 
-async def _look(watched: "InstantWatch", url: str, instant: str | None, show: Show) -> bool:
+async def _scan(watched: "InstantWatch", url: str, instant: str | None, show: Show) -> bool:
     """True if the instant that is named is over."""
-    found = await watched.look(instant)
+    found = await watched.scan(instant)
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     show({"url": url, "at": moment, "instants": [_fields(each) for each in found]})
     return instant is not None and all(each.is_over for each in found)

@@ -17,7 +17,7 @@ HEADINGS = ("open instant", "operation", "markers", "kind", "a second", "segment
 
 
 @contextmanager
-def shown_looks() -> Iterator[Callable[[WatchDocument], None]]:
+def shown_scans() -> Iterator[Callable[[WatchDocument], None]]:
     """Yield what is to be told of each look."""
     page = console()
     if sys.stdout.isatty():

@@ -9,7 +9,7 @@ from tallymark.engine.instants.reserve import reserve
 from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
-from tallymark.engine.maintenance.expire import Due, LookedAt, let_go
+from tallymark.engine.maintenance.expire import CleanScan, Due, expire
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.reader_lease import READ_FOLDER, Reader
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
@@ -193,9 +193,9 @@ async def test_a_lease_lives_as_long_as_its_block():
     async with table(store.backend).reading():
         (lease,) = leases(store)
         for _ in range(30):
-            await anyio.sleep(LEASE.beat_interval_s)
-            store.clock.now += LEASE.beat_interval_s
-        assert store.clock.now - store.modified[lease] <= 2 * LEASE.beat_interval_s
+            await anyio.sleep(LEASE.heartbeat_interval_s)
+            store.clock.now += LEASE.heartbeat_interval_s
+        assert store.clock.now - store.modified[lease] <= 2 * LEASE.heartbeat_interval_s
     assert leases(store) == set()
 
 
@@ -401,14 +401,14 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded():
         def __init__(self, position):
             self.position = position
 
-    nothing = LookedAt(entries=0, partitions=0)
+    nothing = CleanScan(entries=0, partitions=0)
     due = Due(horizon=3, files=history.replaced(range(1, 4)), looked_at=nothing)
     handle.backend = Meanwhile(2)
-    gone = await let_go(handle, properties, due)
+    gone = await expire(handle, properties, due)
     assert (gone.horizon, len(gone.files), len(gone.held)) == (2, 1, 1)
     handle.backend = Meanwhile(1)
     due = Due(horizon=3, files=history.replaced(range(3, 4)), looked_at=nothing)
-    gone = await let_go(handle, properties, due)
+    gone = await expire(handle, properties, due)
     assert (gone.files, len(gone.held)) == ((), 1)
     assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit"] * 3 + ["clean"]
 

@@ -37,13 +37,13 @@ async def test_a_look_counts_what_is_durable_by_now():
     store, clock = Store(has_staging=True), Clock()
     async with begin(store.backend, markers=EAGER) as job:
         watch = await watching(store.backend, clock)
-        (found,) = await watch.look()
+        (found,) = await watch.scan()
         assert (found.instant, found.operation, found.marker_kind) == (job.instant, "append", "batched")
         assert (found.folder.markers, found.markers_s, found.is_over) == (0, None, False)
         await job._directory.create("month=1/a.parquet", "month=1/b.parquet")
         await job._directory.create("month=1/c.parquet")
         clock.now += 2
-        (found,) = await watch.look(job.instant)
+        (found,) = await watch.scan(job.instant)
     lines = 3 * len("month=1/a.parquet.marker.CREATE\n")
     assert (found.folder.markers, found.folder.segments, found.folder.bytes) == (3, 2, lines)
     assert found.markers_s == 1.5
@@ -55,13 +55,13 @@ async def test_a_look_asks_for_each_segment_once():
     async with begin(store.backend, markers=EAGER) as job:
         watch = await watching(MeasuredBackend(store.backend, meter), Clock())
         await job._directory.create("month=1/a.parquet")
-        await watch.look()
+        await watch.scan()
         before = meter.statistics()
-        await watch.look()
+        await watch.scan()
         idle = _made(before, meter.statistics())
         await job._directory.create("month=1/b.parquet")
         before = meter.statistics()
-        await watch.look()
+        await watch.scan()
         busy = _made(before, meter.statistics())
     assert idle == {"list": 3, "get": 1}  # reservations, beats, markers; the log's next entry
     assert busy == {"list": 3, "get": 2}
@@ -75,7 +75,7 @@ async def test_a_merge_between_two_looks_counts_no_marker_twice():
         watch = await watching(store.backend, Clock())
         for number in range(10):
             await job._directory.create(f"month=1/{number}.parquet")
-            (found,) = await watch.look()
+            (found,) = await watch.scan()
             assert found.folder.markers == number + 1
         assert found.folder.segments < 10
 
@@ -98,10 +98,10 @@ async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went
                     yield entry
 
         watch = await watching(Merging(store.backend), Clock())
-        (during,) = await watch.look()
+        (during,) = await watch.scan()
         watch._handle.backend = store.backend
         watch._folders[job.instant]._backend = store.backend
-        (after,) = await watch.look()
+        (after,) = await watch.scan()
     assert (during.folder.markers, after.folder.markers) == (0, 1)
 
 
@@ -111,7 +111,7 @@ async def test_markers_that_tasks_put_themselves_are_counted_among_the_others():
     async with begin(store.backend, markers=EAGER) as job:
         await job._directory.create("month=1/a.parquet")
         await mark_directly(job, store.backend, ["month=1/b.parquet"])
-        (found,) = await (await watching(store.backend, Clock())).look()
+        (found,) = await (await watching(store.backend, Clock())).scan()
     assert (found.folder.markers, found.folder.direct, found.folder.segments) == (2, 1, 1)
 
 
@@ -121,11 +121,11 @@ async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_prob
     async with begin(store.backend):
         store.clock.now += 30
         watch = await watching(store.backend, clock)
-        (found,) = await watch.look()
+        (found,) = await watch.scan()
         assert found.beat_age_s == 30
         before = store.objects
         clock.now += 5
-        (found,) = await watch.look()
+        (found,) = await watch.scan()
         assert (found.beat_age_s, store.objects) == (35, before)
 
 
@@ -133,7 +133,7 @@ async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_prob
 async def test_where_storage_lets_us_read_only_no_age_is_told():
     store = Store(has_staging=True)
     async with begin(store.backend):
-        (found,) = await (await watching(FaultyBackend(store.backend, refused("put")), Clock())).look()
+        (found,) = await (await watching(FaultyBackend(store.backend, refused("put")), Clock())).scan()
     assert found.beat_age_s is None
 
 
@@ -144,13 +144,13 @@ async def test_how_an_instant_ended_is_told_once(is_committed, decision):
     async with begin(store.backend, markers=EAGER) as job:
         watch = await watching(store.backend, Clock())
         report = await write_rows(job, store.backend)
-        await watch.look()
+        await watch.scan()
         if is_committed:
             await job.commit([report])
-            (still_tidied,) = await watch.look()
+            (still_tidied,) = await watch.scan()
             assert (still_tidied.is_over, still_tidied.decision) == (True, "commit")
-            assert await watch.look() == ()
-    looks = [await watch.look(), await watch.look()]
+            assert await watch.scan() == ()
+    looks = [await watch.scan(), await watch.scan()]
     if not is_committed:
         ((found,), *looks) = looks
         assert (found.is_over, found.decision, found.position) == (True, decision, 1)
@@ -164,7 +164,7 @@ async def test_an_instant_that_is_not_open_is_refused():
     async with begin(store.backend) as job:
         pass
     with pytest.raises(InvalidRequest, match=f"instant '{job.instant}' is not open"):
-        await (await watching(store.backend, Clock())).look(job.instant)
+        await (await watching(store.backend, Clock())).scan(job.instant)
 
 
 @on_virtual_time
@@ -173,7 +173,7 @@ async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it():
     async with begin(store.backend, markers=EAGER) as job:
         await store.backend.put(f"{marker_folder(job.instant)}/MARKERS1073741999", b"nonsense\n")
         with pytest.raises(CorruptObject, match="MARKERS1073741999"):
-            await (await watching(store.backend, Clock())).look()
+            await (await watching(store.backend, Clock())).scan()
 
 
 def _made(before, after) -> dict[str, int]:

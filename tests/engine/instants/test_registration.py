@@ -7,9 +7,9 @@ import msgpack
 import pytest
 
 from tallymark.engine.settings import MarkerSettings
-from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_path
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
     FAMILIES,
@@ -67,7 +67,9 @@ async def test_numbers_follow_each_other_and_each_goes_with_its_instant(has_stag
     store = Store(has_staging=has_staging)
     for number in (1, 2, 3):
         async with begin(store.backend, markers=BATCHED) as job:
-            assert [path for path in store.objects if path.startswith(BEGUN_FOLDER)] == [begun_path(number)]
+            assert [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)] == [
+                registration_path(number)
+            ]
             await job.commit([await write_rows(job, store.backend)])
         table_is_at_rest(store.objects)
     assert [number for number, _ in told(store)] == [1, 2, 3]
@@ -119,8 +121,8 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
     storage = FaultyBackend(store.backend)
     await committed(storage, markers=BATCHED)
     assert storage.paths("list") == [LOG_FOLDER]
-    looked = [path for path in storage.paths("get") if path.startswith(BEGUN_FOLDER)]
-    assert sorted(looked) == [begun_path(number) for number in (2, 3, 4)]
+    looked = [path for path in storage.paths("get") if path.startswith(REGISTRATION_FOLDER)]
+    assert sorted(looked) == [registration_path(number) for number in (2, 3, 4)]
     table_is_at_rest(store.objects)
 
 
@@ -129,12 +131,12 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
 async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease(has_staging):
     store = Store(has_staging=has_staging)
     await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_request("put", f"{BEAT_FOLDER}/*"), lost_request("put", "*.type"))
+    storage = FaultyBackend(store.backend, lost_request("put", f"{HEARTBEAT_FOLDER}/*"), lost_request("put", "*.type"))
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("no job")
     await committed(store.backend)
-    assert begun_path(2) in store.objects, "it may be about to reserve"
+    assert registration_path(2) in store.objects, "it may be about to reserve"
     store.clock.pass_lease()
     await committed(store.backend)
     table_is_at_rest(store.objects)
@@ -148,9 +150,11 @@ async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the
 ):
     store = Store(has_staging=has_staging)
     await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_request("delete", f"{BEGUN_FOLDER}/*"))
+    storage = FaultyBackend(store.backend, lost_request("delete", f"{REGISTRATION_FOLDER}/*"))
     await committed(storage, markers=BATCHED)
-    assert [path for path in store.objects if path.startswith((BEGUN_FOLDER, OPEN_FOLDER))] == [begun_path(2)]
+    assert [path for path in store.objects if path.startswith((REGISTRATION_FOLDER, OPEN_FOLDER))] == [
+        registration_path(2)
+    ]
     if rescue == "clean":
         await table(store.backend).clean()
     else:
@@ -165,10 +169,10 @@ async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_t
     store = Store(has_staging=False)
     await committed(store.backend)
     async with begin(store.backend) as job:
-        again = store.objects[begun_path(2)]
+        again = store.objects[registration_path(2)]
         await job.commit([])
     await committed(store.backend)
-    await store.backend.put(begun_path(2), again)
+    await store.backend.put(registration_path(2), again)
     storage = FaultyBackend(store.backend)
     await committed(storage, markers=BATCHED)
     assert storage.paths("list") == [LOG_FOLDER], "nobody goes on with it"
@@ -180,11 +184,11 @@ async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_t
 async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_next():
     store = Store(has_staging=True)
     await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{BEGUN_FOLDER}/*"))
+    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{REGISTRATION_FOLDER}/*"))
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("unclear: no job")
-    assert begun_path(2) in store.objects
+    assert registration_path(2) in store.objects
     store.clock.pass_lease()
     await committed(store.backend)
     assert [number for number, _ in told(store)][-1] == 3
@@ -202,7 +206,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
     await committed(store.backend)
     ahead = WallClock()
     ahead.moment += timedelta(days=30)
-    late = FaultyBackend(store.backend, slow("put_new", 10, f"{BEGUN_FOLDER}/*", nth=1))
+    late = FaultyBackend(store.backend, slow("put_new", 10, f"{REGISTRATION_FOLDER}/*", nth=1))
 
     async def others() -> None:
         await anyio.sleep(1)
@@ -212,7 +216,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
         async with begin(table(late, clock=ahead), markers=BATCHED) as job:
-            assert [path for path in store.objects if path.startswith(BEGUN_FOLDER)] == [begun_path(4)]
+            assert [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)] == [registration_path(4)]
             await write_rows(job, late)
             die(late)
     assert [number for number, _ in told(store)] == [1, 2, 3, 2], "what is given up has an entry that ends its instant"
@@ -227,7 +231,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
 async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_sees_the_first(has_staging):
     store = Store(has_staging=has_staging)
     await committed(store.backend)
-    slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{BEGUN_FOLDER}/*", nth=1))
+    slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{REGISTRATION_FOLDER}/*", nth=1))
 
     async def first() -> None:
         await anyio.sleep(1)
@@ -281,11 +285,11 @@ async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_w
     clock = WallClock()
     clock.moment += timedelta(seconds=1)
     async with begin(table(store.backend, clock=clock)) as other:
-        await store.backend.delete([begun_path(2)])
+        await store.backend.delete([registration_path(2)])
         without_numbers(store, of=OPEN_FOLDER)
         async with begin(table(store.backend, clock=clock)) as job:
-            held = [path for path in store.objects if path.startswith(BEGUN_FOLDER)]
-            assert held == [begun_path(number) for number in (2, 3)]
+            held = [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)]
+            assert held == [registration_path(number) for number in (2, 3)]
             assert job.instant > other.instant
             await job.commit([])
     table_is_at_rest(store.objects)
@@ -317,7 +321,7 @@ async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_op
     left = await abandon(store)
     for folder in (LOG_FOLDER, OPEN_FOLDER):
         without_numbers(store, of=folder)
-    await store.backend.delete([begun_path(2)])
+    await store.backend.delete([registration_path(2)])
     for _ in range(3):
         await committed(store.backend, markers=BATCHED)
         assert told(store)[-1][1] == [0]

@@ -9,8 +9,8 @@ import pytest
 
 from tallymark.backends.errors import NotFound
 from tallymark.engine.settings import MarkerSettings
-from tallymark.engine.timeline.begun import begun_path
 from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
     FAMILIES,
@@ -39,7 +39,7 @@ async def test_number_beat_and_type_come_before_the_reservation_and_that_before_
     async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
         await job.commit([])
     calls = [(call.verb, path) for call in storage.calls for path in call.paths]
-    start = calls.index(("put_new", begun_path(2)))
+    start = calls.index(("put_new", registration_path(2)))
     assert sorted(calls[start + 1 : start + 3]) == [
         ("put", f".hoodie/.tallymark/beat/{job.instant}"),
         ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),

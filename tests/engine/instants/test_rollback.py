@@ -7,8 +7,8 @@ from tallymark.backends.errors import AlreadyExists, NotFound, NotPermitted, Una
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.report import TaskReport
-from tallymark.engine.timeline.begun import begun_path
 from tallymark.engine.timeline.projection import PARTITION_METADATA
+from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
     FAMILIES,
@@ -217,7 +217,7 @@ async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_foun
     """Until then somebody comes back for the rest."""
 
     def last_of(storage: FaultyBackend, instant: str, number: int) -> bool:
-        return storage.paths("delete")[-2:] == [f"{OPEN_FOLDER}/{instant}", begun_path(number)]
+        return storage.paths("delete")[-2:] == [f"{OPEN_FOLDER}/{instant}", registration_path(number)]
 
     store = Store(has_staging=has_staging)
     left = await abandon(store)

@@ -10,7 +10,7 @@ import trio.testing
 from tallymark.backends import Backend
 from tallymark.engine.maintenance.recovery import PROBE
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tests.engine.jobs.scene import Store
 from tests.support.dying import DyingBackend, ProcessDied
 
@@ -49,7 +49,7 @@ def copied(store: Store) -> Store:
 
 def without_probes(store: Store) -> dict[str, bytes]:
     """All that is stored, but for beats that ask the time: those of the dead are swept by the next clean."""
-    return {path: data for path, data in store.objects.items() if not path.startswith(f"{BEAT_FOLDER}/{PROBE}")}
+    return {path: data for path, data in store.objects.items() if not path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")}
 
 
 @contextmanager

@@ -55,15 +55,15 @@ class CancellingBackend(DyingBackend):
 
 async def overwrite(backend: CancellingBackend, kind: MarkerKind) -> bool:
     """A write that meets a loser, within the scope; whether its job had begun."""
-    has_begun = False
+    has_started = False
     with backend.scope:
         async with begin(backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
-            has_begun = True
+            has_started = True
             await mark(job, backend, [f"month=9/{name_of(job, task=2)}"])
             await write_rows(job, backend, task=1, attempt=0)
             winner = await write_rows(job, backend, task=1, attempt=1)
             await job.commit([winner])
-    return has_begun
+    return has_started
 
 
 def run(store: Store, kind: MarkerKind, *, at: int | None, lands: bool) -> tuple[CancellingBackend, bool]:
@@ -89,12 +89,12 @@ def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, l
     calls = run(fresh_store(has_staging=has_staging), kind, at=None, lands=lands)[0].count
     for at in range(1, calls + 1):
         store = fresh_store(has_staging=has_staging)
-        backend, has_begun = run(store, kind, at=at, lands=lands)
+        backend, has_started = run(store, kind, at=at, lands=lands)
         assert backend.scope.cancel_called
         try:
             only_committed_files_exist(store.objects)
             projection_is_a_prefix_of_the_log(store.objects)
-            if has_begun:
+            if has_started:
                 table_is_at_rest(store.objects)
             else:
                 assert len(log_entries(store.objects)) <= 2

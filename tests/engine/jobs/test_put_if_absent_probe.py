@@ -7,14 +7,14 @@ from tallymark.backends import AlreadyExists, NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, is_trial
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.properties import PROPERTIES
 from tests.engine.jobs.scene import Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 from tests.table_invariants import no_bookkeeping_is_left, table_is_at_rest
 
-TRIALS = f"{BEAT_FOLDER}/probe-*"
+TRIALS = f"{HEARTBEAT_FOLDER}/probe-*"
 
 
 class IgnoresPutIfAbsent(MemoryBackend):

@@ -63,7 +63,7 @@ async def test_a_reading_begins_within_the_jitter():
     backend = FaultyBackend(storage)
     began = anyio.current_time()
     await blocks_of(job, backend, random=0.5).blocks(["month=1"])
-    assert backend.calls[0].begun_s - began == 4.0
+    assert backend.calls[0].started_s - began == 4.0
 
 
 @on_virtual_time

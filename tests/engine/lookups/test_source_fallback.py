@@ -73,7 +73,7 @@ def test_while_the_service_answers_the_log_is_never_read():
     scene = Scene()
     assert [scene.ask() for _ in range(3)] == ["service of a"] * 3
     assert scene.log.asked == []
-    assert scene.blocks.asks_service
+    assert scene.blocks.uses_service
 
 
 @pytest.mark.parametrize("error", UNREACHED, ids=lambda error: type(error).__name__)
@@ -82,7 +82,7 @@ def test_what_the_service_does_not_answer_the_log_does_and_nobody_waits_for_it_a
     scene.service.error = error
     assert [scene.ask() for _ in range(3)] == ["log of a"] * 3
     assert len(scene.service.asked) == 1
-    assert not scene.blocks.asks_service
+    assert not scene.blocks.uses_service
     (told,) = [record for record in caplog.records if record.message.startswith("view.fallback")]
     assert told.levelname == "WARNING"
     assert type(error).__name__ in told.message

@@ -6,9 +6,9 @@ import msgpack
 import pytest
 
 from tallymark.engine.errors import CommitUnknown, CorruptObject, UnsupportedTable
-from tallymark.engine.timeline.begun import begun_path
-from tallymark.engine.timeline.lease import BEAT_FOLDER
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
+from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import (
@@ -162,9 +162,9 @@ async def test_a_beat_that_nobody_has_reserved_goes_after_a_lease_and_its_instan
     store = Store(has_staging=False)
     await committed(store.backend)
     late = "20261121090000000"
-    await store.backend.put(f"{BEAT_FOLDER}/{late}", b"")
+    await store.backend.put(f"{HEARTBEAT_FOLDER}/{late}", b"")
     await table(store.backend).clean()
-    assert f"{BEAT_FOLDER}/{late}" in store.objects
+    assert f"{HEARTBEAT_FOLDER}/{late}" in store.objects
     store.clock.pass_lease()
     await table(store.backend).clean()
     assert [(entry["kind"], entry["instant"]) for entry in log_entries(store.objects)[1:]] == [("rollback", late)]
@@ -221,7 +221,7 @@ async def test_numbers_that_landed_once_more_go_with_the_instant_that_did_so_too
     await store.backend.put(path, data)
     for number in (1, 2):
         await store.backend.put(
-            begun_path(number), replace(Reservation.decode(data, source=path), begun=number).encode()
+            registration_path(number), replace(Reservation.decode(data, source=path), registration=number).encode()
         )
     store.clock.pass_lease()
     await table(store.backend).clean()
@@ -276,7 +276,7 @@ async def test_a_body_stays_for_a_writer_that_lives_and_commits_again_however_ol
             await job.commit([report])
         storage.heal()
         store.clock.now += DAY_S + 1
-        await job._lease.beat()
+        await job._lease.renew()
         await table(store.backend).clean()
         result = await job.commit([report])
     assert (await table(store.backend).snapshot()).position == result.position

@@ -7,7 +7,7 @@ from tallymark.engine.clock import Clock
 from tallymark.engine.errors import CommitUnknown
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
-from tallymark.engine.maintenance.expire import let_go_due
+from tallymark.engine.maintenance.expire import expire_due
 from tallymark.engine.settings import CommitSettings
 from tests.engine.jobs.scene import FAMILIES, LEASE, Store, TickingClock, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
@@ -144,7 +144,7 @@ async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
     read = len(storage.paths("list"))
     properties = await read_properties(storage)
     assert properties is not None
-    await let_go_due(handle, properties)
+    await expire_due(handle, properties)
     return len(storage.paths("list")) - read
 
 
@@ -297,7 +297,7 @@ async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced():
     properties = await read_properties(storage)
     assert properties is not None
     with pytest.raises(OSError, match="lost"):
-        await let_go_due(handle, properties)
+        await expire_due(handle, properties)
     assert f".hoodie/{overwrite.instant}.replacecommit" in store.objects
 
 

@@ -1,6 +1,6 @@
 """A clean looks at what was replaced since the clean before it, and at nothing else: counted."""
 
-from tallymark.engine.maintenance.expire import LookedAt
+from tallymark.engine.maintenance.expire import CleanScan
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
@@ -45,7 +45,7 @@ async def test_of_ten_thousand_partitions_the_one_that_was_touched_is_looked_at(
     await table_of_many_partitions(store, commit(1, [file(7, 1)], [file(7, 0)]), *appends)
     storage = FaultyBackend(store.backend)
     result = await table(storage).clean(retain_hours=0)
-    assert result.looked_at == LookedAt(entries=1, partitions=1)
+    assert result.looked_at == CleanScan(entries=1, partitions=1)
     assert (result.files, result.partitions) == (1, ("month=7",))
     touched = {path for verb in ("get", "list", "delete") for path in storage.paths(verb) if path[:1] not in ("", ".")}
     assert touched == {file(7, 0).path}
@@ -57,20 +57,20 @@ async def test_what_a_clean_has_let_go_the_next_one_does_not_look_at():
     store = Store(has_staging=False)
     first = commit(1, [file(7, 1)], [file(7, 0)])
     await table_of_many_partitions(store, first, commit(2, [file(8, 1)], [file(8, 0)]))
-    assert (await table(store.backend).clean(retain_hours=0)).looked_at == LookedAt(entries=2, partitions=2)
-    assert (await table(store.backend).clean(retain_hours=0)).looked_at == LookedAt(entries=0, partitions=0)
+    assert (await table(store.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=2, partitions=2)
+    assert (await table(store.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=0, partitions=0)
     log = CommitLog(store.backend, CommitSettings())
     await log.refresh()
     await log.win(commit(9000, [file(9, 1)], [file(9, 0)]), check=lambda _: None)
     dry = await table(store.backend).clean(retain_hours=0, dry_run=True)
-    assert (dry.looked_at, dry.files) == (LookedAt(entries=1, partitions=1), 1)
+    assert (dry.looked_at, dry.files) == (CleanScan(entries=1, partitions=1), 1)
 
 
 @on_virtual_time
 async def test_of_what_is_not_due_yet_the_entry_alone_is_looked_at():
     store = Store(has_staging=False)
     await table_of_many_partitions(store, commit(1, [file(7, 1)], [file(7, 0)]))
-    assert (await table(store.backend).clean()).looked_at == LookedAt(entries=1, partitions=0)
+    assert (await table(store.backend).clean()).looked_at == CleanScan(entries=1, partitions=0)
 
 
 @on_virtual_time
@@ -78,4 +78,4 @@ async def test_a_directory_table_has_nothing_to_look_at():
     store = Store(has_staging=False)
     await committed(store.backend, months={1: 1})
     await committed(store.backend, "overwrite", {1: 1})
-    assert (await table(store.backend).clean()).looked_at == LookedAt(entries=0, partitions=0)
+    assert (await table(store.backend).clean()).looked_at == CleanScan(entries=0, partitions=0)

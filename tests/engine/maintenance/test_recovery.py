@@ -9,7 +9,7 @@ import pytest
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed
 from tallymark.engine.settings import LeaseSettings, MarkerSettings
-from tallymark.engine.timeline.lease import beat_path
+from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import (
@@ -114,7 +114,7 @@ async def test_a_lease_is_as_long_as_its_writer_keeps_it():
     store = Store(has_staging=True)
     left = await abandon(store)
     store.clock.now += 60
-    hasty = table(store.backend, lease=LeaseSettings(beat_interval_s=1, expiry_s=5))
+    hasty = table(store.backend, lease=LeaseSettings(heartbeat_interval_s=1, expiry_s=5))
     assert await hasty.rollback() == ()
     assert left not in decisions(store.objects)
 
@@ -184,7 +184,7 @@ async def test_it_learns_so_at_its_next_beat_and_the_block_ends(has_staging):
             await table(store.backend).rollback()
             begun = anyio.current_time()
             await anyio.sleep_forever()
-    assert anyio.current_time() - begun <= LEASE.beat_interval_s
+    assert anyio.current_time() - begun <= LEASE.heartbeat_interval_s
     only_committed_files_exist(store.objects)
     no_bookkeeping_is_left(store.objects)
 
@@ -212,7 +212,7 @@ async def test_while_beats_are_missed_every_ack_asks_the_log_first():
         async with begin(storage, markers=MarkerSettings()) as job:
             await write_rows(job, storage)
             storage.add(lost_request("put", "*/beat/*"))
-            await anyio.sleep(LEASE.expiry_s / 2 + LEASE.beat_interval_s)
+            await anyio.sleep(LEASE.expiry_s / 2 + LEASE.heartbeat_interval_s)
             await mark(job, storage, [f"month=3/{name_of(job)}"])  # nobody has ended it: acked
             store.clock.pass_lease()
             await table(store.backend).rollback()
@@ -342,7 +342,7 @@ async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_
 async def test_a_probe_that_was_left_goes_with_the_lease():
     store = Store(has_staging=True)
     await committed(store.backend)
-    await store.backend.put(beat_path("probe-1"), b"")
+    await store.backend.put(heartbeat_path("probe-1"), b"")
     store.clock.pass_lease()
     await table(store.backend).clean()
     table_is_at_rest(store.objects)
@@ -405,7 +405,7 @@ async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(has
 async def test_what_is_named_after_no_instant_never_comes_into_the_log():
     store = Store(has_staging=False)
     await committed(store.backend)
-    await store.backend.put(beat_path("notes"), b"")
+    await store.backend.put(heartbeat_path("notes"), b"")
     await store.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
     store.clock.pass_lease()
     await table(store.backend).clean()

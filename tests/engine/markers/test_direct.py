@@ -52,7 +52,7 @@ async def test_direct_markers_of_one_request_are_put_side_by_side_up_to_the_work
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, DIRECT_MARKERS))
     settings = MarkerSettings(kind="direct", worker_count=2)
     await create_direct(storage, INSTANT, ["a", "b", "c"], open_instant, settings=settings)
-    assert [call.begun_s for call in storage.calls] == [0.0, 0.0, 1.0]
+    assert [call.started_s for call in storage.calls] == [0.0, 0.0, 1.0]
 
 
 @on_virtual_time

@@ -20,7 +20,7 @@ from tests.support.loops import on_virtual_time
 
 def started_at(storage: FaultyBackend) -> list[float]:
     """When each put of a segment was begun."""
-    return [call.begun_s for call in storage.calls if call.verb == "put_new" and "/MARKERS" in call.paths[0]]
+    return [call.started_s for call in storage.calls if call.verb == "put_new" and "/MARKERS" in call.paths[0]]
 
 
 async def arrive(directory, times) -> dict[float, float]:

@@ -24,7 +24,7 @@ def storage_with(*faults: Fault, where: str = SEGMENTS) -> FaultyBackend:
 
 def puts(storage: FaultyBackend, path: str) -> list[float]:
     """When each put of this marker object was begun."""
-    return [call.begun_s for call in storage.calls if call.verb == "put_new" and call.paths == (path,)]
+    return [call.started_s for call in storage.calls if call.verb == "put_new" and call.paths == (path,)]
 
 
 async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings = SETTINGS) -> float:

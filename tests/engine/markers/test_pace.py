@@ -103,10 +103,10 @@ def test_auto_follows_the_mean_of_puts_with_a_long_tail():
 def test_throttling_lengthens_the_interval_by_half_once_in_the_time_that_it_takes_to_see_what_that_helps():
     pace = paced(1.0)
     assert [pace.throttled(now) for now in (10.0, 10.1, 11.3)] == [True, False, False]
-    assert not pace.throttled(20.0, began=9.9)
+    assert not pace.throttled(20.0, started=9.9)
     assert pace.interval_s == 0.375
     assert pace.throttled(11.5)
-    assert (pace.interval_s, pace.is_held) == (0.5625, True)
+    assert (pace.interval_s, pace.is_lengthened) == (0.5625, True)
 
 
 def test_throttling_never_lengthens_the_interval_beyond_the_bound():
@@ -119,7 +119,7 @@ def test_throttling_never_lengthens_the_interval_beyond_the_bound():
 def test_a_bound_below_the_interval_itself_shortens_nothing():
     pace = Pace(2.0, throttled_max_s=1.0)
     pace.throttled(0.0)
-    assert (pace.interval_s, pace.is_held) == (2.0, False)
+    assert (pace.interval_s, pace.is_lengthened) == (2.0, False)
 
 
 def test_an_interval_of_zero_is_lengthened_too():
@@ -140,7 +140,7 @@ def test_good_puts_bring_a_lengthened_interval_back_by_half_in_so_many():
     for _ in range(2 * HALVING_PUTS):
         pace.measured(0.1, started=30.5)
     assert pace.interval_s == pytest.approx(0.025)
-    assert not pace.is_held
+    assert not pace.is_lengthened
 
 
 def test_a_long_interval_is_brought_back_by_half_within_ten_seconds_or_so():

@@ -120,9 +120,9 @@ def test_columns_that_are_not_the_first_of_the_tables_are_refused(named, partiti
 def test_the_order_in_which_values_are_named_does_not_matter():
     partition = StaticPartition.of({"month": 1, "year": 2013}, keyword="partition", schema=DAYS, partition_by=BY)
     assert partition.path == "year=2013/month=1"
-    assert partition.holds("year=2013/month=1/day=9")
-    assert not partition.holds("year=2013/month=10")
-    assert not partition.holds("year=2013")
+    assert partition.contains("year=2013/month=1/day=9")
+    assert not partition.contains("year=2013/month=10")
+    assert not partition.contains("year=2013")
 
 
 def test_a_row_with_another_value_is_named_by_it():

@@ -72,7 +72,7 @@ async def test_a_job_knows_the_live_files_without_asking():
     storage = MeasuredBackend(store.backend, meter := RequestMeter())
     async with begin(storage, sizing=SIZING) as job:
         asked = meter.statistics()
-        assert await job.telling_files(["month=1"]) == (await table(store.backend).snapshot()).files
+        assert await job.reference_files(["month=1"]) == (await table(store.backend).snapshot()).files
         assert meter.statistics().classes == asked.classes
 
 

@@ -83,12 +83,12 @@ def test_what_it_asks_is_taken_as_far_as_it_may_be_in_flight(known: tuple[Peer, 
     peer.read()
     assert peer.take(1) == [ask(1)]
     assert peer.take(9) == [ask(2), ask(3)]
-    assert (peer.free, peer.inflight, peer.may_go_on, peer.take(9)) == (0, 3, False, [])
-    peer.tell([Ack(1), Ack(2)], ending=2)
+    assert (peer.free, peer.inflight, peer.can_continue, peer.take(9)) == (0, 3, False, [])
+    peer.respond([Ack(1), Ack(2)], ending=2)
     assert peer.write() == 2
-    assert peer.may_go_on
+    assert peer.can_continue
     assert peer.take(9) == [ask(4)]
-    assert (peer.free, peer.inflight, peer.may_go_on) == (1, 2, False)
+    assert (peer.free, peer.inflight, peer.can_continue) == (1, 2, False)
     assert far.heard() == [Ack(1), Ack(2)]
 
 
@@ -104,7 +104,7 @@ def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple
     assert proof is not None
     far.raw.sendall(encode_frame(proof) + encode_frame(bytes(40)))
     peer.read()
-    assert (peer.is_known, peer.may_go_on) == (True, True)
+    assert (peer.is_known, peer.can_continue) == (True, True)
     with pytest.raises(NotAuthenticated):
         peer.take(9)
 
@@ -114,10 +114,10 @@ def test_requests_end_when_all_they_were_told_has_left(known: tuple[Peer, FarEnd
     far.raw.sendall(far.frame(ask(1)) + far.frame(ask(2)))
     peer.read()
     assert len(peer.take(9)) == 2
-    peer.tell([LARGE] * 40, ending=1)
+    peer.respond([LARGE] * 40, ending=1)
     assert peer.write() == 0
     assert (peer.unsent_bytes > 0, peer.inflight) == (True, 2)
-    peer.tell([Ack(2)], ending=1)
+    peer.respond([Ack(2)], ending=1)
     heard: list[Answer] = []
     ended: list[int] = []
     while peer.unsent_bytes:
@@ -144,10 +144,10 @@ def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tu
 def test_its_end_is_an_error_and_silence_is_none(known: tuple[Peer, FarEnd]) -> None:
     peer, far = known
     peer.read()
-    assert not peer.may_go_on
+    assert not peer.can_continue
     far.raw.close()
     with pytest.raises(ConnectionResetError, match="closed"):
         peer.read()
-    peer.tell([Ack(1)])
+    peer.respond([Ack(1)])
     with pytest.raises(OSError, match=r"."):
         peer.write()

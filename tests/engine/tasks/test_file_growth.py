@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.sizing import PlannedFile
-from tallymark.engine.tasks.file_growth import FOR_ROWS, LARGEST, TOLD_BYTES_MAX, FileGrowth, FooterSize, most_bytes
+from tallymark.engine.tasks.file_growth import (
+    FOR_ROWS,
+    LARGEST,
+    STATISTICS_BYTES_MAX,
+    FileGrowth,
+    FooterSize,
+    most_bytes,
+)
 from tests.engine.tasks.scene import Markers, memory, schema_of, ticket, write
 
 NOISE = schema_of(noise=pa.binary())
@@ -129,5 +136,5 @@ def test_a_footer_takes_no_more_than_is_expected_and_half_of_it_at_least(width):
     for groups in (1, 10):
         actual, expected = footer_of(rows, groups), footer.schema_bytes + groups * footer.of_rows(rows)
         assert actual - 1000 <= expected  # of the whole file, whatever its columns are
-        assert actual >= expected / 2 or width > TOLD_BYTES_MAX
+        assert actual >= expected / 2 or width > STATISTICS_BYTES_MAX
     assert footer.of_rows(rows) <= footer.of_any_rows

@@ -191,7 +191,7 @@ def test_an_entry_of_an_earlier_release_is_read():
     earlier = {name: value for name, value in fields().items() if name not in LATER}
     entry = decode_entry(msgpack.packb(earlier), source="log/7")
     assert (entry.txn, entry.request, entry.summary, entry.horizon) == (None, "", None, 0)
-    assert (entry.begun, entry.unfinished) == (0, ())
+    assert (entry.registration, entry.unfinished) == (0, ())
     assert entry.scope == ENTRY.scope
     whole = decode_entry(msgpack.packb({**earlier, "scope": {"all": True, "partitions": []}}), source="log/7")
     assert whole.scope == Scope(is_all=True)

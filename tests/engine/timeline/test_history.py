@@ -123,15 +123,15 @@ def replacing(number: int, *removed: int) -> LogEntry:
 
 def test_a_clean_lets_go_what_was_replaced_up_to_its_horizon_and_by_no_clean_before_it():
     read = history(replacing(1), replacing(2, 1), replacing(3, 2), clean(4, 2), replacing(5, 3), clean(6, 5))
-    assert read.let_go(4) == (data_file("month=1", 1),)
-    assert read.let_go(6) == (data_file("month=1", 2), data_file("month=1", 3))
+    assert read.files_expired_by(4) == (data_file("month=1", 1),)
+    assert read.files_expired_by(6) == (data_file("month=1", 2), data_file("month=1", 3))
     assert read.horizon == 5
     assert read.files_at(read.head) == (data_file("month=1", 5),)
 
 
 def test_a_clean_that_is_behind_another_lets_nothing_go():
     read = history(replacing(1), replacing(2, 1), clean(3, 2), clean(4, 1), clean(5, 2))
-    assert (read.let_go(4), read.let_go(5), read.horizon) == ((), (), 2)
+    assert (read.files_expired_by(4), read.files_expired_by(5), read.horizon) == ((), (), 2)
 
 
 def test_a_clean_of_an_instant_that_was_rolled_back_is_void():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.timeline.history import APPENDS_TOLD, History
+from tallymark.engine.timeline.history import APPENDS_KEPT, History
 from tests.engine.timeline.entries import clean, commit, data_file, instant, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.examples import examples
@@ -37,7 +37,7 @@ def told(history: History, *, since: int) -> dict[str, object]:
         "replacing": history.replacing(range(history.head + 1)),
         "retained": [history.retained_since(horizon) for horizon in range(history.head + 1)],
         "replaced": [history.replaced(range(start, history.head + 1)) for start in positions],
-        "held": [history.has_held(partition) for partition in (*PARTITIONS, "month=9")],
+        "held": [history.has_contained(partition) for partition in (*PARTITIONS, "month=9")],
         "new": [history.new_partitions(position) for position in positions],
         "as base": history.as_base(),
     }
@@ -117,7 +117,7 @@ OLD: tuple[LogEntry, ...] = (
         lambda history: history.new_partitions(1),
         lambda history: history.hash_at(0),
         lambda history: history.files_at(2),
-        lambda history: history.let_go(4),
+        lambda history: history.files_expired_by(4),
     ],
 )
 def test_what_needs_an_entry_before_the_base_fails_and_is_never_answered_by_less(ask):
@@ -136,12 +136,12 @@ def test_what_came_before_the_base_is_known_where_no_entry_is_needed():
 def test_a_late_entry_of_an_instant_that_was_decided_before_the_base_is_void():
     history = history_of((commit(1, added=(data_file("month=2", 9),)),), history_of(OLD))
     assert list(history.after(2)) == []
-    assert not history.has_held("month=2")
+    assert not history.has_contained("month=2")
 
 
 def test_the_sizes_of_the_newest_appends_are_known():
-    entries = [commit(number, added=(data_file("month=1", number),)) for number in range(1, APPENDS_TOLD + 3)]
+    entries = [commit(number, added=(data_file("month=1", number),)) for number in range(1, APPENDS_KEPT + 3)]
     sizes = [replace(entry.added[0], rows=entry.added[0].rows + index) for index, entry in enumerate(entries)]
     entries = [replace(entry, added=(file,)) for entry, file in zip(entries, sizes, strict=True)]
-    history = history_of(entries[APPENDS_TOLD:], history_of(entries[:APPENDS_TOLD]))
+    history = history_of(entries[APPENDS_KEPT:], history_of(entries[:APPENDS_KEPT]))
     assert history.appends == tuple((file.rows, file.bytes) for file in reversed(sizes[2:]))

@@ -6,13 +6,13 @@ import pytest
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import LeaseSettings
-from tallymark.engine.timeline.lease import Lease, beat_path
+from tallymark.engine.timeline.lease import Lease, heartbeat_path
 from tests.engine.timeline.entries import commit, instant, log, rollback, win
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, slow
 from tests.support.loops import on_virtual_time
 
-SETTINGS = LeaseSettings(beat_interval_s=10, expiry_s=120)
-BEAT = beat_path(instant(1))
+SETTINGS = LeaseSettings(heartbeat_interval_s=10, expiry_s=120)
+BEAT = heartbeat_path(instant(1))
 
 
 def lease(storage) -> Lease:
@@ -28,7 +28,7 @@ async def test_it_beats_at_every_interval_and_reads_the_logs_tail():
     storage = FaultyBackend(MemoryBackend())
     with anyio.move_on_after(35):
         await lease(storage).keep()
-    beats = [call.begun_s for call in storage.calls if call.paths == (BEAT,)]
+    beats = [call.started_s for call in storage.calls if call.paths == (BEAT,)]
     assert beats == [10, 20, 30]
     assert log_reads(storage) == 3
 
@@ -41,7 +41,7 @@ async def test_after_a_begin_that_took_long_it_beats_an_interval_after_the_first
     await anyio.sleep(7)
     with anyio.move_on_after(25):
         await kept.keep()
-    assert [call.begun_s for call in storage.calls if call.paths == (BEAT,)] == [0, 10, 20, 30]
+    assert [call.started_s for call in storage.calls if call.paths == (BEAT,)] == [0, 10, 20, 30]
 
 
 @on_virtual_time
@@ -70,7 +70,7 @@ async def test_at_its_next_beat_a_writer_learns_that_it_was_rolled_back():
 async def test_other_writers_ends_and_its_own_commit_do_not_stop_it():
     storage = MemoryBackend()
     await win(storage, rollback(2), commit(1))
-    await lease(storage).beat()
+    await lease(storage).renew()
     await lease(storage).check_open()
 
 
@@ -87,14 +87,14 @@ async def test_one_request_that_never_answers_is_not_the_last_beat():
     storage = FaultyBackend(MemoryBackend(), hanging("put", nth=1))
     with anyio.move_on_after(61):
         await lease(storage).keep()
-    assert [call.begun_s for call in storage.calls if call.verb == "put"] == [10, 50, 60]
+    assert [call.started_s for call in storage.calls if call.verb == "put"] == [10, 50, 60]
 
 
 @on_virtual_time
 async def test_while_the_beat_is_young_an_ack_needs_no_reading():
     storage = FaultyBackend(MemoryBackend())
     mine = lease(storage)
-    await mine.beat()
+    await mine.renew()
     read = log_reads(storage)
     await anyio.sleep(59)
     await mine.check_open()
@@ -105,7 +105,7 @@ async def test_while_the_beat_is_young_an_ack_needs_no_reading():
 async def test_from_half_the_expiry_on_an_ack_asks_the_log_first():
     storage = FaultyBackend(MemoryBackend())
     mine = lease(storage)
-    await mine.beat()
+    await mine.renew()
     await anyio.sleep(60)
     read = log_reads(storage)
     await mine.check_open()
@@ -120,7 +120,7 @@ async def test_a_beat_counts_from_its_beginning():
     """The put may have landed at once, and its answer, and the reading, taken long."""
     storage = FaultyBackend(MemoryBackend(), slow("put", 0, after_s=45))
     mine = lease(storage)
-    await mine.beat()
+    await mine.renew()
     await anyio.sleep(20)
     read = log_reads(storage)
     await mine.check_open()
@@ -131,10 +131,10 @@ async def test_a_beat_counts_from_its_beginning():
 async def test_a_missed_beat_renews_nothing():
     storage = FaultyBackend(MemoryBackend(), lost_answer("put", nth=2))
     mine = lease(storage)
-    await mine.beat()
+    await mine.renew()
     await anyio.sleep(50)
     with pytest.raises(OSError, match="lost"):
-        await mine.beat()
+        await mine.renew()
     await anyio.sleep(10)
     read = log_reads(storage)
     await mine.check_open()
@@ -181,7 +181,7 @@ async def test_after_the_machine_has_slept_the_log_is_asked_although_the_beat_lo
     storage = MemoryBackend()
     asleep = [0.0]
     mine = Lease(storage, instant(1), log(storage), SETTINGS, asleep_s=lambda: asleep[0])
-    await mine.beat()
+    await mine.renew()
     await win(storage, rollback(1))
     await mine.check_open()
     asleep[0] = 59.0

@@ -12,7 +12,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.support.faulty import FaultyBackend, lost_request, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
-SETTINGS = LeaseSettings(beat_interval_s=10, expiry_s=120)
+SETTINGS = LeaseSettings(heartbeat_interval_s=10, expiry_s=120)
 HERE = WriterIdentity.here()
 
 
@@ -90,7 +90,7 @@ async def test_the_next_beat_says_that_the_snapshot_is_a_later_one():
     await lease.begin(7)
     lease.move_to(9)
     assert [found.position for found in await said(storage)] == [7]
-    await lease.beat()
+    await lease.renew()
     assert [found.position for found in await said(storage)] == [9]
     with pytest.raises(AssertionError, match="never moves back"):
         lease.move_to(8)
@@ -103,7 +103,7 @@ async def test_it_beats_at_every_interval_and_a_missed_beat_does_not_end_it(capl
     await lease.begin(1)
     with anyio.move_on_after(45):
         await lease.keep()
-    assert [call.begun_s for call in storage.calls if call.verb == "put"] == [0, 10, 20, 30, 40]
+    assert [call.started_s for call in storage.calls if call.verb == "put"] == [0, 10, 20, 30, 40]
     assert caplog.text.count("lease.unrenewed") == 1
     assert "lease.lapsed" not in caplog.text
 
@@ -113,7 +113,7 @@ async def test_a_reader_whose_beat_was_later_than_its_lease_is_told(caplog):
     lease = ReaderLease(MemoryBackend(), SETTINGS)
     await lease.begin(1)
     await anyio.sleep(121)
-    await lease.beat()
+    await lease.renew()
     assert "lease.lapsed position=1 late_s=121" in caplog.text
 
 
@@ -123,8 +123,8 @@ async def test_once_it_was_given_up_no_beat_brings_it_back():
     lease = ReaderLease(storage, SETTINGS)
     await lease.begin(1)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(lease.beat)
+        tasks.start_soon(lease.renew)
         await anyio.sleep(1)
         await lease.give_up()
-    await lease.beat()
+    await lease.renew()
     assert await said(storage) == []

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.begun import Begun
 from tallymark.engine.timeline.history_base import HistoryBase
+from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
     Manifest,
@@ -61,7 +61,7 @@ def test_it_holds_txns_voids_cleans_begun_numbers_and_parts():
     assert SOME.history.txns == {"etl:1": 1}
     assert [decided.position for decided in SOME.history.decided] == [1, 2, 3, 5, 6, 7]
     assert SOME.history.cleans == {5: range(1, 4)}
-    assert SOME.history.begun == Begun()
+    assert SOME.history.registration == Registrations()
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.binary()))

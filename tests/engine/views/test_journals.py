@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.views.block import pack_row, pack_rows
-from tallymark.engine.views.journals import FOLDED_BYTES_MIN, PIECE_BYTES, TAIL_COUNT_MAX, Journals, came, went
+from tallymark.engine.views.journals import (
+    FOLDED_BYTES_MIN,
+    PIECE_BYTES,
+    TAIL_COUNT_MAX,
+    Journals,
+    added_rows,
+    removed_rows,
+)
 from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
 from tests.engine.views.stores import row
@@ -74,7 +81,7 @@ def test_whatever_comes_in_whatever_sizes_is_what_is_read(random):
         else:
             new = some_rows(size, number * 1000)
             held[partition] += new
-            journals.append(partition, came(new))
+            journals.append(partition, added_rows(new))
         assert journals.waiting_bytes <= 2000
     for partition, block in held.items():
         assert journals.read(partition) == block
@@ -94,8 +101,8 @@ def test_what_a_commit_writes_does_not_grow_with_the_partition(files):
     journals.write("a", some_rows(files))
     pieces.bytes_written = pieces.bytes_read = 0
     for number in range(10 * TAIL_COUNT_MAX):
-        journals.append("a", came(some_rows(1, files + number)))
-    new = 10 * TAIL_COUNT_MAX * len(came(some_rows(1)))
+        journals.append("a", added_rows(some_rows(1, files + number)))
+    new = 10 * TAIL_COUNT_MAX * len(added_rows(some_rows(1)))
     assert pieces.bytes_read <= 10 * (PIECE_BYTES + new / 10)
     assert pieces.bytes_written <= new + 10 * (PIECE_BYTES + new / 10)
     assert len(pieces.held) <= TAIL_COUNT_MAX + 1 + (len(some_rows(files)) + new) // PIECE_BYTES + 1
@@ -104,7 +111,7 @@ def test_what_a_commit_writes_does_not_grow_with_the_partition(files):
 def test_records_that_wait_are_not_copied_when_another_comes():
     journals = Journals(CountedPieces(), waiting_bytes_max=1 << 30)
     journals.write("a", ROW)
-    record = came(some_rows(10))
+    record = added_rows(some_rows(10))
     count = 1000
 
     def come() -> None:
@@ -122,8 +129,8 @@ def test_a_journal_of_which_much_went_is_written_anew():
     journals.write("a", rows)
     for number in range(1000):
         name = f"{number:036d}-0_0_20260101000000000.parquet"
-        journals.append("a", went([name], 5), is_removal=True)
-        assert pieces.disk_bytes <= len(came(rows)) * 1.5 + FOLDED_BYTES_MIN
+        journals.append("a", removed_rows([name], 5), is_removal=True)
+        assert pieces.disk_bytes <= len(added_rows(rows)) * 1.5 + FOLDED_BYTES_MIN
     assert journals.written > 2
     assert len(journals.read("a")) == len(rows)
     journals.purge("a", 5)
@@ -137,9 +144,9 @@ def test_a_piece_that_is_another_one_is_not_believed_and_all_is_over():
     journals.write("a", ROW)
     journals.write("b", ROW)
     before = dict(pieces.held)
-    journals.append("a", came(pack_row(row("second"))))
-    journals.append("b", came(pack_row(row("second"))))
-    pieces.held.update(dict.fromkeys(pieces.held.keys() - before, came(pack_row(row("secnod")))))
+    journals.append("a", added_rows(pack_row(row("second"))))
+    journals.append("b", added_rows(pack_row(row("second"))))
+    pieces.held.update(dict.fromkeys(pieces.held.keys() - before, added_rows(pack_row(row("secnod")))))
     with pytest.raises(DamagedStore, match="not those that were written") as damage:
         journals.read("a")
     assert damage.value.partitions == frozenset("ab")
@@ -151,10 +158,10 @@ def test_records_that_a_full_disk_refuses_wait_and_are_read_all_the_same():
     journals = Journals(pieces, waiting_bytes_max=1000)
     journals.write("a", ROW)
     journals.write("b", ROW)
-    journals.append("a", came(pack_row(row("second"))))
+    journals.append("a", added_rows(pack_row(row("second"))))
     pieces.is_full = True
     with pytest.raises(FullStore) as full:
-        journals.append("b", came(some_rows(20)))
+        journals.append("b", added_rows(some_rows(20)))
     assert full.value.partitions == frozenset()
     journals.forget("b")
     assert journals.read("a") == ROW + pack_row(row("second"))

@@ -30,4 +30,4 @@ def test_rows_that_nobody_has_asked_for_go_with_their_partition(first):
     store.load("p=1", pack_rows([*first, ROWS[0]]))
     store.add("p=1", pack_row(ROWS[1]))
     store.forget(["p=1"])
-    assert (store.rows("p=1"), store.holds("p=1"), store.memory_bytes) == (None, False, 0)
+    assert (store.rows("p=1"), store.contains("p=1"), store.memory_bytes) == (None, False, 0)

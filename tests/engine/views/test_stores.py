@@ -54,7 +54,7 @@ def test_a_view_on_any_store_answers_at_every_position_as_the_log_does(kind, ent
 @every_store
 def test_what_was_never_loaded_is_not_held(kind):
     with opened(kind) as store:
-        assert not store.holds("month=1")
+        assert not store.contains("month=1")
         assert store.rows("month=1") is None
         assert not store.partitions()
         store.purge("month=1", 5)
@@ -65,7 +65,7 @@ def test_what_was_never_loaded_is_not_held(kind):
 def test_a_partition_without_rows_is_held(kind):
     with opened(kind) as store:
         store.load("month=1", b"")
-        assert store.holds("month=1")
+        assert store.contains("month=1")
         assert store.rows("month=1") == b""
 
 
@@ -82,7 +82,7 @@ def test_a_partition_that_is_forgotten_and_loaded_again_holds_the_new_rows_only(
     with opened(kind) as store:
         store.load("month=1", pack_rows([FIRST, SECOND]))
         store.forget(["month=1"])
-        assert not store.holds("month=1")
+        assert not store.contains("month=1")
         store.load("month=1", pack_rows([THIRD]))
         assert rows_of(store) == {THIRD}
 
@@ -106,7 +106,7 @@ def test_the_removal_of_a_file_that_is_not_there_is_told_at_once_or_by_the_next_
             with pytest.raises(DamagedStore, match=rf"{names[-1]}.*not there") as damage:
                 store.rows("month=1")
             assert damage.value.partitions == frozenset({"month=1"})
-            assert not store.holds("month=1")
+            assert not store.contains("month=1")
 
 
 @every_store

@@ -61,7 +61,7 @@ async def check_answers_as_the_log_does(view: View, history: History) -> None:
 
 def check_what_is_at_hand(at: ViewAt, truth: Sequence[DataFile]) -> None:
     for partition in PARTITIONS:
-        block = at.block_at_hand(partition)
+        block = at.cached_block(partition)
         if block is not None:
             wanted = tuple(file for file in truth if file.partition == partition)
             assert live_files(block, partition, at.position) == wanted

@@ -44,7 +44,7 @@ COMMIT = LogEntry(
     txn="etl:1",
     request="{}",
     summary=SUMMARY,
-    begun=3,
+    registration=3,
     unfinished=(1, 2),
 )
 CLEAN = LogEntry(kind="clean", instant=INSTANT, nonce="n", base=0, operation="clean", horizon=5)

@@ -4,10 +4,10 @@ import copy
 
 from tallymark.engine.instants import registration, reserve
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
-from tallymark.engine.timeline.begun import BEGUN_FOLDER, begun_path
 from tallymark.engine.timeline.instant import instant_time
-from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, Lease
 from tallymark.engine.timeline.log import new_nonce
+from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
@@ -48,7 +48,7 @@ async def _read_first(handle, *, operation, marker_kind):
 
 async def _without_beat(handle, **options):
     muted = copy.copy(handle)
-    muted.backend = Without(handle.backend, "put", BEAT_FOLDER)
+    muted.backend = Without(handle.backend, "put", HEARTBEAT_FOLDER)
     reservation, lease = await _reserve(muted, **options)
     lease._backend = handle.backend
     return reservation, lease
@@ -56,10 +56,10 @@ async def _without_beat(handle, **options):
 
 async def _number_last(handle, **options):
     muted = copy.copy(handle)
-    muted.backend = Without(handle.backend, "put_new", BEGUN_FOLDER)
+    muted.backend = Without(handle.backend, "put_new", REGISTRATION_FOLDER)
     reservation, lease = await _reserve(muted, **options)
     lease._backend = handle.backend
-    await handle.backend.put(begun_path(reservation.begun), reservation.encode())
+    await handle.backend.put(registration_path(reservation.registration), reservation.encode())
     return reservation, lease
 
 

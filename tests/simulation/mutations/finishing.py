@@ -11,7 +11,7 @@ from tests.simulation.mutations.mutation import Mutation, method, nothing, repla
 _project = project.project
 _project_job = WriteJob._project
 _drop = finish.drop_bookkeeping
-_let_go = expire.let_go
+_let_go = expire.expire
 
 
 async def _project_own(handle, properties, position):
@@ -33,7 +33,7 @@ async def _drop_then_delete(handle, properties, reservation, *, objects=None):
     instant = reservation.instant
     position, entry = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant, begun=reservation.begun, objects=objects)
+    await _drop(handle, instant, registration=reservation.registration, objects=objects)
     await handle.backend.delete([file.path for file in entry.removed])
 
 
@@ -41,7 +41,7 @@ async def _keep_replaced(handle, properties, reservation, *, objects=None):
     instant = reservation.instant
     position, _ = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant, begun=reservation.begun, objects=objects)
+    await _drop(handle, instant, registration=reservation.registration, objects=objects)
 
 
 async def _delete_then_let_go(handle, properties, due, **how):
@@ -83,6 +83,6 @@ MUTATIONS = (
         name="kept files are deleted before the entry that lets them go",
         where=(where.keeps_replaced, where.has_overwrite),
         breaks="who goes by the log finds files gone that it says are kept",
-        fault=lambda: replaced(expire.let_go, _delete_then_let_go),
+        fault=lambda: replaced(expire.expire, _delete_then_let_go),
     ),
 )

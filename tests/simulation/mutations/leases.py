@@ -3,7 +3,7 @@
 import anyio
 
 from tallymark.engine.maintenance import recovery
-from tallymark.engine.timeline.lease import BEAT_FOLDER, Lease
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, Lease
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
@@ -13,7 +13,7 @@ from tests.simulation.storage import EPOCH
 
 async def _ages_by_own_clock(handle, own):
     now = (handle.clock.now() - START).total_seconds() + EPOCH
-    beats = {entry.path: entry.modified async for entry in handle.backend.list(BEAT_FOLDER)}
+    beats = {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
     return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
 
 
@@ -29,7 +29,7 @@ async def _beat_blindly(lease):
     if not lease._is_over:
         begun = anyio.current_time()
         await lease._backend.put(lease.path, b"")
-        lease._last_beat = begun
+        lease._last_heartbeat = begun
 
 
 MUTATIONS = (
@@ -37,7 +37,7 @@ MUTATIONS = (
         name="a beat's age is measured by one's own clock",
         where=(where.has_wrong_clock,),
         breaks="a living writer is rolled back by one whose clock is ahead",
-        fault=lambda: replaced(recovery.beat_ages, _ages_by_own_clock),
+        fault=lambda: replaced(recovery.heartbeat_ages, _ages_by_own_clock),
     ),
     Mutation(
         name="who has not beaten for a second is dead",
@@ -63,7 +63,7 @@ MUTATIONS = (
         name="a beat does not read the log",
         where=(where.without_staging, where.has_halted_service),
         breaks="a writer that was rolled back does not learn it, and goes on acking",
-        fault=lambda: method(Lease, "beat", _beat_blindly),
+        fault=lambda: method(Lease, "renew", _beat_blindly),
     ),
     Mutation(
         name="who rolls back does not outwait the writer",

@@ -49,7 +49,7 @@ async def _forget_first(handle, properties, reservation):
     excluder = _excluder(handle, properties, instant)
     await excluder.close()
     marked = await rollback.marked_paths(handle, reservation)
-    await drop_bookkeeping(handle, instant, begun=reservation.begun)
+    await drop_bookkeeping(handle, instant, registration=reservation.registration)
     fenced = await excluder.exclude(marked, keep=())
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 

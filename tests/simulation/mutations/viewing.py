@@ -12,7 +12,7 @@ from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, replaced
 
 _sync: Any = View.sync
-_begin = CommitLog._begin
+_open = CommitLog._open
 
 
 class _WithoutRollbacks:
@@ -46,7 +46,7 @@ async def _what_is_known(view):
 
 
 async def _begin_at_the_end(log):
-    window = await _begin(log)
+    window = await _open(log)
     base = log.history.base
     if base:
         log.history = History(log._start._base.manifest.history)
@@ -88,7 +88,7 @@ MUTATIONS = (
         where=(where.has_checkpoints,),
         by=("never_misses_a_committed_file", "all_or_nothing"),
         breaks="entries after it are not known to who has just begun",
-        fault=lambda: method(CommitLog, "_begin", _begin_at_the_end),
+        fault=lambda: method(CommitLog, "_open", _begin_at_the_end),
     ),
     Mutation(
         name="a purge goes beyond the floor",

@@ -6,14 +6,14 @@ Owns: what the log tells of the numbers. Who takes one and who looks at them is 
 
 from dataclasses import dataclass
 
-BEGUN_FOLDER = ".hoodie/.tallymark/begun"
+REGISTRATION_FOLDER = ".hoodie/.tallymark/begun"
 
 UNNUMBERED = 0
 """Stands for all writers of releases that took no numbers: they are found by listing what is open."""
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class Registrations:
     """What is known of the numbers by a log, as far as it was read; nothing, to begin with."""
 
     number: int = 0
@@ -21,12 +21,12 @@ class Begun:
     unfinished: tuple[int, ...] = (UNNUMBERED,)
     """Of the smaller ones those that were not over when the writer of that number began."""
 
-    def after(self, number: int, unfinished: tuple[int, ...]) -> "Begun":
+    def after(self, number: int, unfinished: tuple[int, ...]) -> "Registrations":
         """When an entry has been read that tells these; 0 where it tells none."""
         if number > self.number:
-            return Begun(number, unfinished)
+            return Registrations(number, unfinished)
         if number == UNNUMBERED and UNNUMBERED not in self.unfinished:
-            return Begun(self.number, (UNNUMBERED, *self.unfinished))
+            return Registrations(self.number, (UNNUMBERED, *self.unfinished))
         return self
 
     @property
@@ -36,10 +36,10 @@ class Begun:
         return tuple(number for number in numbers if number != UNNUMBERED)
 
 
-def begun_path(number: int) -> str:
-    return f"{BEGUN_FOLDER}/{number:020d}"
+def registration_path(number: int) -> str:
+    return f"{REGISTRATION_FOLDER}/{number:020d}"
 
 
-def begun_number(path: str) -> int:
-    """Of what ``begun_path`` gave."""
+def registration_number(path: str) -> int:
+    """Of what ``registration_path`` gave."""
     return int(path.rpartition("/")[2])
