@@ -2,8 +2,9 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
+from typing import Unpack
 
 import pyarrow as pa
 
@@ -28,7 +29,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.file_plan import reference_files
 from tallymark.engine.jobs.open_job import JobOptions, open_job
 from tallymark.engine.jobs.prepare import prepare_table, read_properties
-from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteRequest
+from tallymark.engine.jobs.request import Mode, WriteOptions, WriteRequest
 from tallymark.engine.jobs.rerun import committed_job, find_committed
 from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.write_job import WriteJob
@@ -55,7 +56,7 @@ from tallymark.engine.settings import (
 )
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.instant import instant_time
-from tallymark.engine.timeline.properties import Readers, TableProperties
+from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.scope import is_below
 from tallymark.engine.views.checkpoint_writer import Checkpointed
@@ -92,18 +93,11 @@ class Table:
         *,
         schema: pa.Schema,
         mode: Mode,
-        partition_by: Sequence[str] = (),
-        partition: Mapping[str, object] | None = None,
-        partition_overwrite: PartitionOverwrite = "static",
-        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-        base: int | None = None,
-        txn: str | None = None,
-        readers: Readers | None = None,
-        retain_hours: float | None = None,
         markers: MarkerSettings | None = None,
         tasks: TaskSettings | None = None,
         sizing: SizingSettings | None = None,
         service: ServiceSettings | None = None,
+        **request: Unpack[WriteOptions],
     ) -> AsyncIterator[WriteJob]:
         """Yield a write job for the block; what is not committed when the block ends is rolled back.
 
@@ -138,16 +132,7 @@ class Table:
                 committed by a write that was declared otherwise. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
-        request = WriteRequest(
-            mode=mode,
-            partition_by=partition_by,
-            partition=partition,
-            partition_overwrite=partition_overwrite,
-            only_partitions=only_partitions,
-            base=base,
-            txn=txn,
-        )
-        wanted = self._spec(schema, request, Retention(readers, retain_hours))
+        spec = self._spec(schema, WriteRequest.of(mode, **request))
         options = JobOptions(
             markers=markers or MarkerSettings(),
             tasks=tasks or TaskSettings(),
@@ -156,11 +141,11 @@ class Table:
         )
         handle = self._handle(lasts=True)
         try:
-            properties = await prepare_table(handle, wanted)
-            if (committed := await find_committed(handle, properties, request)) is not None:
+            properties = await prepare_table(handle, spec)
+            if (committed := await find_committed(handle, properties, spec.request)) is not None:
                 yield committed_job(handle, properties, committed, options.tasks)
                 return
-            async with open_job(handle, properties, request, options) as job:
+            async with open_job(handle, properties, spec.request, options) as job:
                 yield job
         finally:
             handle.close()
@@ -170,23 +155,16 @@ class Table:
         *,
         mode: Mode,
         schema: pa.Schema | None = None,
-        partition_by: Sequence[str] = (),
-        partition: Mapping[str, object] | None = None,
-        partition_overwrite: PartitionOverwrite = "static",
-        only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-        base: int | None = None,
-        txn: str | None = None,
-        readers: Readers | None = None,
-        retain_hours: float | None = None,
         sizing: SizingSettings | None = None,
         incoming: Incoming | None = None,
+        **request: Unpack[WriteOptions],
     ) -> WritePlan:
-        """Return what ``write`` of the same words would do now: what would go and come, and what requests that takes.
+        """Return what ``write`` with the same keywords would do now: the files that it would remove and add.
 
-        Nothing is put. ``incoming`` is what is known of the input: its rows, counted by task (``CountedRows``) or by
+        Nothing is written. ``incoming`` describes the input: its rows, counted by task (``CountedRows``) or by
         partition (``IncomingRows``, or the ``WorkloadProfile`` that ``WriteJob.size`` takes), or the paths of the
-        partitions that it has rows for. Where they are counted and ``sizing`` is on, files are planned by the code by
-        which ``WriteJob.size`` plans them. Without ``schema`` that of the table is meant.
+        partitions that it has rows for. Where rows are counted and ``sizing`` is on, files are planned by the code of
+        ``WriteJob.size``. Without ``schema`` the table's own is used.
 
         Raises:
             InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
@@ -194,20 +172,12 @@ class Table:
             ConflictError: what was read at ``base`` has been replaced since.
             UnsupportedTable: something else is at the URL; or nothing, and ``schema`` is left out.
         """
-        request = WriteRequest(
-            mode=mode,
-            partition_by=partition_by,
-            partition=partition,
-            partition_overwrite=partition_overwrite,
-            only_partitions=only_partitions,
-            base=base,
-            txn=txn,
-        )
+        checked = WriteRequest.of(mode, **request)
         if schema is None:
             schema = (await self._properties()).schema
-        wanted = self._spec(schema, request, Retention(readers, retain_hours))
+        spec = self._spec(schema, checked)
         foresight = Foresight(incoming=incoming, sizing=sizing or NO_SIZING)
-        return await plan_write(self._handle(), wanted, foresight)
+        return await plan_write(self._handle(), spec, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
         """Return what the table holds now, or held then: at a position, after an instant's commit, or at a time.
@@ -373,7 +343,7 @@ class Table:
         finally:
             handle.close()
 
-    def _spec(self, schema: pa.Schema, request: WriteRequest, retention: Retention) -> TableSpec:
+    def _spec(self, schema: pa.Schema, request: WriteRequest) -> TableSpec:
         if not isinstance(schema, pa.Schema):
             raise InvalidRequest(f"schema is {type(schema).__name__}; give a pyarrow.Schema")
         return TableSpec(
@@ -381,7 +351,7 @@ class Table:
             created=instant_time(self._clock.now()),
             schema=schema,
             request=request,
-            retention=retention,
+            retention=Retention(request.readers, request.retain_hours),
         )
 
     def _handle(self, *, lasts: bool = False) -> TableHandle:

@@ -1,16 +1,17 @@
-"""Writes of a DataFrame: one commit per call."""
+"""Writes of a DataFrame, one commit per call, and their plans."""
 
 import os
 import secrets
-from collections.abc import Awaitable, Mapping, Sequence
-from typing import Literal, overload
+from collections.abc import Awaitable
+from typing import Unpack
 
-from anyio.from_thread import start_blocking_portal
+import pyarrow as pa
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from pyspark.sql import DataFrame, SparkSession
 
 from tallymark.backends.options import StorageOptions
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteRequest
+from tallymark.engine.jobs.request import Mode, PartitionOverwrite, WriteOptions
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.planning.input_rows import Incoming
 from tallymark.engine.planning.write_plan import WritePlan
@@ -22,12 +23,11 @@ from tallymark.engine.settings import (
     TaskSettings,
     ViewSettings,
 )
-from tallymark.engine.table import open_table
-from tallymark.engine.timeline.properties import Readers
+from tallymark.engine.table import Table, open_table
 from tallymark.spark_glue.catalog import caught_up
-from tallymark.spark_glue.catalog_table import find_catalog_table, refuse_catalog
+from tallymark.spark_glue.catalog_table import CatalogTable, find_catalog_table, refuse_catalog
 from tallymark.spark_glue.driver import service_settings
-from tallymark.spark_glue.dry_run import planned
+from tallymark.spark_glue.plan import planned
 from tallymark.spark_glue.progress import shown_progress
 from tallymark.spark_glue.running import lost_with_tasks, tagged
 from tallymark.spark_glue.schema import arrow_schema, spark_schema
@@ -37,21 +37,11 @@ from tallymark.spark_glue.stage import run_tasks
 from tallymark.spark_glue.storage_options import storage_options
 
 
-@overload
 def write(
     df: DataFrame,
     url: str | os.PathLike[str],
     *,
     mode: Mode,
-    partition_by: Sequence[str] = (),
-    partition: Mapping[str, object] | None = None,
-    partition_overwrite: PartitionOverwrite | None = None,
-    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-    base: int | None = None,
-    txn: str | None = None,
-    readers: Readers | None = None,
-    retain_hours: float | None = None,
-    dry_run: Literal[False] = False,
     catalog_table: str | None = None,
     markers: MarkerKind | MarkerSettings | None = None,
     tasks: TaskSettings | None = None,
@@ -60,84 +50,8 @@ def write(
     views: ViewSettings | None = None,
     options: StorageOptions | None = None,
     progress: bool | None = None,
-) -> WriteResult: ...
-
-
-@overload
-def write(
-    df: DataFrame,
-    url: str | os.PathLike[str],
-    *,
-    mode: Mode,
-    partition_by: Sequence[str] = (),
-    partition: Mapping[str, object] | None = None,
-    partition_overwrite: PartitionOverwrite | None = None,
-    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-    base: int | None = None,
-    txn: str | None = None,
-    readers: Readers | None = None,
-    retain_hours: float | None = None,
-    dry_run: Literal[True],
-    catalog_table: str | None = None,
-    markers: MarkerKind | MarkerSettings | None = None,
-    tasks: TaskSettings | None = None,
-    sizing: SizingSettings | None = DEFAULT_SIZING,
-    service: ServiceSettings | None = None,
-    views: ViewSettings | None = None,
-    options: StorageOptions | None = None,
-    progress: bool | None = None,
-) -> WritePlan: ...
-
-
-@overload
-def write(
-    df: DataFrame,
-    url: str | os.PathLike[str],
-    *,
-    mode: Mode,
-    partition_by: Sequence[str] = (),
-    partition: Mapping[str, object] | None = None,
-    partition_overwrite: PartitionOverwrite | None = None,
-    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-    base: int | None = None,
-    txn: str | None = None,
-    readers: Readers | None = None,
-    retain_hours: float | None = None,
-    dry_run: bool,
-    catalog_table: str | None = None,
-    markers: MarkerKind | MarkerSettings | None = None,
-    tasks: TaskSettings | None = None,
-    sizing: SizingSettings | None = DEFAULT_SIZING,
-    service: ServiceSettings | None = None,
-    views: ViewSettings | None = None,
-    options: StorageOptions | None = None,
-    progress: bool | None = None,
-) -> WriteResult | WritePlan: ...
-
-
-def write(
-    df: DataFrame,
-    url: str | os.PathLike[str],
-    *,
-    mode: Mode,
-    partition_by: Sequence[str] = (),
-    partition: Mapping[str, object] | None = None,
-    partition_overwrite: PartitionOverwrite | None = None,
-    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None,
-    base: int | None = None,
-    txn: str | None = None,
-    readers: Readers | None = None,
-    retain_hours: float | None = None,
-    dry_run: bool = False,
-    catalog_table: str | None = None,
-    markers: MarkerKind | MarkerSettings | None = None,
-    tasks: TaskSettings | None = None,
-    sizing: SizingSettings | None = DEFAULT_SIZING,
-    service: ServiceSettings | None = None,
-    views: ViewSettings | None = None,
-    options: StorageOptions | None = None,
-    progress: bool | None = None,
-) -> WriteResult | WritePlan:
+    **request: Unpack[WriteOptions],
+) -> WriteResult:
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
 
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
@@ -151,9 +65,6 @@ def write(
     no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once (docs/rerunning.md).
     ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
     running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
-    ``dry_run=True`` changes nothing and returns a ``WritePlan``: what would go and come, by one Spark job that counts
-    the rows of each task and partition, and with ``sizing`` perhaps one that encodes a sample (docs/planning.md). It
-    refuses what the write would, but for what only the other columns of the rows can tell.
     ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an append fill small ones: Spark
     counts the rows by partition first, so that ``df`` is computed twice, and shuffles them once (docs/sizing.md).
     ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
@@ -177,64 +88,19 @@ def write(
         CommitUnknown: storage fell silent while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
     """
-    _check(df, url)
-    session = df.sparkSession
-    partition_overwrite = partition_overwrite or _session_default(session)
-    request = WriteRequest(
-        mode=mode,
-        partition_by=partition_by,
-        partition=partition,
-        partition_overwrite=partition_overwrite,
-        only_partitions=only_partitions,
-        base=base,
-        txn=txn,
-    )
-    schema = arrow_schema(df.schema, partition)
-    table = open_table(url, options=storage_options(session, url, options), views=views)
+    session, table, schema = _opened(df, url, request, options, views)
     write_job = table.write(
         schema=schema,
         mode=mode,
-        partition_by=partition_by,
-        partition=partition,
-        partition_overwrite=partition_overwrite,
-        only_partitions=only_partitions,
-        base=base,
-        txn=txn,
-        readers=readers,
-        retain_hours=retain_hours,
         markers=marker_settings(session, markers),
         tasks=tasks,
         sizing=sizing,
         service=service or service_settings(session),
+        **request,
     )
-
-    def plan(incoming: Incoming) -> Awaitable[WritePlan]:
-        return table.plan(
-            schema=schema,
-            mode=mode,
-            partition_by=partition_by,
-            partition=partition,
-            partition_overwrite=partition_overwrite,
-            only_partitions=only_partitions,
-            base=base,
-            txn=txn,
-            readers=readers,
-            retain_hours=retain_hours,
-            sizing=sizing,
-            incoming=incoming,
-        )
-
     tag = f"tallymark-write-{secrets.token_hex(8)}"
     with start_blocking_portal("trio") as portal:
-        target = None
-        if catalog_table is not None:
-            found = portal.call(table.properties)
-            columns = found.partition_by if found else tuple(request.partition_by)
-            whole = spark_schema(found.schema if found else schema)  # static columns, too, that df lacks
-            refuse_catalog(catalog_table, found.readers if found else readers)
-            target = find_catalog_table(session, catalog_table, table.url, whole, columns)
-        if dry_run:
-            return planned(portal, df, table, plan, static=partition, tasks=tasks, sizing=sizing)
+        target = _catalog_target(portal, session, table, schema, catalog_table, request)
         with portal.wrap_async_context_manager(lost_with_tasks(write_job, session, tag)) as job:
             result = job.committed
             if result is None:
@@ -242,8 +108,70 @@ def write(
                     rows, planned_files = sized(df, job, portal, sizing)
                     reports = run_tasks(rows, job.ticket, planned=planned_files, written=written)
                 result = portal.call(job.commit, reports)
-        # Replaced files are gone by now: a refresh before that would let Spark list them once more.
+        # Replaced files are deleted by now: a refresh before that would let Spark list them once more.
         return result if target is None else caught_up(session, target, result, lambda: portal.call(job.partitions))
+
+
+def plan(
+    df: DataFrame,
+    url: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    catalog_table: str | None = None,
+    tasks: TaskSettings | None = None,
+    sizing: SizingSettings | None = DEFAULT_SIZING,
+    views: ViewSettings | None = None,
+    options: StorageOptions | None = None,
+    **request: Unpack[WriteOptions],
+) -> WritePlan:
+    """Return what ``write`` with the same keywords would do now, and change nothing (docs/planning.md).
+
+    The rows are counted by one Spark job, by task and partition; with ``sizing`` perhaps another one encodes a sample.
+
+    Raises what ``write`` raises before its tasks run. Rows that ``write`` would refuse by columns other than partition
+    columns are not detected.
+    """
+    session, table, schema = _opened(df, url, request, options, views)
+
+    def planned_for(incoming: Incoming) -> Awaitable[WritePlan]:
+        return table.plan(schema=schema, mode=mode, sizing=sizing, incoming=incoming, **request)
+
+    with start_blocking_portal("trio") as portal:
+        _catalog_target(portal, session, table, schema, catalog_table, request)
+        return planned(portal, df, table, planned_for, static=request.get("partition"), tasks=tasks, sizing=sizing)
+
+
+def _opened(
+    df: DataFrame,
+    url: str | os.PathLike[str],
+    request: WriteOptions,
+    options: StorageOptions | None,
+    views: ViewSettings | None,
+) -> tuple[SparkSession, Table, pa.Schema]:
+    """Return what every call needs, and complete ``request`` by the session's default."""
+    _check(df, url)
+    session = df.sparkSession
+    if request.get("partition_overwrite") is None:
+        request["partition_overwrite"] = _session_default(session)
+    schema = arrow_schema(df.schema, request.get("partition"))
+    return session, open_table(url, options=storage_options(session, url, options), views=views), schema
+
+
+def _catalog_target(
+    portal: BlockingPortal,
+    session: SparkSession,
+    table: Table,
+    schema: pa.Schema,
+    catalog_table: str | None,
+    request: WriteOptions,
+) -> CatalogTable | None:
+    if catalog_table is None:
+        return None
+    found = portal.call(table.properties)
+    columns = found.partition_by if found else tuple(request.get("partition_by", ()))
+    whole = spark_schema(found.schema if found else schema)  # with static columns that df lacks
+    refuse_catalog(catalog_table, found.readers if found else request.get("readers"))
+    return find_catalog_table(session, catalog_table, table.url, whole, columns)
 
 
 def _shows(session: SparkSession, progress: bool | None) -> bool | None:

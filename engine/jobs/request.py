@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from difflib import get_close_matches
+from typing import Literal, TypedDict, Unpack, get_args
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.timeline.properties import Readers
 
 Mode = Literal["append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
@@ -13,9 +15,28 @@ TXN_LENGTH = 1000
 """Characters of a txn at most: it stands in its log entry. Three ids of Airflow, of 250 each, fit in."""
 
 
+class WriteOptions(TypedDict, total=False):
+    """What a write does to the table, beside its mode: the keywords that every ``write`` and ``plan`` takes.
+
+    ``WriteRequest`` describes them.
+    """
+
+    partition_by: Sequence[str]
+    partition: Mapping[str, object] | None
+    partition_overwrite: PartitionOverwrite
+    only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None
+    base: int | None
+    txn: str | None
+    readers: Readers | None
+    retain_hours: float | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """Making one checks all that can be known before there is a table. Raises InvalidRequest."""
+    """What a write does to the table. Construction checks all that can be checked without the table.
+
+    Raises InvalidRequest.
+    """
 
     mode: Mode
     partition_by: Sequence[str] = ()
@@ -29,6 +50,21 @@ class WriteRequest:
     """The position of the log that the caller has read the table at; None for the one at which the write begins."""
     txn: str | None = None
     """The name under which the write is to be committed once and only once, ``name:batch``."""
+    readers: Readers | None = None
+    """For the write that creates the table: whether replaced files are deleted or retained."""
+    retain_hours: float | None = None
+    """For the write that creates the table: how long they are retained."""
+
+    @classmethod
+    def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
+        """Return the request. Raises TypeError for a keyword that no write takes."""
+        for name in options.keys() - WriteOptions.__annotations__.keys():
+            near = get_close_matches(name, WriteOptions.__annotations__)
+            raise TypeError(
+                f"unexpected keyword {name!r}: "
+                + (f"did you mean {near[0]!r}?" if near else f"a write takes {', '.join(WriteOptions.__annotations__)}")
+            )
+        return cls(mode=mode, **options)
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):

@@ -14,7 +14,7 @@ from tallymark.engine.timeline.entry import DataFile
 
 @dataclass(frozen=True, slots=True)
 class EstimatedFiles:
-    """What would come to one partition. None is what is not known."""
+    """Files and rows to add to one partition; None where unknown."""
 
     files: int | None
     rows: int | None
@@ -24,15 +24,15 @@ class EstimatedFiles:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedOutput:
     groups: tuple[IncomingGroup, ...] | None
-    """None where nothing is known of the input."""
+    """None for an unknown input."""
     bytes_a_row: float | None
-    """In such files of the table, on average; None where they have no rows."""
+    """Mean in the table's reference files; None where they have no rows."""
     sizing: SizingSettings
     are_tasks_counted: bool = False
-    """Whether the groups are of one task each."""
+    """Whether each group belongs to one task."""
     sample: Sample | None = None
     is_guess: bool = False
-    """Nothing that was written tells a plan of sizes what rows take."""
+    """Neither a file nor a sample shows the planner what rows take."""
     plan: SizingPlan | None = None
     """None where no sizes are planned, or the rows are not known."""
 
@@ -46,7 +46,7 @@ class EstimatedOutput:
         are_tasks_counted: bool = False,
         sample: Sample | None = None,
     ) -> "EstimatedOutput":
-        """``files`` are such of the table's as tell what a row takes."""
+        """Return the estimate; ``files`` are the table's reference files, which show what a row takes."""
         rows = sum(file.rows for file in files)
         return cls(
             groups=None if groups is None else tuple(groups),
@@ -58,7 +58,7 @@ class EstimatedOutput:
 
     @property
     def profile(self) -> WorkloadProfile | None:
-        """What a plan of sizes goes by; None where there is to be none, or rows were not counted."""
+        """The input of the size planner; None where sizing is off, or rows were not counted."""
         if not self.sizing.is_on or self.rows is None:
             return None
         rows = (IncomingRows(group.partition, group.rows or 0, group.plain_bytes) for group in self.groups or ())
@@ -70,8 +70,8 @@ class EstimatedOutput:
 
     @property
     def placeholders(self) -> tuple[DataFile, ...]:
-        """A file for each partition, by which the scope of an overwrite is found."""
-        return tuple(DataFile(partition, "to-come.parquet", 0, 0) for partition in self.partitions)
+        """One file per partition, from which the scope of an overwrite is computed."""
+        return tuple(DataFile(partition, "placeholder.parquet", 0, 0) for partition in self.partitions)
 
     @property
     def files(self) -> int | None:
@@ -83,7 +83,7 @@ class EstimatedOutput:
 
     @property
     def bytes(self) -> int | None:
-        """Of the incoming rows alone."""
+        """Size of the incoming rows, without rewritten ones."""
         if self.plan is not None:
             return self.plan.inserted_bytes
         rows = self.rows
@@ -105,29 +105,28 @@ class EstimatedOutput:
 
     @property
     def estimate(self) -> str:
-        """How good ``files`` and ``bytes`` are."""
+        """How exact ``files`` and ``bytes`` are."""
         if self.groups is None:
-            return "nothing is known of the input"
+            return "unknown: the input was not described"
         if not self.groups:
-            return "there are no rows to come"
+            return "the input has no rows"
         if self.plan is not None:
             return self._of_plan
         size = shown_bytes(self.sizing.max_file_bytes)
         if self.rows is None:
-            unknown = ", so that no sizes are planned" if self.sizing.is_on else ""
-            return f"one file a partition at least: its rows and tasks were not counted{unknown}"
-        each = "task and partition" if self.are_tasks_counted else "partition at least"
+            unknown = "; without them no sizes are planned" if self.sizing.is_on else ""
+            return f"at least one file per partition: rows and tasks were not counted{unknown}"
+        each = "one file per task and partition" if self.are_tasks_counted else "at least one file per partition"
         if self.bytes_a_row is None:
-            return f"a file for each {each}; more where one has over {size}"
-        counted = "each task has for each partition" if self.are_tasks_counted else "each partition gets"
-        row = f"{self.bytes_a_row:,.1f} bytes a row, as in this table"
-        return f"by the rows that {counted}, {row}, and {size} a file"
+            return f"{each}; more where one exceeds {size}"
+        counted = "rows per task and partition" if self.are_tasks_counted else "rows per partition"
+        return f"from {counted}, {self.bytes_a_row:,.1f} bytes per row as in this table, {size} per file"
 
     @property
     def _of_plan(self) -> str:
         measured = "rows and bytes" if all(group.plain_bytes is not None for group in self.groups or ()) else "rows"
-        guess = "; what they take is guessed, since no file and no sample tells" if self.is_guess else ""
-        return f"by the {measured} of each partition, planned as the write would ({self.sizing.policy}){guess}"
+        guess = "; bytes per row are guessed, for lack of files and of a sample" if self.is_guess else ""
+        return f"from {measured} per partition, planned as the write would ({self.sizing.policy}){guess}"
 
     def _groups(self) -> dict[str, list[IncomingGroup]]:
         """By partition."""
@@ -137,7 +136,7 @@ class EstimatedOutput:
         return found
 
     def _file_count(self, groups: Sequence[IncomingGroup] | None) -> int | None:
-        """As many as each task would fill, and one at least."""
+        """Return the number of files that the groups would fill, at least one per group."""
         if groups is None:
             return None
         rows_a_file = math.inf if self.bytes_a_row is None else self.sizing.max_file_bytes / self.bytes_a_row
@@ -145,5 +144,5 @@ class EstimatedOutput:
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
-    """None where one of them is not known."""
+    """Return the sum, None if one of the counts is None."""
     return None if None in counts else sum(filter(None, counts))

@@ -1,4 +1,4 @@
-"""The rows that a write would bring, by partition: counted, or merely named."""
+"""Input rows of a planned write, by partition: counted, or only named."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,37 +15,36 @@ from tallymark.engine.timeline.properties import TableProperties
 
 @dataclass(frozen=True, slots=True)
 class CountedRows:
-    """How many rows each task has for each combination of values of the partition columns."""
+    """Row counts per task and combination of partition values."""
 
     keys: pa.RecordBatch
-    """The partition columns as the input has them; a row for each task and combination that it has rows for."""
+    """The partition columns of the input, one row per task and combination."""
     rows: Sequence[int]
-    """Their count, for each row of ``keys``."""
+    """The count for each row of ``keys``."""
     plain_bytes: Sequence[int] | None = None
-    """Their size as ``sizing.plain_bytes`` measures it, for each row of ``keys``; None where nobody has measured."""
+    """The plain size for each row of ``keys`` (``arrow.plain_size``); None if it was not measured."""
 
 
 Incoming = CountedRows | WorkloadProfile | Sequence[str | IncomingRows]
-"""What is known of the input: its rows, counted by task or by partition, or the paths of the partitions that it has
-rows for."""
+"""A description of the input: its rows counted by task or by partition, or the paths of its partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class IncomingGroup:
-    """What one task has for one partition, or all of them."""
+    """The rows of one task, or of all tasks, for one partition."""
 
     partition: str
     rows: int | None
-    """None of a partition that was merely named."""
+    """None for a partition that was only named."""
     plain_bytes: int | None = None
-    """None where nobody has measured."""
+    """None if it was not measured."""
 
 
 def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
-    """Where the rows would go, by the code by which tasks place them; where none were counted, none go.
+    """Return the rows by partition, placed by the code that tasks use.
 
     Raises:
-        InvalidRequest: a row does not lie where this write may put it, or the paths are none of this table's.
+        InvalidRequest: a row is outside of what this write may touch, or a path is not a partition of this table.
     """
     if isinstance(incoming, str):
         raise InvalidRequest(f"incoming={incoming!r} is one string; give a list of partition paths: [{incoming!r}]")
@@ -93,8 +92,8 @@ def _leaf(path: str, partition_by: Sequence[str]) -> str:
     depth = prefix.count("/") + 1 if prefix else 0
     if depth != len(partition_by):
         raise InvalidRequest(
-            f"partition {path!r} of the input names {depth} of the columns {list(partition_by)}; name the partitions "
-            "that hold its rows, in full"
+            f"partition {path!r} of the input names {depth} of the columns {list(partition_by)}; give the full path of "
+            "each partition"
         )
     return prefix
 
@@ -102,8 +101,8 @@ def _leaf(path: str, partition_by: Sequence[str]) -> str:
 def _check_placement(path: str, target: WriteTarget) -> None:
     if target.partition is not None and not target.partition.contains(path):
         raise InvalidRequest(
-            f"partition {path!r} of the input does not lie in partition={target.partition}, for which this write is "
-            "alone; leave it out, or plan another write for it"
+            f"partition {path!r} of the input is outside of partition={target.partition}, the only part that this "
+            "write may touch; leave it out, or plan another write for it"
         )
     if target.guard is not None:
         target.guard.check(path)

@@ -1,7 +1,7 @@
-"""Planner of a dry run: it reads the log, and uses the input's row counts where they are known.
+"""Planner of a write: it reads the log, and uses the input's row counts where they are known.
 
-What goes is decided by the code that jobs use (``target``, ``write_base``). Nothing is put, and nothing is reserved:
-another write may come first.
+The code of jobs decides which files are removed (``jobs.target``, ``jobs.base``). Nothing is written or reserved, so
+another write may commit first.
 """
 
 from collections.abc import Collection, Sequence
@@ -17,7 +17,6 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.jobs.txn import committed_write, declared
 from tallymark.engine.planning.estimated_output import EstimatedFiles, EstimatedOutput
 from tallymark.engine.planning.input_rows import CountedRows, Incoming, IncomingGroup, incoming_groups
-from tallymark.engine.planning.job_requests import JobShape, RequestCounts, entry_bytes, job_requests, names_a_delete
 from tallymark.engine.planning.write_plan import PlannedPartition, WritePlan
 from tallymark.engine.settings import NO_SIZING, SizingSettings, check_settings
 from tallymark.engine.sizing.profile import WorkloadProfile
@@ -31,10 +30,10 @@ from tallymark.engine.views.view import ViewAt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foresight:
-    """What a plan may go by beside the table."""
+    """Inputs of a plan beside the table."""
 
     incoming: Incoming | None
-    """None: of the input's rows nothing is known."""
+    """None for an unknown input."""
     sizing: SizingSettings
 
     def __post_init__(self) -> None:
@@ -45,12 +44,12 @@ _NOTHING = EstimatedOutput(groups=(), bytes_a_row=None, sizing=NO_SIZING)
 
 
 async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresight) -> WritePlan:
-    """Return what the write would do now.
+    """Return the plan.
 
     Raises:
-        InvalidRequest: as the write would before its tasks run, and as a task would for rows that were counted; or it
-            is a dynamic overwrite of unknown rows.
-        ConflictError: what was read at ``base`` has been replaced since.
+        InvalidRequest: as the write would before its tasks run, and as a task would for counted rows; or it is a
+            dynamic overwrite with an unknown input.
+        ConflictError: files that were read at ``base`` have been replaced since.
     """
     found = await find_table(handle, wanted)
     properties = found or wanted.beside(None)
@@ -69,9 +68,6 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
     scope = target.scope(estimated.placeholders) if committed is None else None
     removed = await base.replaced(scope)
     _check_unreplaced(wanted, history, base, scope, removed)
-    requests = _requests(
-        handle, history, properties, estimated, removed, is_created=found is None, is_overwrite=target.is_overwrite
-    )
     return WritePlan(
         url=handle.backend.url,
         mode=wanted.request.mode,
@@ -88,7 +84,6 @@ async def plan_write(handle: TableHandle, wanted: TableSpec, foresight: Foresigh
         bytes=estimated.bytes,
         sizing=estimated.plan,
         estimate=estimated.estimate,
-        requests=requests,
     )
 
 
@@ -100,8 +95,8 @@ async def _estimated(
         groups = incoming_groups(foresight.incoming, target, properties)
     elif target.is_overwrite and target.static_scope is None:
         raise InvalidRequest(
-            "what a dynamic overwrite replaces, its rows decide; name the partitions that the input has rows for, or "
-            "plan with the DataFrame: tallymark.write(df, ..., dry_run=True)"
+            "a dynamic overwrite replaces the partitions of its rows; name the partitions of the input, or plan with "
+            "the DataFrame: tallymark.plan(df, url, ...)"
         )
     return EstimatedOutput.of(
         groups,
@@ -115,7 +110,7 @@ async def _estimated(
 def _check_unreplaced(
     wanted: TableSpec, history: History, base: WriteBase, scope: Scope | None, removed: tuple[DataFile, ...]
 ) -> None:
-    """What has been committed since the base conflicts already; what will be, nobody knows."""
+    """Raise ConflictError if a commit since the base conflicts with this write."""
     entry = LogEntry(
         kind="commit",
         instant=wanted.created,
@@ -131,7 +126,7 @@ def _check_unreplaced(
 def _partitions(
     estimated: EstimatedOutput, stored: Collection[str], removed: tuple[DataFile, ...]
 ) -> tuple[PlannedPartition, ...]:
-    """Every partition that files come to or go from. ``stored``: those that hold files now."""
+    """Return every partition that files are added to or removed from. ``stored``: partitions with files now."""
     stored = frozenset(stored)
     removed_by_partition: dict[str, list[DataFile]] = {}
     for file in removed:
@@ -153,40 +148,3 @@ def _partitions(
         )
         for partition in sorted(added.keys() | removed_by_partition.keys())
     )
-
-
-def _requests(
-    handle: TableHandle,
-    history: History,
-    properties: TableProperties,
-    estimated: EstimatedOutput,
-    removed: tuple[DataFile, ...],
-    *,
-    is_created: bool,
-    is_overwrite: bool,
-) -> RequestCounts | None:
-    if estimated is _NOTHING or estimated.files is None or handle.backend.has_staging:
-        return None
-    filled = estimated.plan.fills if estimated.plan is not None else ()
-    return job_requests(
-        JobShape(
-            log_entries=history.head,
-            checkpoint=handle.checkpoints.statistics.position,
-            has_commits=bool(history.commits),
-            is_created=is_created,
-            files=estimated.files,
-            new_partitions=sum(not history.has_contained(partition) for partition in estimated.partitions),
-            filled_files=len(filled),
-            is_sized=estimated.plan is not None,
-            may_fill=estimated.plan is not None and not is_overwrite,
-            deleted_files=len(removed) + len(filled) if properties.readers == "directory" else 0,
-            entry_bytes=_entry_bytes(estimated, (*removed, *filled)),
-            names_a_delete=names_a_delete(handle.backend.url),
-        )
-    )
-
-
-def _entry_bytes(estimated: EstimatedOutput, removed: tuple[DataFile, ...]) -> int:
-    """Of the entry that names the files that come and go."""
-    added = sum(entry_bytes(of.files or 0, partition) for partition, of in estimated.by_partition().items())
-    return added + sum(entry_bytes(1, file.partition) for file in removed)

@@ -3,12 +3,10 @@
 import html
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
-from tallymark.backends.meter import PriceList
 from tallymark.engine.jobs.request import Mode
 from tallymark.engine.jobs.result import shown_bytes
-from tallymark.engine.planning.job_requests import RequestCounts
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.scope import Scope
@@ -22,20 +20,20 @@ FILES_SHOWN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedPartition:
-    """A partition that the write would add files to, or take files from."""
+    """A partition that the write would add files to, or remove files from."""
 
     partition: str
     is_new: bool
-    """No live file lies there now."""
+    """Whether it has no live file now."""
     files: int | None
-    """To come, as estimated; None where that was not told."""
+    """Files to add, estimated; None without an estimate."""
     rows: int | None
-    """To come, as counted; None where they were not."""
+    """Rows to add, counted; None where they were not counted."""
     removed_files: int
     removed_rows: int
     removed_bytes: int
     planned: tuple[PlannedFile, ...] | None = None
-    """The files to come, each with the small file that it fills; None where no sizes are planned."""
+    """The files to add, each with the small file that it fills; None where no sizes are planned."""
 
     @property
     def change(self) -> str:
@@ -59,52 +57,44 @@ class PlannedPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A write as it would be if it began now: a table where it is printed or shown in a notebook, an object as JSON.
+    """The effects that a write would have now. Printed it is a table, in a notebook too; ``to_json`` gives an object.
 
-    What goes is exact, as of ``position``. What comes is as good as ``estimate`` says.
+    What it removes is exact, as of ``position``. What it adds is as exact as ``estimate`` states.
     """
 
     url: str
     mode: Mode
     position: int
-    """Of the newest log entry that the plan knows: another write after it may change what goes, or exclude this one."""
+    """Position of the newest log entry that the plan has read. A later write may change what this one would remove, or
+    conflict with it."""
     partition_by: tuple[str, ...]
     is_created: bool
-    """The table, which is not there yet."""
+    """Whether the write would create the table."""
     committed_at: int | None
-    """The position at which a write of the same txn was committed: this one would do nothing."""
+    """The position at which a write with the same txn was committed: this one would do nothing. None without one."""
     scope: Scope | None
-    """What an overwrite replaces, whether anything lies there or not; None for an append."""
+    """The part of the table that an overwrite replaces, empty or not; None for an append."""
     partitions: tuple[PlannedPartition, ...]
-    """All that would change, sorted by path."""
+    """Every partition that would change, sorted by path."""
     removed: tuple[DataFile, ...]
-    """The files that would go with their rows. Small files that are filled are not among them: their rows stay."""
+    """The files that would be removed with their rows. Small files to fill are not included: their rows stay."""
     retain_hours: float | None
-    """How long these stay for readers of older positions; None where they are deleted right after the commit."""
+    """How long removed files are retained; None where they are deleted right after the commit."""
     rows: int | None
-    """To come; None where they were not counted."""
+    """Rows to add; None where they were not counted."""
     files: int | None
-    """To come."""
+    """Files to add; None without an estimate."""
     bytes: int | None
-    """Of the rows to come: as they are planned, else by what a row of this table takes; None where that is not known.
-    What is written once more comes on top (``rewritten_bytes``)."""
+    """Size of the rows to add: as planned, otherwise by the mean size of a row in this table; None where neither is
+    known. Rewritten bytes are not included (``rewritten_bytes``)."""
     sizing: SizingPlan | None = None
-    """The files to come, as the write would plan them; None where sizing is off, or the rows were not counted."""
+    """The files to add, as the write would plan them; None where sizing is off, or the rows were not counted."""
     estimate: str
-    """How good these are."""
-    requests: RequestCounts | None
-    """Of the whole job, on an object store; None on others, or where ``files`` is not known. What depends on time is
-    not among them: a beat every ten seconds, further segments of markers, repeats."""
-
-    def cost(self, prices: PriceList) -> float | None:
-        """Return what these requests and the bytes sent cost, in ``prices.currency``; None where they are not known."""
-        if self.requests is None:
-            return None
-        return self.requests.cost(prices) + prices.sent_gb * ((self.bytes or 0) + self.rewritten_bytes) / 1e9
+    """How exact the three above are."""
 
     @property
     def rewritten_bytes(self) -> int:
-        """Of the small files that would be filled: read, and sent once more."""
+        """Size of the small files that would be filled: they are read and written again."""
         return 0 if self.sizing is None else self.sizing.rewritten_bytes
 
     @property
@@ -120,7 +110,7 @@ class WritePlan:
         return tuple(each.partition for each in self.partitions if each.is_new)
 
     def fields(self) -> dict[str, object]:
-        """All of it as values of JSON; of the files that would go, their paths."""
+        """Return all fields as JSON values; removed files as their paths."""
         return {
             **{name: getattr(self, name) for name in self.__slots__},
             "scope": None if self.scope is None else self.scope.fields(),
@@ -130,11 +120,10 @@ class WritePlan:
             "removed_rows": self.removed_rows,
             "removed_bytes": self.removed_bytes,
             "sizing": None if self.sizing is None else _sizing_fields(self.sizing),
-            "requests": None if self.requests is None else asdict(self.requests),
         }
 
     def to_json(self) -> str:
-        """One object on one line, keyed by the names of the fields; sizes in bytes."""
+        """Return one JSON object on one line, with the names of the fields as keys; sizes in bytes."""
         return json.dumps(self.fields())
 
     def __str__(self) -> str:
@@ -151,35 +140,32 @@ class WritePlan:
         return f"<table>{facts}{changes}</table>"
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """Labels and values as people read them; what there is nothing to say of is left out."""
+        """Yield labels and values for display, without empty ones."""
         yield "table", f"{self.url}, {'to be created' if self.is_created else f'at position {self.position:,}'}"
         if self.committed_at is not None:
             yield "rerun", f"committed at position {self.committed_at:,} before; this write would do nothing"
         yield "mode", self.mode if self.scope is None else f"{self.mode} of {_shown_scope(self.scope)}"
-        went = f"{len(self.removed):,} files, {self.removed_rows:,} rows, {shown_bytes(self.removed_bytes)}"
+        removed = f"{len(self.removed):,} files, {self.removed_rows:,} rows, {shown_bytes(self.removed_bytes)}"
         if self.retain_hours is not None:
-            went += f"; kept for {self.retain_hours:g} hours"
-        yield "would go", went if self.removed else "nothing"
-        yield "would come", _shown_estimate(self)
+            removed += f"; retained for {self.retain_hours:g} hours"
+        yield "would remove", removed if self.removed else "nothing"
+        yield "would add", _shown_estimate(self)
         if self.sizing is not None and self.mode == "append":
             yield "would fill", _shown_fills(self.sizing)
         yield "estimate", self.estimate
         yield "partitions", f"{len(self.partitions):,} would change, {len(self.new_partitions):,} of them new"
-        if self.requests is not None:
-            counts = asdict(self.requests).items()
-            yield "requests", ", ".join(f"{count:,} {name}" for name, count in counts if count)
 
 
 def shown_change(found: PlannedPartition) -> str:
-    went = f", {found.removed_files:,} files of {shown_bytes(found.removed_bytes)} go" if found.removed_files else ""
-    came = f", {found.files:,} files come" if found.files else ""
+    removed = f", remove {found.removed_files:,} files of {shown_bytes(found.removed_bytes)}"
+    added = f", add {found.files:,} files" if found.files else ""
     rows = f" with {found.rows:,} rows" if found.rows else ""
     sizes = f": {shown_sizes(found)}" if found.planned else ""
-    return f"{found.change}{went}{came}{rows}{sizes}"
+    return f"{found.change}{removed if found.removed_files else ''}{added}{rows}{sizes}"
 
 
 def shown_sizes(found: PlannedPartition) -> str:
-    """Of the files that are planned, a small one with what it is to come to."""
+    """Return the sizes of planned files; of a file to fill, its size now and then."""
     planned = found.planned or ()
     more = [f"{len(planned) - FILES_SHOWN:,} more"] if len(planned) > FILES_SHOWN else []
     return ", ".join([*map(_shown_size, planned[:FILES_SHOWN]), *more])

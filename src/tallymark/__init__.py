@@ -1,6 +1,7 @@
 """Tallymark: write jobs of a data lake that leave exactly the files they committed.
 
     tallymark.write(df, url, mode="append")         PySpark: write a DataFrame, commit it
+    tallymark.plan(df, url, mode="append")          PySpark: what that write would do
     tallymark.read(spark, url)                      PySpark: a native scan of exactly the committed files
     tallymark.reading(spark, url)                   PySpark: the same for a block, in which no clean takes them away
     tallymark.open_table(url)                       any engine: jobs, tickets, reports, commit, rollback, clean
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from tallymark.spark_glue.catalog import sync_catalog as sync_catalog
     from tallymark.spark_glue.read import read as read
     from tallymark.spark_glue.read import reading as reading
+    from tallymark.spark_glue.write import plan as plan
     from tallymark.spark_glue.write import write as write
 
 __version__ = "0.1.0"
@@ -122,7 +124,7 @@ _HOMES = {
     "tallymark.engine.metrics.prometheus": ("register_metrics",),
     "tallymark.spark_glue.catalog": ("sync_catalog",),
     "tallymark.spark_glue.read": ("read", "reading"),
-    "tallymark.spark_glue.write": ("write",),
+    "tallymark.spark_glue.write": ("plan", "write"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -84,7 +84,7 @@ def test_a_dry_run_foretells_the_write(spark: SparkSession, tmp_path: Path) -> N
     tallymark.write(rows(spark), tmp_path / "t", mode="append", partition_by=["part"])
     before = exactly_the_committed_files(tmp_path / "t")
     some = rows(spark, version=1).where("part = 1")
-    plan = tallymark.write(some, tmp_path / "t", mode="overwrite", partition_overwrite="dynamic", dry_run=True)
+    plan = tallymark.plan(some, tmp_path / "t", mode="overwrite", partition_overwrite="dynamic")
     assert exactly_the_committed_files(tmp_path / "t") == before
     result = tallymark.write(some, tmp_path / "t", mode="overwrite", partition_overwrite="dynamic")
     assert (plan.rows, plan.files, len(plan.removed)) == (20, 2, 2)
@@ -93,7 +93,7 @@ def test_a_dry_run_foretells_the_write(spark: SparkSession, tmp_path: Path) -> N
 
 def test_a_dry_run_whose_rows_cannot_be_counted_says_why_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(JobFailed) as failed:
-        tallymark.write(failing(rows(spark), refuse), tmp_path / "t", mode="append", dry_run=True)
+        tallymark.plan(failing(rows(spark), refuse), tmp_path / "t", mode="append")
     assert str(failed.value) == "Spark gave up on a task: ValueError: no such row"
     assert list(tmp_path.iterdir()) == []
 

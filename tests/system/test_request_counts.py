@@ -6,7 +6,7 @@ the wire to an S3 server, with every page of a listing and every bulk delete.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import pairwise
 from uuid import uuid4
 
@@ -17,7 +17,6 @@ from tallymark.backends import Backend, StorageOptions, open_backend
 from tallymark.engine.jobs.request import Mode
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance.checkpoint import FIRST_AFTER
-from tallymark.engine.planning.job_requests import JobShape, begin_requests, commit_requests
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile
 from tallymark.engine.table import open_table
@@ -56,13 +55,11 @@ def test_an_append_lists_its_log_and_nothing_else_where_there_is_no_checkpoint(s
 
 
 def test_an_append_from_a_checkpoint_on_lists_nothing(s3, bucket):
-    """Nothing at all, from its begin to its end; and what a plan foretells of it is what is counted."""
+    """Nothing at all, from its start to its end, and each of its requests is counted here."""
     found = trio.run(_from_a_checkpoint, s3, bucket)
-    assert [begin["list"] + commit["list"] for begin, commit in found] == [0, 0, 0, 0]
-    shape = JobShape(
-        log_entries=2, checkpoint=2, has_commits=True, is_created=False, files=100, new_partitions=0, deleted_files=0
-    )
-    assert list(found) == [_foretold(replace(shape, log_entries=2 + later)) for later in range(4)]
+    assert [start["list"] + commit["list"] for start, commit in found] == [0, 0, 0, 0]
+    assert [start["put"] for start, _ in found] == [4, 4, 4, 4]
+    assert [commit["put"] for _, commit in found] == [5, 5, 5, 5]
 
 
 def _patient(s3) -> StorageOptions:
@@ -94,22 +91,6 @@ async def _appends(s3, bucket: str, count: int, sizing: SizingSettings | None = 
         await _job(backend, "append", 10, sizing)
         ends.append(requests(backend))
     return [between(before, after) for before, after in pairwise(ends)]
-
-
-def test_what_a_plan_foretells_is_what_is_counted(s3, bucket):
-    """The formula of ``job_requests`` against the wire."""
-    first, append, overwrite = trio.run(_jobs, s3, bucket, 100)
-    shape = JobShape(
-        log_entries=0, has_commits=False, is_created=True, files=100, new_partitions=PARTITIONS, deleted_files=0
-    )
-    assert first == _foretold(shape)
-    shape = replace(shape, log_entries=1, has_commits=True, is_created=False, new_partitions=0)
-    assert append == _foretold(shape)
-    assert overwrite == _foretold(replace(shape, log_entries=2, deleted_files=200))
-
-
-def _foretold(shape: JobShape) -> tuple[Mapping[str, int], Mapping[str, int]]:
-    return asdict(begin_requests(shape)), asdict(commit_requests(shape))
 
 
 async def _jobs(s3, bucket: str, count: int) -> Sequence[tuple[Mapping[str, int], Mapping[str, int]]]:

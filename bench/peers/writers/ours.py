@@ -44,7 +44,7 @@ class Ours:
                 order.target,
                 mode=order.mode,
                 partition_by=order.partition_by,
-                partition_overwrite=order.partition_overwrite if order.mode == "overwrite" else None,
+                partition_overwrite=order.partition_overwrite if order.mode == "overwrite" else "static",
                 markers=self._markers,
                 tasks=TaskSettings(compression=order.codec),  # type: ignore[arg-type]
                 sizing=_sizing(order.sizes),

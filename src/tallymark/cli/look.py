@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from tallymark.backends.meter import PriceList
 from tallymark.cli import explain as explain_of
 from tallymark.cli import files as files_of
 from tallymark.cli import plan as plan_of
@@ -62,15 +61,6 @@ def explain(at: Place, file: str) -> None:
     callback=plan_of.parse_sizing,
     help="SizingSettings of the write; 'default' for all of them. Else sizing is off.",
 )
-@click.option(
-    "--price",
-    "prices",
-    multiple=True,
-    metavar="CLASS=AMOUNT",
-    callback=plan_of.parse_prices,
-    help="Of your store: put, get, list and delete for 1,000 requests, sent_gb for a GB.",
-)
-@click.option("--currency", default="USD", show_default=True)
 def plan(
     at: Place,
     mode: "Mode",
@@ -81,14 +71,12 @@ def plan(
     txn: str | None,
     partitions_file: TextIO | None,
     sizing: "SizingSettings | None",
-    prices: dict[str, float],
-    currency: str,
 ) -> None:
     """Show what a write would do, and change nothing.
 
     Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
     that would come anew; with rows and --sizing, the small files that would be filled, and what that rewrites. A
-    DataFrame tells more: tallymark.write(df, ..., dry_run=True).
+    DataFrame tells more: tallymark.plan(df, url, ...).
     """
     from tallymark.cli.plan_page import show_plan
 
@@ -103,5 +91,4 @@ def plan(
         incoming=None if partitions_file is None else plan_of.partitions_in(partitions_file),
     )
     found = ask(at, functools.partial(plan_of.plan, words=asked))
-    price_list = PriceList(currency=currency, **prices) if prices else None
-    show(at, plan_of.document(found, price_list), lambda page, _: show_plan(page, found, price_list))
+    show(at, plan_of.document(found), lambda page, _: show_plan(page, found))

@@ -7,16 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
 
 import click
 
-from tallymark.backends.meter import PriceList
-
 if TYPE_CHECKING:
     from tallymark.engine.jobs.request import Mode, PartitionOverwrite
     from tallymark.engine.planning.write_plan import WritePlan
     from tallymark.engine.settings import SizingSettings
     from tallymark.engine.sizing.profile import IncomingRows
     from tallymark.engine.table import Table
-
-PRICES = ("put", "get", "list", "delete", "sent_gb")
 
 
 class PlanScopeFields(TypedDict):
@@ -65,14 +61,6 @@ class SizingFields(TypedDict):
     """For each one inserted."""
 
 
-class RequestFields(TypedDict):
-    put: int
-    get: int
-    head: int
-    list: int
-    delete: int
-
-
 class PlanDocument(TypedDict):
     url: str
     mode: Literal["append", "overwrite"]
@@ -95,10 +83,6 @@ class PlanDocument(TypedDict):
     sizing: SizingFields | None
     """Null where sizing is off, or the rows were not counted."""
     estimate: str
-    requests: RequestFields | None
-    cost: float | None
-    """Null without prices, or where ``requests`` is."""
-    currency: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,10 +119,8 @@ async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
     )
 
 
-def document(found: "WritePlan", prices: PriceList | None) -> PlanDocument:
-    cost = None if prices is None else found.cost(prices)
-    currency = None if prices is None else prices.currency
-    return cast("PlanDocument", {**found.fields(), "cost": cost, "currency": currency})
+def document(found: "WritePlan") -> PlanDocument:
+    return cast("PlanDocument", found.fields())
 
 
 def partitions_in(lines: Iterable[str]) -> "list[str | IncomingRows]":
@@ -189,19 +171,3 @@ def _number(value: str) -> Any:
         with suppress(ValueError):
             return kind(value)
     return value
-
-
-def parse_prices(_context: click.Context, parameter: click.Parameter, pairs: Iterable[str]) -> dict[str, float]:
-    """``--price put=0.005``. Raises BadParameter with the rule that a pair breaks."""
-    given = {}
-    for pair in pairs:
-        name, _, amount = pair.partition("=")
-        try:
-            if name not in PRICES:
-                raise ValueError(name)
-            given[name] = float(amount)
-        except ValueError:
-            raise click.BadParameter(
-                f"say {'|'.join(PRICES)}=AMOUNT: per 1,000 requests, or per GB", param=parameter
-            ) from None
-    return given

@@ -5,17 +5,13 @@ from dataclasses import dataclass
 
 from rich.console import Console
 
-from tallymark.backends.meter import PriceList
 from tallymark.cli.page import print_table
 from tallymark.engine.jobs.result import shown_bytes
 from tallymark.engine.planning.write_plan import PARTITIONS_SHOWN, PlannedPartition, WritePlan, shown_sizes
 
 
-def show_plan(page: Console, plan: WritePlan, prices: PriceList | None) -> None:
-    facts = list(plan.facts())
-    if prices is not None and (cost := plan.cost(prices)) is not None:
-        facts.append(("cost", f"{cost:,.6g} {prices.currency}"))
-    print_table(page, ["", ""], facts, folding=(1,), has_header=False)
+def show_plan(page: Console, plan: WritePlan) -> None:
+    print_table(page, ["", ""], list(plan.facts()), folding=(1,), has_header=False)
     if plan.partitions:
         _show_partitions(page, plan)
     if len(plan.partitions) > PARTITIONS_SHOWN:
@@ -36,12 +32,12 @@ _PARTITION = (
     _Column("change", lambda found: found.change, is_number=False),
 )
 _GONE = (
-    _Column("files that go", lambda found: f"{found.removed_files:,}"),
+    _Column("files removed", lambda found: f"{found.removed_files:,}"),
     _Column("rows", lambda found: f"{found.removed_rows:,}"),
     _Column("bytes", lambda found: shown_bytes(found.removed_bytes)),
 )
 _COMING = (
-    _Column("files that come", lambda found: _known(found.files)),
+    _Column("files added", lambda found: _known(found.files)),
     _Column("rows", lambda found: _known(found.rows)),
 )
 _FILLED = (
@@ -52,7 +48,7 @@ _SIZES = (_Column("sizes", shown_sizes, is_number=False, folds=True),)
 
 
 def _show_partitions(page: Console, plan: WritePlan) -> None:
-    """Of what goes, is filled and is sized, what there is."""
+    """Print one row per partition, without columns that would be empty."""
     is_sized = plan.sizing is not None
     columns = [
         *_PARTITION,

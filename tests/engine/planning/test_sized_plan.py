@@ -6,12 +6,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tallymark.backends.measured import MeasuredBackend
-from tallymark.backends.meter import PriceList, RequestMeter
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.planning.input_rows import CountedRows
 from tallymark.engine.planning.write_plan import WritePlan
-from tallymark.engine.settings import MarkerSettings, SizingSettings
+from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing import IncomingRows, Sample, WorkloadProfile
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
@@ -85,11 +83,11 @@ async def test_bytes_that_were_counted_tell_more_than_rows():
     assert short.bytes is not None
     assert long.bytes is not None
     assert long.bytes > 100 * short.bytes
-    assert long.estimate == "by the rows and bytes of each partition, planned as the write would (balanced)"
+    assert long.estimate == "from rows and bytes per partition, planned as the write would (balanced)"
     keys = pa.RecordBatch.from_arrays([pa.array([1, 1], pa.int32())], ["month"])
     by_task = await sized_plan(store, {}, incoming=CountedRows(keys, [400, 600], [4_000_000, 8_000_000]))
     assert by_task.sizing == long.sizing
-    assert "by the rows of each" in (await sized_plan(store, {}, incoming=CountedRows(keys, [1, 2]))).estimate
+    assert "from rows per partition" in (await sized_plan(store, {}, incoming=CountedRows(keys, [1, 2]))).estimate
 
 
 @on_both_loops
@@ -104,7 +102,7 @@ async def test_a_sample_tells_of_a_table_that_is_not_there_yet():
     guessed = await sized_plan(store, {}, incoming=profile.incoming, **named)
     assert guessed.bytes is not None
     assert guessed.bytes < 1_000_000
-    assert guessed.estimate.endswith("guessed, since no file and no sample tells")
+    assert guessed.estimate.endswith("guessed, for lack of files and of a sample")
     assert "guessed" not in plan.estimate
 
 
@@ -119,7 +117,7 @@ async def test_with_sizing_off_a_plan_says_nothing_of_sizes(sizing):
     assert "fill" not in str(plan)
     by_partition = await sized_plan(store, {1: range(10)}, sizing=sizing)
     assert (by_partition.files, by_partition.rows, by_partition.sizing) == (1, 10, None)
-    assert by_partition.estimate.startswith("by the rows that each partition gets")
+    assert by_partition.estimate.startswith("from rows per partition")
 
 
 @on_both_loops
@@ -128,7 +126,7 @@ async def test_of_rows_that_were_not_counted_no_sizes_are_planned():
     await appended(store.backend, {1: [1]})
     plan = await sized_plan(store, {}, incoming=["month=1", IncomingRows("month=2", 3)])
     assert (plan.sizing, plan.files, plan.rows) == (None, 2, None)
-    assert plan.estimate.endswith("so that no sizes are planned")
+    assert plan.estimate.endswith("without them no sizes are planned")
 
 
 @on_both_loops
@@ -189,7 +187,7 @@ async def test_sizes_stand_in_print_in_a_notebook_and_in_json():
     per_byte = f"{small.bytes / plan.sizing.inserted_bytes:.2f} bytes rewritten for each one inserted"
     for page in (str(plan), plan._repr_html_()):
         assert f"1 small files of {small.bytes} B: {per_byte}" in page
-        assert f"added to, 1 files come with 5 rows: {small.bytes} B to" in page
+        assert f"added to, add 1 files with 5 rows: {small.bytes} B to" in page
     document = json.loads(plan.to_json())
     assert document["sizing"] == {
         "files": 2,
@@ -215,40 +213,6 @@ async def test_of_many_files_the_first_are_shown_and_the_others_counted():
     assert partition.files is not None
     assert partition.files > 4
     assert str(plan).endswith(f", {partition.files - 4} more")
-
-
-@on_both_loops
-async def test_requests_of_a_job_that_fills_are_those_that_it_makes():
-    """Of verbs of the contract, as in ``test_plan``; each marker is one put here."""
-    store = Store(has_staging=False)
-    markers = MarkerSettings(worker_count=1, hedge_quantile=None, merge_bytes_ratio_max=1)
-    for months in ({1: [1], 2: [2]}, {1: [3], 3: [4]}, {2: [5], 3: [6]}):
-        plan = await sized_plan(store, months, schema=FLIGHTS, partition_by=["month"])
-        meter = RequestMeter()
-        backend = MeasuredBackend(store.backend, meter)
-        async with filling_job(backend, months, markers=markers) as (job, report):
-            await job.commit([report])
-        counted = meter.statistics()
-        assert plan.requests is not None
-        for request_class in ("get", "list", "delete"):
-            assert (request_class, counted.of(request_class).count) == (
-                request_class,
-                getattr(plan.requests, request_class),
-            )
-        further = counted.of("put").count - plan.requests.put
-        assert 0 <= further <= 4, "segments: a task asks ahead of need, so that its first markers come in several"
-
-
-@on_both_loops
-async def test_the_cost_counts_what_is_sent_once_more():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: range(1000)})
-    plan = await sized_plan(store, {1: range(9)})
-    assert plan.requests is not None
-    assert plan.bytes is not None
-    assert plan.rewritten_bytes > plan.bytes
-    sent = 100.0 * (plan.bytes + plan.rewritten_bytes) / 1e9
-    assert plan.cost(PriceList(currency="USD", sent_gb=100.0)) == pytest.approx(sent)
 
 
 @pytest.mark.parametrize("name", ["sizing", "markers", "tasks", "service"])

@@ -21,7 +21,7 @@ def rows(spark: SparkSession, *, count: int = 60, tasks: int = 4, months: int = 
 
 def planned(df: DataFrame, table: Path, mode: Any = "overwrite", **words: Any) -> WritePlan:
     before = tree(table) if table.exists() else None
-    plan: WritePlan = tallymark.write(df, str(table), mode=mode, dry_run=True, **words)
+    plan: WritePlan = tallymark.plan(df, str(table), mode=mode, **words)
     assert (tree(table) if table.exists() else None) == before, "a dry run changes nothing, and creates nothing"
     return plan
 
@@ -34,7 +34,7 @@ def table(spark: SparkSession, tmp_path: Path) -> Path:
 
 def test_types_say_what_comes_back(spark: SparkSession, table: Path) -> None:
     df, url = rows(spark), str(table)
-    assert_type(tallymark.write(df, url, mode="append", dry_run=True), WritePlan)
+    assert_type(tallymark.plan(df, url, mode="append"), WritePlan)
     assert_type(tallymark.write(df, url, mode="append"), WriteResult)
 
 
