@@ -99,8 +99,7 @@ def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
 
 
 def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:
-    from tallymark.backends.hdfs import HdfsBackend, parse_hdfs
-    from tallymark.backends.hdfs_client import HdfsClient
+    from tallymark.backends.hdfs import HdfsBackend, HdfsClient, parse_hdfs
     from tallymark.backends.retry import Retries, RetrySettings
     from tallymark.backends.retrying import RetryingBackend
 

@@ -10,8 +10,7 @@ import anyio
 import anyio.to_thread
 
 from tallymark.backends import InvalidPath, StorageOptions, open_backend
-from tallymark.backends.hdfs import parse_hdfs
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs import HdfsClient, parse_hdfs
 from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.ours import Ours
 from tallymark.bench.places.place import Place

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tallymark.backends import StorageOptions
-from tallymark.backends.hdfs import parse_hdfs
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs import HdfsClient, parse_hdfs
 from tallymark.bench.folder import FOLDER, removing
 from tallymark.bench.writes.place import BARE, BARE_CONF, WritePlace
 

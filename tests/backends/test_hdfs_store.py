@@ -18,8 +18,7 @@ from tallymark.backends import (
     Unavailable,
     open_backend,
 )
-from tallymark.backends.hdfs import SCRATCH, SCRATCH_AGE_MAX_S, HdfsBackend, parse_hdfs
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs import SCRATCH, SCRATCH_AGE_MAX_S, HdfsBackend, HdfsClient, parse_hdfs
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.testing import STAGING, listed
 from tests.backends.hdfs_peek import HdfsPeek
@@ -147,7 +146,7 @@ async def test_a_directory_where_an_object_should_be_is_never_overwritten(peek):
 @on_both_loops
 async def test_a_name_that_hdfs_cannot_keep_is_refused_with_the_rule(peek, path):
     for ask in (peek.backend.put, peek.backend.put_new):
-        with pytest.raises(InvalidPath, match=r"has a .*; HDFS keeps no such name: choose another"):
+        with pytest.raises(InvalidPath, match=r"has a .*; HDFS does not keep such a name: choose another"):
             await ask(path, b"")
     assert peek.objects() == {}
 
@@ -163,13 +162,13 @@ class Losing(HdfsBackend):
         self._meanwhile = meanwhile
         self.lost = 0
 
-    def bring(self, source: str, target: str, *, overwrite: bool = False) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         if self.lost or SCRATCH in target:
-            super().bring(source, target, overwrite=overwrite)
+            super().rename(source, target, overwrite=overwrite)
             return
         self.lost = 1
         if self._is_done:
-            super().bring(source, target, overwrite=overwrite)
+            super().rename(source, target, overwrite=overwrite)
         self._meanwhile()
         raise Unavailable("the answer is lost")
 

@@ -1,4 +1,4 @@
-"""A data file that grows in its staging directory on HDFS, and is renamed to its name when it is whole."""
+"""Data files on HDFS: each grows in its staging directory, and is renamed to its name when it is whole."""
 
 import io
 from collections.abc import Callable
@@ -9,18 +9,18 @@ from typing_extensions import Buffer
 
 from tallymark.backends.contract import NewFile
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
-from tallymark.backends.hdfs_client import HdfsClient, create
+from tallymark.backends.hdfs.client import HdfsClient, create
 
 if TYPE_CHECKING:
     from hdfs_native._internal import RawFileWriter
 
 SINK_BUFFER_BYTES = 1 << 20
-"""What one call writes, and what may be under way at once."""
+"""Bytes of one write, and the most that may be in flight."""
 
 
 class StagedFile:
-    def __init__(self, client: HdfsClient, staged: str, target: str, bring: Callable[[str, str], None]) -> None:
-        """Blocking. ``bring`` renames one absolute path to another.
+    def __init__(self, client: HdfsClient, staged: str, target: str, rename: Callable[[str, str], None]) -> None:
+        """Blocking. ``rename`` renames one absolute path to another.
 
         Raises:
             NotFound: the staging directory does not exist, or was closed.
@@ -28,7 +28,7 @@ class StagedFile:
         self._client = client
         self._staged = staged
         self._target = target
-        self._bring = bring
+        self._rename = rename
         self._is_over = False
         self._raw = _Growing(client, staged)
         self._sink = io.BufferedWriter(self._raw, SINK_BUFFER_BYTES)
@@ -41,7 +41,7 @@ class StagedFile:
         try:
             self._sink.flush()
             self._raw.finish()
-            self._bring(self._staged, self._target)
+            self._rename(self._staged, self._target)
             self._is_over = True
         except NotFound as error:
             raise NotFound(f"{self._target}: its staging directory was closed: {error}") from error
@@ -49,10 +49,10 @@ class StagedFile:
             self.abandon()
 
     def again(self, path: str) -> NewFile:
-        raise Unavailable(f"{path}: a data file on HDFS is not brought a second time; write it anew")
+        raise Unavailable(f"{path}: a data file on HDFS is not published under a second name; write it again")
 
     def abandon(self) -> None:
-        """The file is deleted as it is; nobody has to close it first."""
+        """Delete the file as it is; it need not be closed first."""
         if not self._is_over:
             self._is_over = True
             with suppress(BackendError):
@@ -61,7 +61,7 @@ class StagedFile:
 
 
 class _Growing(io.RawIOBase):
-    """The vendor's writer, each call bounded. After a failed one it takes no more: what was written is not known."""
+    """The vendor's writer, each call within a time limit. After a failure it refuses: what was written is unknown."""
 
     def __init__(self, client: HdfsClient, staged: str) -> None:
         self._client = client
@@ -77,25 +77,25 @@ class _Growing(io.RawIOBase):
         return self._size
 
     def write(self, data: Buffer) -> int:
-        held = bytes(data)  # the caller's buffer may change while a call that nobody waits for goes on
-        self._ask(lambda file: file.write(held), sent=len(held))
-        self._size += len(held)
-        return len(held)
+        copy = bytes(data)  # the caller's buffer may change while a call that has timed out continues
+        self._call(lambda file: file.write(copy), sent=len(copy))
+        self._size += len(copy)
+        return len(copy)
 
     def finish(self) -> None:
-        """On return the bytes are on the disks of their DataNodes, and the file is closed."""
-        self._ask(lambda file: file.hsync(), sent=SINK_BUFFER_BYTES)
-        self._ask(lambda file: file.close())
+        """Sync the bytes to the disks of their DataNodes, and close the file."""
+        self._call(lambda file: file.hsync(), sent=SINK_BUFFER_BYTES)
+        self._call(lambda file: file.close())
 
     def forget(self) -> None:
-        """Take no more, and let go of what is buffered."""
+        """Refuse further writes."""
         self._failed = self._failed or Unavailable(f"{self._staged} was abandoned")
 
-    def _ask(self, ask: "Callable[[RawFileWriter], object]", *, sent: int = 0) -> None:
+    def _call(self, request: "Callable[[RawFileWriter], object]", *, sent: int = 0) -> None:
         if self._failed is not None:
             raise self._failed
         try:
-            self._client.call(lambda _hdfs: ask(self._file), self._staged, sent=sent)
+            self._client.call(lambda _hdfs: request(self._file), self._staged, sent=sent)
         except AlreadyExists as error:
             self._failed = Unavailable(str(error))
             raise self._failed from error

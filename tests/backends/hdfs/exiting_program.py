@@ -1,6 +1,7 @@
 """A driver that gives up a request to a NameNode and ends with 1; Python's shutdown takes until standard input ends.
 
-It writes "asked", "ending" (an exit handler) and "down" (amid the shutdown, when no thread may come back), a line each.
+It writes "requested", "ending" (an exit handler) and "down" (during the shutdown, when no thread may return), a line
+each.
 """
 
 import atexit
@@ -12,44 +13,43 @@ from types import ModuleType
 
 from hdfs_native import Client
 
-from tallymark.backends import under_way
 from tallymark.backends.errors import Unavailable
-from tallymark.backends.hdfs_client import HdfsClient
+from tallymark.backends.hdfs import HdfsClient, shutdown_guard
 from tallymark.backends.options import StorageOptions
 
 
 def main(authority: str) -> None:
-    under_way.EXIT_WAIT_S = 60.0  # the call comes back when the test says so, on a busy machine, too
+    shutdown_guard.EXIT_WAIT_S = 60.0  # the test decides when the call returns, on a busy machine, too
     client = HdfsClient(authority, StorageOptions(hadoop=(("dfs.client.failover.max.attempts", "1"),)))
-    asking = threading.Event()
+    requesting = threading.Event()
 
-    def ask(hdfs: Client) -> None:
-        asking.set()
+    def request(hdfs: Client) -> None:
+        requesting.set()
         hdfs.get_file_info("/x")
 
     def call() -> None:
         with suppress(Unavailable):
-            client.call(ask, authority)
+            client.call(request, authority)
 
     threading.Thread(target=call, daemon=True).start()
-    asking.wait()
-    atexit.register(say, b"ending\n")
+    requesting.wait()
+    atexit.register(write, b"ending\n")
     last = ModuleType("last")
-    vars(last)["held"] = LongShutdown()
+    vars(last)["last"] = LongShutdown()
     sys.modules["last"] = last
-    say(b"asked\n")
+    write(b"requested\n")
     sys.exit(1)
 
 
 class LongShutdown:
-    """Freed with the modules, after the exit handlers: other threads are ended when they come back by then."""
+    """Freed with the modules, after the exit handlers: threads that return by then are ended."""
 
-    def __del__(self, say=os.write, wait=os.read) -> None:
-        say(1, b"down\n")
+    def __del__(self, write_out=os.write, wait=os.read) -> None:
+        write_out(1, b"down\n")
         wait(0, 1)
 
 
-def say(line: bytes) -> None:
+def write(line: bytes) -> None:
     os.write(1, line)
 
 

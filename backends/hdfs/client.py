@@ -1,12 +1,12 @@
-"""One HDFS as hdfs-native's blocking client reaches it, each call within a bound, and from whatever process asks.
+"""Calls of hdfs-native's blocking client, each within a time limit, and from any process.
 
-Owns: the client's settings, one client a process, the bound of each call. Does not own: what is asked (``hdfs``) and
-asking again (``retry``).
+Owns: the client's settings, one client per process, the time limit of each call. Does not own: the requests
+(``backend``) and their retries (``retry``).
 
-The vendor's client waits for ever for a NameNode that does not answer, and a client that was made before a fork hangs
-in the child, for its threads stayed behind. So a call runs in another thread, which nobody joins: whoever waits for it
-stops waiting after the bound, and the call ends when its connection does. Then its thread takes the next call. The end
-of the process waits a little for such calls.
+The vendor's client waits without limit for a NameNode that does not answer. A client that was made before a fork hangs
+in the child, because its threads are not in the child. Each call therefore runs in another thread, which is never
+joined: the caller stops waiting after the time limit, and the call ends when its connection does. Its thread then takes
+the next call. ``shutdown_guard`` waits for such calls when the process ends.
 """
 
 import os
@@ -17,9 +17,9 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from tallymark.backends.errors import BackendError, NotInstalled, Unavailable
-from tallymark.backends.hdfs_errors import told
+from tallymark.backends.hdfs.errors import translate
+from tallymark.backends.hdfs.shutdown_guard import ShutdownGuard
 from tallymark.backends.options import StorageOptions
-from tallymark.backends.under_way import CallsInFlight
 
 if TYPE_CHECKING:
     from hdfs_native import Client
@@ -32,8 +32,8 @@ FAILOVER: Mapping[str, str] = {
     "dfs.client.failover.sleep.base.millis": "50",
     "dfs.client.failover.sleep.max.millis": "250",
 }
-"""Bounds of the vendor's own repeats, which by default go on for minutes: enough to try each of three NameNodes within
-a second or two. Repeating beyond is ``retry``'s business."""
+"""Limits of the vendor's own retries, which by default take minutes: enough to try each of three NameNodes within a
+second or two. ``retry`` makes the further ones."""
 
 KERBEROS = {
     "kerberos.principal": "kerberos_principal",
@@ -43,11 +43,11 @@ KERBEROS = {
 """Keys of ``StorageOptions.hadoop`` that Hadoop has no setting for, and hdfs-native's arguments."""
 
 IDLE_S = 10.0
-"""How long a thread without a call waits for one: starting one for each would take as long as a request to a near
-NameNode, and none is to outlive the work for long."""
+"""How long a thread without a call waits for one. Starting a thread per call would take as long as a request to a near
+NameNode. Idle threads end soon after the work."""
 
 UNANSWERED_COUNT_MAX = 128
-"""Calls that were given up and whose threads still wait, before further ones are refused at once."""
+"""Calls whose callers have given up and whose threads still wait; beyond it further calls are refused at once."""
 
 
 class HdfsClient:
@@ -57,23 +57,23 @@ class HdfsClient:
         self._options = options
         self._process: _Process | None = None
 
-    def call(self, ask: "Callable[[Client], T]", at: str, *, sent: int = 0) -> T:
-        """What ``ask`` returns. It is given the vendor's client; ``sent`` is the number of bytes it writes or reads.
+    def call(self, request: "Callable[[Client], T]", at: str, *, sent: int = 0) -> T:
+        """Return the result of ``request`` on the vendor's client; ``sent`` is the number of bytes it writes or reads.
 
         Raises:
-            BackendError: the vendor's answer in this library's words; ``at`` says what was asked for.
-            Unavailable: no answer within ``request_timeout_s`` and the time for the bytes. It may still happen.
+            BackendError: the vendor's error, translated; ``at`` is the URL of the file in question.
+            Unavailable: no answer within ``request_timeout_s`` and the time for the bytes. The request may still succeed.
         """
         process = self._process
         if process is None or process.pid != os.getpid():
-            process = self._process = _Process(self._made(at))
-        return process.call(ask, at, self.bound_s(sent))
+            process = self._process = _Process(self._make_client(at))
+        return process.call(request, at, self.time_limit_s(sent))
 
-    def bound_s(self, sent: int) -> float:
-        """Return how long a call may take that writes or reads so many bytes."""
+    def time_limit_s(self, sent: int) -> float:
+        """Return the longest time of a call that writes or reads this many bytes."""
         return self._options.request_timeout_s + sent / self._options.data_bytes_per_s_min
 
-    def _made(self, at: str) -> "Client":
+    def _make_client(self, at: str) -> "Client":
         try:
             from hdfs_native import Client
         except ImportError as error:
@@ -83,14 +83,14 @@ class HdfsClient:
         try:
             return Client(self.url if self.url != "hdfs://" else None, settings, **kerberos)
         except Exception as error:
-            raise told(at, error) from error
+            raise translate(at, error) from error
 
 
 def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWriter":
     """Return a new, open file.
 
-    The client's own ``create`` wraps it in a file object that closes itself where it is forgotten: that blocks for
-    15 s and more where a server is gone, in whatever thread frees the last error of a failed write.
+    The client's own ``create`` wraps it in a file object that closes itself when it is freed. If a server is dead, this
+    blocks for 15 s and more the thread that frees the last error of a failed write.
     """
     from hdfs_native import WriteOptions
 
@@ -98,7 +98,7 @@ def create(hdfs: "Client", absolute: str, *, create_parent: bool) -> "RawFileWri
 
 
 Call = tuple["Callable[[Client], object]", "SimpleQueue[tuple[object] | BaseException]"]
-"""What is asked, and where the answer goes."""
+"""The request, and the queue for its answer."""
 
 
 class _Process:
@@ -108,34 +108,34 @@ class _Process:
         self.pid = os.getpid()
         self._client = client
         self._idle: list[SimpleQueue[Call]] = []
-        """Where threads wait for a call; the one that waits since the shortest time comes last."""
+        """Queues at which threads wait for a call; the thread that has waited the shortest is last."""
         self._given_up: set[object] = set()
-        """Answers that nobody waits for, and that have not come."""
-        self._under_way = CallsInFlight()
-        weakref.finalize(self, self._under_way.close)  # at the end of Python, when its threads may still call
+        """Answers that have not arrived, and whose callers have given up."""
+        self._shutdown_guard = ShutdownGuard()
+        weakref.finalize(self, self._shutdown_guard.close)  # at exit, when threads may still be in a call
 
-    def call(self, ask: "Callable[[Client], T]", at: str, seconds: float) -> T:
+    def call(self, request: "Callable[[Client], T]", at: str, seconds: float) -> T:
         if len(self._given_up) >= UNANSWERED_COUNT_MAX:
-            raise Unavailable(f"{at}: {len(self._given_up)} earlier requests are without an answer")
+            raise Unavailable(f"{at}: {len(self._given_up)} earlier requests have had no answer")
         answer: SimpleQueue[tuple[T] | BaseException] = SimpleQueue()
-        if not self._under_way.begin(answer):
-            raise Unavailable(f"{at}: this process is ending, and asks for nothing more")
+        if not self._shutdown_guard.start(answer):
+            raise Unavailable(f"{at}: this process is shutting down and sends no further requests")
         try:
-            self._calls().put((ask, cast("SimpleQueue[tuple[object] | BaseException]", answer)))
+            self._calls().put((request, cast("SimpleQueue[tuple[object] | BaseException]", answer)))
         except BaseException:
-            self._under_way.end(answer)
+            self._shutdown_guard.end(answer)
             raise
         try:
             found = answer.get(timeout=seconds)
         except Empty:
             self._given_up.add(answer)
-            if not answer.empty():  # it came at this moment
+            if not answer.empty():  # it has just arrived
                 self._given_up.discard(answer)
             raise Unavailable(f"{at}: no answer within {seconds:.1f} s") from None
         if isinstance(found, BackendError):
             raise found
         if isinstance(found, BaseException):
-            raise told(at, found) from found
+            raise translate(at, found) from found
         return found[0]
 
     def __del__(self) -> None:
@@ -143,7 +143,7 @@ class _Process:
             _LEFT_BEHIND.append(self._client)
 
     def _calls(self) -> "SimpleQueue[Call]":
-        """Return a thread that waits for a call."""
+        """Return the queue of a thread that waits for a call."""
         try:
             return self._idle.pop()
         except IndexError:
@@ -158,27 +158,27 @@ class _Process:
             except Empty:
                 try:
                     self._idle.remove(calls)
-                except ValueError:  # somebody has just taken it, and puts a call there
+                except ValueError:  # a caller has just taken the queue, and puts a call there
                     continue
                 return
 
     def _answer(
         self,
         calls: "SimpleQueue[Call]",
-        ask: "Callable[[Client], object]",
+        request: "Callable[[Client], object]",
         answer: "SimpleQueue[tuple[object] | BaseException]",
     ) -> None:
         found: tuple[object] | BaseException
         try:
-            found = (ask(self._client),)
-        except BaseException as error:  # the vendor's panics are no Exceptions
+            found = (request(self._client),)
+        except BaseException as error:  # the vendor's panics are not Exceptions
             found = error
-        self._idle.append(calls)  # before the answer, so that whoever asks on finds this thread
+        self._idle.append(calls)  # before the answer, so that the caller's next request finds this thread
         answer.put(found)
         self._given_up.discard(answer)
-        self._under_way.end(answer)
+        self._shutdown_guard.end(answer)
 
 
 _LEFT_BEHIND: list["Client"] = []
-"""Clients of a parent process, one or two in a worker's life: to free one waits for its threads, which did not come
-along."""
+"""Clients of a parent process, one or two per worker. They are never freed: that would wait for their threads, which a
+fork does not copy."""

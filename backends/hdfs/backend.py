@@ -1,13 +1,13 @@
-"""HDFS as storage: ``hdfs://namenode:port/path`` or ``hdfs://nameservice/path``.
+"""The storage contract on HDFS.
 
 Owns: how the contract's promises are kept on HDFS. An object is written to a scratch file, synced to the disks of its
-DataNodes, closed, and renamed to its name: with overwrite for put, without for put_new, which the NameNode decides for
-exactly one. A data file grows in its staging directory and is renamed; closing the directory renames it away. So no
-file at its name is ever open, and what a dead writer left open is scratch or staged: it is deleted, which needs no
-recovery of its lease.
+DataNodes, closed, and renamed to its name: with overwrite for put, without for put_new, of which the NameNode lets
+exactly one succeed. A data file grows in its staging directory and is renamed; closing the directory renames it away.
+A file at its final name is therefore never open. What a dead writer left open is a scratch or staged file, which is
+deleted; that needs no recovery of its lease.
 
-What a rename has shown to one reader a crash of the NameNode may take back for a moment, until its edit log is synced.
-The log is one sequence: what the reader writes to the same HDFS then cannot survive without it.
+For a moment, until the NameNode's edit log is synced, its crash may revert a rename that a reader has seen. The log is
+one sequence: what the reader then writes to the same HDFS cannot survive without the rename.
 """
 
 import secrets
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, Unavailable
-from tallymark.backends.hdfs_arrival import Arrival
-from tallymark.backends.hdfs_client import HdfsClient, create
-from tallymark.backends.hdfs_errors import IsADirectory, NotADirectory, NotEmpty, translated
-from tallymark.backends.hdfs_file import StagedFile
+from tallymark.backends.hdfs.client import HdfsClient, create
+from tallymark.backends.hdfs.errors import IsADirectory, NotADirectory, NotEmpty, translated
+from tallymark.backends.hdfs.rename_outcome import RenameOutcome
+from tallymark.backends.hdfs.staged_file import StagedFile
 from tallymark.backends.options import StorageOptions
 from tallymark.backends.retry import Retries
 from tallymark.backends.shown import shown
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
     from hdfs_native import Client, FileReader, FileStatus
 
 SCRATCH = ".hoodie/.tallymark/tmp"
-"""Where half-written objects live: where no reader of tables looks."""
+"""Directory of unfinished objects, which readers of tables ignore."""
 
 SCRATCH_AGE_MAX_S = 3600.0
 """A scratch file this much older than a fresh one belongs to a dead writer."""
 
 DELETE_COUNT = 64
-"""Files that are deleted within one bound: as many requests as a slow NameNode answers in a few seconds."""
+"""Files deleted within one time limit: as many requests as a slow NameNode answers in a few seconds."""
 
 ATTEMPTS = 16
-"""How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
+"""How often a directory that other writers prune is made again. An attempt fails only if a delete falls between its
+two requests."""
 
 SMALL_BYTES = 1 << 20
-"""Up to here the reading of an object is not worth a bound of its own."""
+"""Objects up to this size are read within the time limit of the request that opens them."""
 
 SEGMENT_BYTES_MAX = 255
 """The NameNode's default limit (``dfs.namenode.fs-limits.max-component-length``), in UTF-8 bytes."""
@@ -77,15 +78,15 @@ class HdfsBackend:
         await self._threads.run(self._put, path, bytes(data))
 
     async def put_new(self, path: str, data: bytes) -> None:
-        """As the contract's, but that AlreadyExists always means another's object: an unclear rename is found out."""
-        arrival = Arrival(self, self._at(SCRATCH), self._at(path), bytes(data))
+        """Put as the contract's does, but raise AlreadyExists only for another's object: unclear renames are resolved."""
+        outcome = RenameOutcome(self, self._at(SCRATCH), self._at(path), bytes(data))
         try:
-            await self._retries.run(lambda: self._threads.run(arrival.attempt), sent=len(data))
+            await self._retries.run(lambda: self._threads.run(outcome.attempt), sent=len(data))
         finally:
-            arrival.abandon()
+            outcome.abandon()
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
-        """As the contract's, directory by directory: in this order of each one's names the paths are sorted."""
+        """List as the contract's does, directory by directory, in an order of each one's names that sorts the paths."""
         pending: list[Entry | str] = [self._at(directory) if directory else self._root]
         scratch = self._at(SCRATCH)
         while pending:
@@ -102,7 +103,7 @@ class HdfsBackend:
     def new_file(self, path: str, *, staging: str) -> NewFile:
         # Not "*.parquet": some readers glob recursively, hidden directories included.
         staged = f"{self._at(staging)}/{secrets.token_hex(12)}.tmp"
-        return StagedFile(self._client, staged, self._at(path), self.bring)
+        return StagedFile(self._client, staged, self._at(path), self.rename)
 
     async def open_staging(self, directory: str) -> None:
         await self._threads.run(self._make, self._at(directory))
@@ -122,29 +123,29 @@ class HdfsBackend:
             return file.read() if len(file) <= SMALL_BYTES else file
 
         try:
-            found = self._client.call(read, self._told(target))
+            found = self._client.call(read, self._url_of(target))
             if isinstance(found, bytes):
                 return found
-            return self._client.call(lambda _hdfs: found.read(), self._told(target), sent=len(found))
+            return self._client.call(lambda _hdfs: found.read(), self._url_of(target), sent=len(found))
         except NotADirectory as error:
-            raise NotFound(f"{self._told(target)} does not exist: {error}") from error
+            raise NotFound(f"{self._url_of(target)} does not exist: {error}") from error
 
     def _put(self, path: str, data: bytes) -> None:
         target, scratch, started = self._at(path), self._scratch(), time.monotonic()
         try:
             self.write_scratch(scratch, data)
-            if time.monotonic() > started + self._client.bound_s(len(data)):
-                raise Unavailable(f"{self._told(target)}: another attempt may be under way by now")
+            if time.monotonic() > started + self._client.time_limit_s(len(data)):
+                raise Unavailable(f"{self._url_of(target)}: another attempt may be in flight by now")
             try:
-                self.bring(scratch, target, overwrite=True)
+                self.rename(scratch, target, overwrite=True)
             except NotFound as error:
-                raise Unavailable(f"{self._told(target)}: {error}") from error
+                raise Unavailable(f"{self._url_of(target)}: {error}") from error
         except BaseException:
             self.discard(scratch)
             raise
 
     def write_scratch(self, scratch: str, data: bytes) -> None:
-        """On return the bytes are on the disks of their DataNodes, and the file is closed."""
+        """Write the file, sync it to the disks of its DataNodes, and close it."""
 
         def write(hdfs: "Client") -> None:
             file = create(hdfs, scratch, create_parent=True)
@@ -154,15 +155,15 @@ class HdfsBackend:
             file.close()
 
         try:
-            self._client.call(write, self._told(scratch), sent=len(data))
-        except (NotFound, AlreadyExists) as error:  # the name is ours alone: an answer to a repeat of the vendor's
+            self._client.call(write, self._url_of(scratch), sent=len(data))
+        except (NotFound, AlreadyExists) as error:  # the name is unique: an answer to a retry of the vendor's
             raise Unavailable(str(error)) from error
         if not self._swept:
             self._swept = True
             self._sweep(scratch)
 
     def _sweep(self, fresh: str) -> None:
-        """Delete what dead writers have left."""
+        """Delete scratch files of dead writers."""
         folder = self._at(SCRATCH)
         with suppress(BackendError):
             found = tuple(self._inside(folder))
@@ -171,16 +172,16 @@ class HdfsBackend:
                 if status.modification_time < now - SCRATCH_AGE_MAX_S * 1000:
                     self.discard(status.path)
 
-    def bring(self, source: str, target: str, *, overwrite: bool = False) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Rename the whole file to the target, whose directory is made if it is missing.
 
         Raises:
-            NotFound: the source is not there (any more).
-            AlreadyExists: the target is, and ``overwrite`` is not said.
+            NotFound: the source is missing.
+            AlreadyExists: the target exists, and ``overwrite`` is not set.
         """
         for _ in range(ATTEMPTS):
             try:
-                self._client.call(lambda hdfs: hdfs.rename(source, target, overwrite), self._told(target))
+                self._client.call(lambda hdfs: hdfs.rename(source, target, overwrite), self._url_of(target))
             except NotFound:  # the target's directory is missing, or was pruned at this moment
                 if not self.exists(source):
                     raise
@@ -191,7 +192,7 @@ class HdfsBackend:
                 raise AlreadyExists(str(error)) from error
             else:
                 return
-        raise Unavailable(f"the directory of {self._told(target)} vanishes again and again")
+        raise Unavailable(f"the directory of {self._url_of(target)} is deleted again and again")
 
     def exists(self, absolute: str) -> bool:
         try:
@@ -202,12 +203,12 @@ class HdfsBackend:
 
     def _make(self, folder: str) -> None:
         try:
-            self._client.call(lambda hdfs: hdfs.mkdirs(folder or "/", 0o755, True), self._told(folder))
+            self._client.call(lambda hdfs: hdfs.mkdirs(folder or "/", 0o755, True), self._url_of(folder))
         except AlreadyExists as error:
             raise NotADirectory(f"{error}; a file is where a directory is needed; choose another path") from error
 
     def _entries(self, folder: str) -> Sequence[Entry | str]:
-        """Return the files of a directory, and its directories as absolute paths; the first path comes last."""
+        """Return the files of a directory, and its directories as absolute paths; the first path is last."""
         try:
             found = self._inside(folder)
         except (NotFound, NotADirectory):
@@ -230,26 +231,26 @@ class HdfsBackend:
         folders: dict[str, bool] = {}
         for first in range(0, len(targets), DELETE_COUNT):
             page = targets[first : first + DELETE_COUNT]
-            found = self._client.call(partial(self._deleted, page), self._told(page[0]))
-            for target, was_there in found:
+            found = self._client.call(partial(self._deleted, page), self._url_of(page[0]))
+            for target, existed in found:
                 folder = target.rpartition("/")[0]
-                folders[folder] = was_there or folders.get(folder, False)
+                folders[folder] = existed or folders.get(folder, False)
         for folder in sorted(folders, reverse=True):
             self._prune(folder, is_directory=folders[folder])
 
     def _deleted(self, targets: Sequence[str], hdfs: "Client") -> Sequence[tuple[str, bool]]:
-        """Delete them, one request each; which are gone now, and whether they were there."""
+        """Delete the files, one request each. Return those that are now absent, and whether each existed."""
         found = []
         for target in targets:
-            with suppress(NotFound, NotADirectory, NotEmpty), translated(self._told(target)):
+            with suppress(NotFound, NotADirectory, NotEmpty), translated(self._url_of(target)):
                 found.append((target, hdfs.delete(target, False)))
         return found
 
     def _prune(self, folder: str, *, is_directory: bool = False) -> None:
         """Delete the directory and those above it, below the root, as far as they are empty.
 
-        That they are is seen to by the NameNode, in the delete itself. That each is a directory is not: it is asked,
-        unless it is known, and nobody may put a file where one has just been.
+        The NameNode checks that they are empty, as part of the delete. It does not check that each is a directory:
+        that is looked up first, unless it is known, and no writer may put a file where a directory has just been.
         """
         with suppress(BackendError):
             while len(folder) > len(self._root):
@@ -262,13 +263,13 @@ class HdfsBackend:
         parent = staging.rpartition("/")[0]
         with suppress(NotFound, NotADirectory):
             closed = f"{staging}{_CLOSED}{secrets.token_hex(6)}"
-            self._client.call(lambda hdfs: hdfs.rename(staging, closed, False), self._told(staging))
+            self._client.call(lambda hdfs: hdfs.rename(staging, closed, False), self._url_of(staging))
         for left in self._closed(staging):
             self._remove(left, recursive=True)
         self._prune(parent)
 
     def _closed(self, staging: str) -> Iterator[str]:
-        """Yield what this close, or one that a crash interrupted, has renamed."""
+        """Yield the directories that this close, or one that a crash interrupted, has renamed."""
         parent = staging.rpartition("/")[0]
         with suppress(NotFound, NotADirectory):
             for status in self._inside(parent):
@@ -276,24 +277,24 @@ class HdfsBackend:
                     yield status.path
 
     def _status(self, absolute: str) -> "FileStatus":
-        return self._client.call(lambda hdfs: hdfs.get_file_info(absolute), self._told(absolute))
+        return self._client.call(lambda hdfs: hdfs.get_file_info(absolute), self._url_of(absolute))
 
     def _inside(self, folder: str) -> "Iterable[FileStatus]":
-        return self._client.call(lambda hdfs: list(hdfs.list_status(folder or "/")), self._told(folder))
+        return self._client.call(lambda hdfs: list(hdfs.list_status(folder or "/")), self._url_of(folder))
 
     def _remove(self, absolute: str, *, recursive: bool = False) -> None:
-        """Absent is fine."""
-        self._client.call(lambda hdfs: hdfs.delete(absolute, recursive), self._told(absolute))
+        """Delete the file or directory, if it exists."""
+        self._client.call(lambda hdfs: hdfs.delete(absolute, recursive), self._url_of(absolute))
 
     def _scratch(self) -> str:
         return f"{self._at(SCRATCH)}/{secrets.token_hex(12)}"
 
     def discard(self, scratch: str) -> None:
-        """Delete it, if that can be done now; else the next sweep does."""
+        """Delete the file if the NameNode answers; otherwise a later sweep does."""
         with suppress(BackendError):
             self._remove(scratch)
 
-    def _told(self, absolute: str) -> str:
+    def _url_of(self, absolute: str) -> str:
         return f"{self._client.url}{absolute}"
 
     def __repr__(self) -> str:
@@ -304,7 +305,7 @@ def parse_hdfs(url: str, rest: str) -> tuple[str, str]:
     """Authority and root of ``//host:port/path``; the path is taken as it is written, as Hadoop does.
 
     Raises:
-        InvalidPath: there is no path, or it is one that HDFS cannot keep.
+        InvalidPath: the path is missing, or HDFS cannot keep it.
     """
     authority, slash, path = rest.removeprefix("//").partition("/")
     path = path.rstrip("/")
@@ -321,7 +322,7 @@ def check_segments(path: str) -> str:
     """Return the path itself, if HDFS keeps such names. Raises InvalidPath."""
     for segment in check_path(path).split("/"):
         if rule := _broken_rule(segment):
-            raise InvalidPath(f"path {path!r} {rule}; HDFS keeps no such name: choose another")
+            raise InvalidPath(f"path {path!r} {rule}; HDFS does not keep such a name: choose another")
     return path
 
 

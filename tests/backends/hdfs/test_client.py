@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from tallymark.backends import hdfs_client
 from tallymark.backends.errors import Unavailable
-from tallymark.backends.hdfs_client import UNANSWERED_COUNT_MAX, HdfsClient
+from tallymark.backends.hdfs import client as hdfs_client
+from tallymark.backends.hdfs.client import UNANSWERED_COUNT_MAX, HdfsClient
 from tallymark.backends.options import StorageOptions
 from tests.support.process import await_that
 
@@ -22,7 +22,7 @@ def client() -> HdfsClient:
 
 
 @pytest.mark.parametrize("request_count_max", [64, 2 * UNANSWERED_COUNT_MAX])
-def test_as_many_calls_as_the_options_allow_are_under_way_at_once(request_count_max):
+def test_as_many_calls_as_the_options_allow_are_in_flight_at_once(request_count_max):
     client = HdfsClient("127.0.0.1:9", StorageOptions(request_count_max=request_count_max))
     together = threading.Barrier(request_count_max + 1, timeout=60)
     callers = [
@@ -51,7 +51,7 @@ def test_a_thread_without_calls_ends(client, monkeypatch):
     assert client.call(lambda _hdfs: threading.current_thread(), "there") is not thread
 
 
-def test_calls_without_an_answer_are_bounded_until_their_answers_come():
+def test_calls_without_an_answer_are_bounded_until_their_answers_arrive():
     client = HdfsClient("127.0.0.1:9", StorageOptions(request_timeout_s=0.001))
     silence = threading.Event()
     ended = threading.Semaphore(0)
@@ -63,7 +63,7 @@ def test_calls_without_an_answer_are_bounded_until_their_answers_come():
     for _ in range(UNANSWERED_COUNT_MAX):
         with pytest.raises(Unavailable, match="no answer within"):
             client.call(ask, "there")
-    with pytest.raises(Unavailable, match=f"{UNANSWERED_COUNT_MAX} earlier requests are without an answer"):
+    with pytest.raises(Unavailable, match=f"{UNANSWERED_COUNT_MAX} earlier requests have had no answer"):
         client.call(ask, "there")
     silence.set()
     for _ in range(UNANSWERED_COUNT_MAX):

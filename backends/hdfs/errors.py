@@ -28,7 +28,7 @@ _REFUSED = {
     "FSLimitException$MaxDirectoryItemsExceededException": "the directory is full",
     "UnsupportedOperationException": "the cluster does not support it",
 }
-"""What the NameNode goes on refusing, and the remedy."""
+"""What the NameNode refuses permanently, and the remedy."""
 
 _WRONG_ADDRESS = re.compile(r"InvalidArgument|UrlParseError|Name or service not known|nodename nor servname")
 
@@ -38,11 +38,11 @@ _TARGET_IS_DIRECTORY = "must both be directories"
 
 
 class NotADirectory(NotPermitted):
-    """A file lies where the path needs a directory. Who reads there finds nothing."""
+    """A file is where the path needs a directory. A read of that path finds nothing."""
 
 
 class NotEmpty(NotPermitted):
-    """The directory holds something."""
+    """The directory is not empty."""
 
 
 class IsADirectory(NotPermitted):
@@ -51,39 +51,39 @@ class IsADirectory(NotPermitted):
 
 @contextmanager
 def translated(at: str) -> Iterator[None]:
-    """Translate the vendor's errors into the contract's; ``at`` is what was asked for, as a URL."""
+    """Translate the vendor's errors into the contract's; ``at`` is the URL of the file in question."""
     try:
         yield
     except BackendError:
         raise
     except Exception as error:
-        raise told(at, error) from error
+        raise translate(at, error) from error
 
 
-def told(at: str, error: BaseException) -> BackendError:
-    """Return the error that says the same."""
+def translate(at: str, error: BaseException) -> BackendError:
+    """Return the contract's error for an error of the vendor."""
     name, text = _named(error)
-    said = text.partition("\n")[0].strip()
+    message = text.partition("\n")[0].strip()
     if isinstance(error, FileNotFoundError):
-        return NotFound(f"{at} does not exist: {said}")
+        return NotFound(f"{at} does not exist: {message}")
     if isinstance(error, FileExistsError):
-        return AlreadyExists(f"{at} exists: {said}")
-    if _NO_DIRECTORY in said:
-        return NotADirectory(f"{at}: {said}: a file is where a directory is needed; choose another path")
+        return AlreadyExists(f"{at} exists: {message}")
+    if _NO_DIRECTORY in message:
+        return NotADirectory(f"{at}: {message}: a file is where a directory is needed; choose another path")
     if name == _NOT_EMPTY:
-        return NotEmpty(f"{at}: {said}")
-    if _TARGET_IS_DIRECTORY in said:
+        return NotEmpty(f"{at}: {message}")
+    if _TARGET_IS_DIRECTORY in message:
         return IsADirectory(f"{at}: a directory is there; nothing was written")
     if name in _INVALID:
-        return InvalidPath(f"{at}: HDFS refuses the name: {said}; give plain names of at most 255 bytes without ':'")
+        return InvalidPath(f"{at}: HDFS refuses the name: {message}; give plain names of at most 255 bytes without ':'")
     if name in _REFUSED:
-        return NotPermitted(f"{at}: {said}; {_REFUSED[name]}")
+        return NotPermitted(f"{at}: {message}; {_REFUSED[name]}")
     if _WRONG_ADDRESS.search(text):
         return NotPermitted(
-            f"{at}: {said}; name a NameNode as 'host:port', or a name service that "
+            f"{at}: {message}; name a NameNode as 'host:port', or a name service that "
             "HADOOP_CONF_DIR or StorageOptions.hadoop defines"
         )
-    return Unavailable(f"{at}: {f'{name}: ' if name else ''}{said}")
+    return Unavailable(f"{at}: {f'{name}: ' if name else ''}{message}")
 
 
 def _named(error: BaseException) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""The end of a process whose calls into a vendor's library are under way."""
+"""The end of a process whose calls into hdfs-native have not returned."""
 
 import os
 import socket
@@ -8,20 +8,20 @@ import threading
 
 import pytest
 
-from tallymark.backends import under_way
-from tallymark.backends.under_way import CallsInFlight
+from tallymark.backends.hdfs import shutdown_guard
+from tallymark.backends.hdfs.shutdown_guard import ShutdownGuard
 from tests.support.process import ROOT, await_that
 
 GRACE_S = 1.0
-"""In which a call comes back whose connection was closed, if it has not yet."""
+"""Time in which a call returns whose connection was closed."""
 
 
-def test_a_driver_that_ends_amid_a_request_to_hdfs_ends_with_its_own_code():
+def test_a_driver_that_ends_during_a_request_to_hdfs_ends_with_its_own_code():
     pytest.importorskip("hdfs_native", reason="needs the extra [hdfs]")
     with socket.create_server(("127.0.0.1", 0)) as namenode:
         address = f"127.0.0.1:{namenode.getsockname()[1]}"
         with subprocess.Popen(
-            [sys.executable, "-m", "tests.backends.exiting_program", address],
+            [sys.executable, "-m", "tests.backends.hdfs.exiting_program", address],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -30,7 +30,7 @@ def test_a_driver_that_ends_amid_a_request_to_hdfs_ends_with_its_own_code():
             assert program.stdout is not None
             namenode.settimeout(60)
             connection, _ = namenode.accept()
-            assert [program.stdout.readline() for _ in range(2)] == [b"asked\n", b"ending\n"]
+            assert [program.stdout.readline() for _ in range(2)] == [b"requested\n", b"ending\n"]
             namenode.close()
             connection.close()
             assert program.stdout.readline() == b"down\n"
@@ -39,30 +39,30 @@ def test_a_driver_that_ends_amid_a_request_to_hdfs_ends_with_its_own_code():
             assert program.wait(60) == 1
 
 
-def test_closing_waits_for_the_calls_under_way():
-    calls = CallsInFlight()
-    assert calls.begin("slow")
+def test_closing_waits_for_the_calls_in_flight():
+    calls = ShutdownGuard()
+    assert calls.start("slow")
     closing = threading.Thread(target=calls.close)
     closing.start()
-    await_that(lambda: not calls.begin("late"), "no further call begins")
+    await_that(lambda: not calls.start("late"), "no further call starts")
     assert closing.is_alive()
     calls.end("slow")
     closing.join(60)
     assert not closing.is_alive()
 
 
-def test_closing_does_not_wait_for_ever(monkeypatch):
-    monkeypatch.setattr(under_way, "EXIT_WAIT_S", 0.02)
-    calls = CallsInFlight()
-    assert calls.begin("silent")
+def test_closing_does_not_wait_without_limit(monkeypatch):
+    monkeypatch.setattr(shutdown_guard, "EXIT_WAIT_S", 0.02)
+    calls = ShutdownGuard()
+    assert calls.start("silent")
     calls.close()
-    assert not calls.begin("late")
+    assert not calls.start("late")
 
 
 def test_a_forked_child_does_not_wait_for_its_parents_calls(monkeypatch):
-    calls = CallsInFlight()
-    assert calls.begin("the parent's")
+    calls = ShutdownGuard()
+    assert calls.start("the parent's")
     monkeypatch.setattr(os, "getpid", lambda: 0)
     monkeypatch.setattr(threading.Event, "wait", lambda *_: pytest.fail("waits"))
     calls.close()
-    assert not calls.begin("the child's")
+    assert not calls.start("the child's")
