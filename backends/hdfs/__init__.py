@@ -1,4 +1,4 @@
-"""HDFS as storage: ``hdfs://namenode:port/path`` or ``hdfs://nameservice/path``. Needs the extra ``[hdfs]`` at run time.
+"""HDFS as storage: ``hdfs://namenode:port/path`` or ``hdfs://nameservice/path``. Needs the extra ``[hdfs]``.
 
 backend         the contract on HDFS
 client          hdfs-native's blocking client, each call within a time limit

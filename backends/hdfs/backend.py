@@ -78,7 +78,7 @@ class HdfsBackend:
         await self._threads.run(self._put, path, bytes(data))
 
     async def put_new(self, path: str, data: bytes) -> None:
-        """Put as the contract's does, but raise AlreadyExists only for another's object: unclear renames are resolved."""
+        """Put as the contract's does, but raise AlreadyExists only for another's object: resolve unclear renames."""
         outcome = RenameOutcome(self, self._at(SCRATCH), self._at(path), bytes(data))
         try:
             await self._retries.run(lambda: self._threads.run(outcome.attempt), sent=len(data))

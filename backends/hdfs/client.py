@@ -62,7 +62,7 @@ class HdfsClient:
 
         Raises:
             BackendError: the vendor's error, translated; ``at`` is the URL of the file in question.
-            Unavailable: no answer within ``request_timeout_s`` and the time for the bytes. The request may still succeed.
+            Unavailable: no answer within ``request_timeout_s`` and the time for the bytes. It may still succeed.
         """
         process = self._process
         if process is None or process.pid != os.getpid():

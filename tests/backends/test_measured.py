@@ -1,51 +1,16 @@
-"""The measuring wrapper: what it counts, and that it keeps the contract."""
+"""The measuring wrapper: what it counts."""
 
 import anyio
 import pytest
 
-from tallymark.backends import AlreadyExists, NotFound, Throttled, Unavailable, open_backend
+from tallymark.backends import AlreadyExists, NotFound, Throttled, Unavailable
 from tallymark.backends.local import LocalBackend
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.meter import RequestMeter
-from tallymark.backends.testing import ObjectStoreConformance, StagingConformance, listed
-from tallymark.backends.testing.store import StoreTests
-from tests.backends.test_memory import MemoryPeek
+from tallymark.backends.testing import listed
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
-
-
-class _Wrapped(StoreTests):
-    race_round_count = 5
-    listed_object_count = 2_500
-    large_object_bytes = (1_000_000,)
-
-    def reopened(self, backend):
-        return MeasuredBackend(open_backend(backend.url), RequestMeter())
-
-
-class _MeasuredPeek(MemoryPeek):
-    def __init__(self, *, has_staging):
-        self.inner = MemoryBackend(has_staging=has_staging)
-        self.backend = MeasuredBackend(self.inner, RequestMeter())
-
-    def objects(self):
-        return {path: data for path, (data, _) in self.inner._objects.items()}
-
-
-class TestMeasuredAsObjectStore(_Wrapped, ObjectStoreConformance):
-    @pytest.fixture
-    def peek(self):
-        return _MeasuredPeek(has_staging=False)
-
-
-class TestMeasuredWithStaging(_Wrapped, StagingConformance):
-    @pytest.fixture
-    def peek(self):
-        return _MeasuredPeek(has_staging=True)
-
-    def reopened(self, backend):
-        return _MeasuredPeek(has_staging=True).backend
 
 
 def measured(*script):

@@ -1,4 +1,4 @@
-"""The retrying wrapper: what it asks for again, what it does not, and that it keeps the contract."""
+"""The retrying wrapper: what it asks for again, and what it does not."""
 
 from collections import Counter
 
@@ -8,51 +8,16 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.backends import AlreadyExists, NotFound, NotPermitted, Unavailable, open_backend
+from tallymark.backends import AlreadyExists, NotFound, NotPermitted, Unavailable
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import PAGE_COUNT, RetryingBackend
-from tallymark.backends.testing import ObjectStoreConformance, StagingConformance, listed
-from tallymark.backends.testing.store import StoreTests
-from tests.backends.test_memory import MemoryPeek
+from tallymark.backends.testing import listed
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
-
-
-class _Wrapped(StoreTests):
-    race_round_count = 5
-    listed_object_count = 2_500
-    large_object_bytes = (1_000_000,)
-
-    def reopened(self, backend):
-        return RetryingBackend(open_backend(backend.url), Retries())
-
-
-class _RetryingPeek(MemoryPeek):
-    def __init__(self, *, has_staging):
-        self.inner = MemoryBackend(has_staging=has_staging)
-        self.backend = RetryingBackend(self.inner, Retries())
-
-    def objects(self):
-        return {path: data for path, (data, _) in self.inner._objects.items()}
-
-
-class TestRetryingAsObjectStore(_Wrapped, ObjectStoreConformance):
-    @pytest.fixture
-    def peek(self):
-        return _RetryingPeek(has_staging=False)
-
-
-class TestRetryingWithStaging(_Wrapped, StagingConformance):
-    @pytest.fixture
-    def peek(self):
-        return _RetryingPeek(has_staging=True)
-
-    def reopened(self, backend):
-        return _RetryingPeek(has_staging=True).backend
 
 
 def retrying(*script, settings=None):
