@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tallymark.backends.doctor.ground import Ground
+from tallymark.backends.doctor.file_system import LocalFileSystem
 
 Verb = Literal["put_new", "put", "get", "list", "delete"]
 Result = Literal["kept", "broken", "untried"]
@@ -12,7 +12,7 @@ Result = Literal["kept", "broken", "untried"]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One promise, and what became of it."""
+    """One promise, and whether it was kept."""
 
     promise: str
     result: Result
@@ -28,7 +28,7 @@ class Latency:
     median_s: float
     mean_s: float
     p99_s: float
-    """Of few calls it is the slowest."""
+    """With few calls, the slowest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +38,11 @@ class Diagnosis:
     findings: Sequence[Finding]
     latencies: Sequence[Latency] = ()
     clock_skew_s: float | None = None
-    """How far the store's clock is ahead of this machine's, to about a second; None where it could not be told."""
-    ground: Ground | None = None
+    """How far the store's clock is ahead of this machine's, to about a second; None if unknown."""
+    ground: LocalFileSystem | None = None
     """Of a local directory."""
     remarks: Sequence[str] = ()
-    """What is worth knowing and breaks no promise."""
+    """Facts worth knowing that do not break a promise."""
     left: Sequence[str] = ()
     """What the doctor could not remove."""
     seconds: float

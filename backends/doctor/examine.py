@@ -4,45 +4,46 @@ from collections.abc import Callable
 
 import anyio
 
+from tallymark.backends.checks import Broken, InThread, in_thread
 from tallymark.backends.contract import Backend
 from tallymark.backends.doctor.diagnosis import Diagnosis, Finding, Latency
-from tallymark.backends.doctor.ground import Ground
+from tallymark.backends.doctor.file_system import LocalFileSystem
 from tallymark.backends.doctor.large import keeps_a_huge_file
 from tallymark.backends.doctor.latency import clock_skew_s, latencies
-from tallymark.backends.doctor.promises import Broken, Probe, probes
-from tallymark.backends.doctor.traces import InThread, TracedBackend, in_thread
+from tallymark.backends.doctor.probes import Probe, probes
+from tallymark.backends.doctor.traces import TracedBackend
 from tallymark.backends.errors import BackendError
 
 PROBING_S = 21.0
-"""Time for all probes but the large file, unless one is told another; with the removal, and that of the directory
-(``practice``), the doctor is done within half a minute."""
+"""Default time for all probes but the large file. With the removal, and that of the directory (``practice``), the doctor
+ends within half a minute."""
 
 REMOVAL_S_MAX = 7.0
 """Time to remove what was put."""
 
 SKEW_S_MAX = 60.0
-"""Clocks further apart are worth a remark. Nothing here depends on it, but S3 refuses requests 15 minutes off."""
+"""A larger clock difference is worth a remark. Nothing here depends on it, but S3 refuses requests 15 minutes off."""
 
 SLOW_PUT_S = 1.0
 """A mean put slower than this is worth a remark."""
 
 
 class Examination:
-    """One run. Its backend's root is a directory of its own, all of whose objects are the doctor's."""
+    """One run. All objects below its backend's root are the doctor's."""
 
     def __init__(
         self,
         backend: Backend,
         *,
         now: Callable[[], float],
-        ground: Ground | None = None,
+        ground: LocalFileSystem | None = None,
         is_large: bool = False,
         probing_s: float = PROBING_S,
         report: Callable[[str], object] = lambda _: None,
         in_thread: InThread[None] = in_thread,
     ) -> None:
         """``now`` is this machine's clock, in seconds since the epoch; ``probing_s`` is the time for all probes but the
-        large file; ``report`` hears what is tried next; ``in_thread`` makes blocking calls.
+        large file; ``report`` gets the name of the next step; ``in_thread`` makes blocking calls.
         """
         self._backend = TracedBackend(backend, in_thread=in_thread)
         self._now = now
@@ -57,10 +58,10 @@ class Examination:
         """What could not be removed, also where the examination was interrupted."""
 
     async def run(self) -> Diagnosis:
-        """Try everything, and remove it, also when interrupted. What storage answers is a finding, never an error."""
-        begun = anyio.current_time()
+        """Try every promise, and remove every object, also when interrupted. An error of storage is a finding."""
+        started = anyio.current_time()
         try:
-            await self._probe_all(until=begun + self._probing_s)
+            await self._probe_all(until=started + self._probing_s)
             if self._is_large and self._is_sound():
                 self._findings.append(await self._tried(Probe("keeps a file of 5 GB", keeps_a_huge_file), until=None))
         finally:
@@ -73,13 +74,13 @@ class Examination:
             ground=self._ground,
             remarks=tuple(self._remarks()),
             left=self.left,
-            seconds=anyio.current_time() - begun,
+            seconds=anyio.current_time() - started,
         )
 
     async def _probe_all(self, *, until: float) -> None:
         first, *others = probes(has_staging=self._backend.has_staging)
         self._findings.append(await self._tried(first, until=until))
-        if not self._is_sound():  # nobody can learn anything of a store that takes and gives nothing
+        if not self._is_sound():  # the other probes would all fail, too
             self._findings += [Finding(probe.promise, "untried", "since the first was broken") for probe in others]
             return
         self._report("measuring latency")
@@ -93,7 +94,7 @@ class Examination:
                 self._skew_s = await clock_skew_s(self._backend, self._now)
                 self._latencies += await latencies(self._backend)
             except BackendError:
-                return  # the probes tell of it
+                return  # the probes report it
 
     async def _tried(self, probe: Probe, *, until: float | None) -> Finding:
         self._report(probe.promise)
@@ -115,7 +116,7 @@ class Examination:
         with anyio.CancelScope(deadline=anyio.current_time() + REMOVAL_S_MAX, shield=True) as scope:
             self.left = tuple(await self._backend.remove())
         if scope.cancelled_caught:
-            self.left = (f"objects below {self._backend.url} (no time to look for them)",)
+            self.left = (f"objects below {self._backend.url} (no time to list them)",)
 
     def _is_sound(self) -> bool:
         return all(finding.result == "kept" for finding in self._findings)

@@ -12,14 +12,14 @@ SAMPLES = 20
 """Calls of each verb that are timed."""
 
 SAMPLES_LEAST = 5
-"""Calls that are made however slow they are: fewer say nothing."""
+"""Calls made however slow they are: fewer give no distribution."""
 
 VERB_S_MAX = 1.5
-"""Time for the calls of one verb: of a slow store fewer are timed, so that the doctor comes to an end."""
+"""Time for the calls of one verb: of a slow store fewer are timed, so that the doctor ends in time."""
 
 
 async def latencies(backend: Backend) -> list[Latency]:
-    """Return the verbs in the order in which a name lives."""
+    """Measure each verb, in the order of a name's life."""
     data = bytes(1000)
     created = await _timed("put_new", lambda number: backend.put_new(f"timed/{number:02}", data))
     count = created.count
@@ -33,7 +33,7 @@ async def latencies(backend: Backend) -> list[Latency]:
 
 
 async def clock_skew_s(backend: Backend, now: Callable[[], float]) -> float | None:
-    """How far the store's clock is ahead of ``now``, to half the time of a put and what the store rounds its times to.
+    """Return how far the store's clock is ahead of ``now``, to half the time of a put and the store's rounding of times.
 
     None where a listing does not show the object.
     """

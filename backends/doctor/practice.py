@@ -12,16 +12,16 @@ from urllib.parse import unquote_to_bytes
 import anyio
 
 from tallymark.backends.contract import Backend
-from tallymark.backends.doctor.ground import Ground, ground_of
+from tallymark.backends.doctor.file_system import LocalFileSystem, file_system_of
 from tallymark.backends.errors import BackendError
 from tallymark.backends.open import open_backend
 from tallymark.backends.options import StorageOptions
 
 PREFIX = ".tallymark-doctor-"
-"""Readers of directories leave out names that begin with a dot; whoever finds one left over knows whose it is."""
+"""Readers of directories ignore names that start with a dot; the name shows where a leftover is from."""
 
 SCRATCH = ".hoodie/.tallymark/tmp"
-"""Where stores with staging keep small objects in the making: the one directory that no delete of theirs prunes."""
+"""Where stores with staging keep unfinished small objects: the one directory that their deletes do not prune."""
 
 REMOVAL_S_MAX = 2.0
 """Time to remove an empty directory."""
@@ -30,14 +30,14 @@ REMOVAL_S_MAX = 2.0
 @dataclass(frozen=True, slots=True)
 class Practice:
     backend: Backend
-    """Its root is the doctor's own directory."""
-    ground: Ground | None
+    """Its root is the doctor's directory."""
+    ground: LocalFileSystem | None
     """Of a local directory."""
 
 
 @asynccontextmanager
 async def practice(url: str, options: StorageOptions | None = None) -> AsyncIterator[Practice]:
-    """Yield a place to work in, below the URL. Directories that came to be for it are gone after the block.
+    """Yield a working directory below the URL. Directories that were made for it are deleted after the block.
 
     Raises:
         InvalidPath: as of ``open_backend``.
@@ -50,7 +50,7 @@ async def practice(url: str, options: StorageOptions | None = None) -> AsyncIter
     below = open_backend(f"{above.url.rstrip('/')}/{name}", options=options)
     folder = _folder(below.url)
     if folder is not None:
-        ground = ground_of(folder)
+        ground = file_system_of(folder)
         try:
             yield Practice(below, ground)
         finally:
@@ -64,7 +64,7 @@ async def practice(url: str, options: StorageOptions | None = None) -> AsyncIter
 
 
 async def _prune(above: Backend, name: str) -> None:
-    """A delete leaves no empty directory: where there are directories, that of a name that is not there goes, too."""
+    """Delete the empty directory: a delete prunes directories, even that of an absent name."""
     if above.has_staging:
         with suppress(BackendError):
             await above.delete([f"{name}/{SCRATCH}/none"])
@@ -77,7 +77,7 @@ def _folder(url: str) -> Path | None:
 
 
 def _remove(folder: Path, *, up_to: Path) -> None:
-    """The folder and all in it; then those above it that were not there before, as far as they are empty."""
+    """Delete the folder and its contents, then those above it that did not exist before, as far as they are empty."""
     shutil.rmtree(folder, ignore_errors=True)
     for above in folder.parents:
         if above == up_to or up_to not in above.parents:

@@ -1,37 +1,27 @@
-"""A backend that remembers what was put through it, so that all of it can be taken away again."""
+"""Backend that records what is put through it, so that the doctor can remove all of it."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
-from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 
+from tallymark.backends.checks import InThread, in_thread
 from tallymark.backends.contract import Backend, Entry, NewFile
 from tallymark.backends.errors import BackendError
 
-T = TypeVar("T")
-
-InThread = Callable[[Callable[[], T]], Awaitable[T]]
-
 SWEEPS = 3
-"""How often what is found is deleted: a put that nobody waited for any more may land after the first."""
+"""How often what is found is deleted: a put whose caller has given up may land after the first."""
 
 SWEEP_PAUSE_S = 0.1
-
-
-async def in_thread(function: Callable[[], T]) -> T:
-    """Run a blocking call beside the event loop; a caller that is cancelled stops waiting for it."""
-    return await anyio.to_thread.run_sync(function, abandon_on_cancel=True)
 
 
 class TracedBackend:
     def __init__(self, inner: Backend, *, in_thread: "InThread[None]" = in_thread) -> None:
         self._inner = inner
         self.in_thread = in_thread
-        """How blocking calls are made: those of data files."""
+        """Makes the blocking calls of data files."""
         self._paths: dict[str, None] = {}
-        """In order, and each once."""
+        """Paths put, in order, each once."""
         self._staging: dict[str, None] = {}
 
     @property
@@ -76,7 +66,7 @@ class TracedBackend:
         for sweep in range(SWEEPS):
             if sweep:
                 await anyio.sleep(SWEEP_PAUSE_S)
-            with suppress(BackendError):  # what it has not removed, the listing shows
+            with suppress(BackendError):  # the listing shows what is left
                 await self._sweep(left)
             try:
                 left = [entry.path async for entry in self._inner.list("")]

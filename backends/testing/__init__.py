@@ -1,9 +1,9 @@
-"""The storage contract as tests that a backend of anybody's has to pass; needs pytest.
+"""Storage contract as tests for any backend. Needs pytest.
 
 Subclass the class of your store's family and give it a fixture ``peek``; "Test your own backend" in
 ``docs/storage.md`` shows how.
 
-    store       what a test needs of a store: the backend, and a look around it
+    store       what a test needs of a store: the backend, and a view that does not use it
     ..._promises    each promise of ``backends/contract.py``, one test each
     conformance     the promises of each family, in one class
 """
@@ -12,7 +12,7 @@ try:
     import pytest
 except ImportError as error:
     raise ImportError(
-        "tallymark.backends.testing holds tests for pytest, which is missing: pip install pytest"
+        "tallymark.backends.testing contains tests for pytest, which is missing: pip install pytest"
     ) from error
 
 pytest.register_assert_rewrite(

@@ -1,7 +1,7 @@
-"""The promises of ``backends/contract.py``, each one a test. A backend is finished when it passes them all.
+"""Conformance classes: each promise of ``backends/contract.py`` is a test. A finished backend passes them all.
 
-A backend joins by a subclass of the class for its family, with a fixture ``peek``: a fresh, empty store, and a look at
-it that does not go through the backend under test (``store.Peek``).
+A backend is tested by a subclass of the class for its family, with a fixture ``peek``: a fresh, empty store, and a view
+of it that does not use the backend under test (``store.Peek``).
 """
 
 from tallymark.backends.testing.data_file_promises import DataFilePromises

@@ -1,10 +1,10 @@
-"""Promises about data files: begun, then published or abandoned."""
+"""Promises about data files: started, then published or abandoned."""
 
 import anyio
 import anyio.to_thread
 import pytest
 
-from tallymark.backends import AlreadyExists, Backend
+from tallymark.backends import AlreadyExists, Backend, checks
 from tallymark.backends.testing.store import STAGING, Peek, StoreTests, promise
 
 
@@ -79,19 +79,16 @@ class DataFilePromises(StoreTests):
         self, backend: Backend, peek: Peek
     ) -> None:
         await backend.open_staging(STAGING)
-        await backend.put("a", b"fence")
-        file = backend.new_file("a", staging=STAGING)
-        file.sink.write(b"rows")
-        with pytest.raises(AlreadyExists, match="a"):
-            file.publish()
-        file.abandon()
-        assert peek.objects() == {"a": b"fence"}
+        await checks.publishes_once(backend, "a")
+        await backend.put("b", b"fence")
+        with pytest.raises(AlreadyExists, match="b"):
+            self.write_file_blocking(backend, "b", b"rows")
+        assert peek.objects() == {"a": b"rows", "b": b"fence"}
 
     @promise
     async def test_a_published_path_is_taken_for_put_new(self, backend: Backend, peek: Peek) -> None:
         await self.write_file(backend, "a")
-        with pytest.raises(AlreadyExists):
-            await backend.put_new("a", b"fence")
+        await checks.refuses_to_create(backend, "a", b"fence")
         assert peek.objects() == {"a": b"rows"}
 
     @promise

@@ -1,11 +1,11 @@
-"""Promises about what is larger than clients send in one part, or keep in memory."""
+"""Promises about objects larger than clients send in one part, or keep in memory."""
 
 import hashlib
 
 import anyio.to_thread
 import pytest
 
-from tallymark.backends import AlreadyExists, Backend
+from tallymark.backends import AlreadyExists, Backend, checks
 from tallymark.backends.testing.store import STAGING, Peek, StoreTests, large_promise
 
 _BLOCK_BYTES = 1_000_000
@@ -15,11 +15,7 @@ class LargePromises(StoreTests):
     @large_promise
     async def test_a_large_object_is_put_if_absent_whole(self, backend: Backend, peek: Peek) -> None:
         for size in self.large_object_bytes:
-            data = _data(size)
-            await backend.put_new(f"m/{size}", data)
-            with pytest.raises(AlreadyExists):
-                await backend.put_new(f"m/{size}", data)
-            assert _digest(await backend.get(f"m/{size}")) == _digest(data)
+            await checks.refuses_a_taken_name(backend, f"m/{size}", first=_data(size), others=[_data(size)])
         assert [entry.size async for entry in backend.list("m")] == sorted(self.large_object_bytes)
         assert _digests(peek) == {f"m/{size}": _digest(_data(size)) for size in self.large_object_bytes}
 
@@ -54,7 +50,7 @@ class LargePromises(StoreTests):
 
 
 def _data(size: int) -> bytes:
-    """Bytes no two blocks of which are equal, so that parts in a wrong order show."""
+    """Return bytes of which no two blocks are equal, so that parts in a wrong order show."""
     blocks = (b"%020d" % number * (_BLOCK_BYTES // 20) for number in range(-(-size // _BLOCK_BYTES)))
     return b"".join(blocks)[:size]
 

@@ -72,19 +72,19 @@ class _Objects:
 
     backend: Backend
     paths: list[str]
-    gone: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
     """Those whose delete has returned."""
-    asked: set[str] = field(default_factory=set)
-    """Those whose delete has begun."""
+    requested: set[str] = field(default_factory=set)
+    """Those whose delete has started."""
 
     async def delete(self, some: list[str]) -> None:
-        self.asked.update(some)
+        self.requested.update(some)
         await self.backend.delete(some)
-        self.gone.update(some)
+        self.deleted.update(some)
 
     async def list_and_delete_at_every_quarter(self, parts: list[list[str]]) -> None:
-        """One listing; each part, which lies all over it, is deleted when a quarter more was seen."""
-        gone = set(self.gone)
+        """One listing; each part, which is spread over all of it, is deleted after a further quarter of the entries."""
+        gone = set(self.deleted)
         seen: list[str] = []
         step = (len(self.paths) - len(gone)) // 5 or 1
         left = list(parts)
@@ -97,7 +97,7 @@ class _Objects:
         self._check(seen, gone)
 
     async def list_while_deleting(self, parts: list[list[str]]) -> None:
-        """Listing after listing, for as long as others delete part after part."""
+        """List repeatedly while the parts are deleted one after the other."""
         ended = anyio.Event()
 
         async def delete_all() -> None:
@@ -108,13 +108,13 @@ class _Objects:
         async with anyio.create_task_group() as group:
             group.start_soon(delete_all)
             while not ended.is_set():
-                gone = set(self.gone)
+                gone = set(self.deleted)
                 self._check(await listed(self.backend, "k"), gone)
 
-    def _check(self, seen: list[str], gone: set[str]) -> None:
-        """``gone`` is what had been deleted when the listing began."""
+    def _check(self, seen: list[str], deleted: set[str]) -> None:
+        """Check a listing; ``gone`` had been deleted when it started."""
         found = set(seen)
         assert seen == sorted(found), "a listing is sorted by path, and shows each path once"
         assert found <= set(self.paths), "a listing shows nothing that was never put"
-        assert not found & gone, "a listing shows nothing whose delete had returned before it began"
-        assert set(self.paths) - self.asked <= found, "a listing shows each object that nobody deletes"
+        assert not found & gone, "a listing shows nothing whose delete had returned before it started"
+        assert set(self.paths) - self.requested <= found, "a listing shows each object that is not deleted"

@@ -23,11 +23,11 @@ def run_on(loop: str, test: Callable[[], Awaitable[None]], *, s_max: float) -> N
 
 
 def with_loop(run: Callable[..., None], test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """``run`` under the name and with the arguments of ``test``, and an argument ``loop`` more."""
+    """Return ``run`` under the name and with the arguments of ``test``, and an argument ``loop``."""
     functools.update_wrapper(run, test)
-    asked = inspect.signature(test)
+    signature = inspect.signature(test)
     loop = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
-    run.__signature__ = asked.replace(parameters=[*asked.parameters.values(), loop])  # type: ignore[attr-defined]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), loop])  # type: ignore[attr-defined]
     return run
 
 

@@ -1,35 +1,12 @@
 """Promises about names: kept exactly, or refused."""
 
-import unicodedata
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from tallymark.backends import AlreadyExists, Backend, InvalidPath
+from tallymark.backends import Backend, InvalidPath
+from tallymark.backends.checks import ODD_PATHS, UNICODE_FORMS, refuses_to_create
 from tallymark.backends.testing.store import Peek, StoreTests, listed, promise
-
-ODD_PATHS = [
-    "a b/c  d.parquet",
-    " leading and trailing ",
-    "year=2013/month=1/x.parquet",
-    "city=S%C3%A3o%2FPaulo/%2F",
-    "a+b/+",
-    "100%/%/%zz/%00/%2e%2e",
-    "comma,semicolon;/quote'\"",
-    "back\\slash",
-    "brackets[1]/*?{}",
-    "#fragment?query=1&more",
-    "s3:/bucket/:key",
-    "<xml>&amp;]]></xml>",
-    "...",
-    ".hidden/~tilde/-dash",
-    "tab is a control, but \u2028 and \u0085 are not",
-    "\N{GRINNING FACE}/日本",
-    "a" * 255,
-    "/".join(["é" * 127] * 4),
-    "/".join(["a" * 255] * 4),
-]
-"""Names that a store has to keep exactly. The last two are as long as paths and segments may be."""
 
 ALIKE_PATHS = ["a b", "a+b", "a%20b", "a%2Bb", "a%2520b", "a_b", "A b", "a  b", "a b ", " a b", "a\u00a0b"]
 """Different names that careless encoding or trimming makes one."""
@@ -59,8 +36,7 @@ class NamePromises(StoreTests):
             await self.is_refused(backend, peek, path)
             return
         await backend.put_new(path, b"1")
-        with pytest.raises(AlreadyExists):
-            await backend.put_new(path, b"2")
+        await refuses_to_create(backend, path, b"2")
         await backend.put(path, b"3")
         assert await listed(backend) == [path]
         assert peek.objects() == {path: b"3"}
@@ -101,10 +77,9 @@ class NamePromises(StoreTests):
 
     @promise
     async def test_names_that_differ_in_unicode_form_or_case_are_different(self, backend: Backend, peek: Peek) -> None:
-        names = [unicodedata.normalize(form, "Äé") for form in ("NFC", "NFD")] + ["äé"]
-        for name in names:
+        for name in UNICODE_FORMS:
             await backend.put_new(f"p/{name}", name.encode())
-        assert {path: data.decode() for path, data in peek.objects().items()} == {f"p/{name}": name for name in names}
+        assert peek.objects() == {f"p/{name}": name.encode() for name in UNICODE_FORMS}
 
     @pytest.mark.parametrize("path", REFUSED_PATHS.values(), ids=REFUSED_PATHS)
     @promise
@@ -114,9 +89,9 @@ class NamePromises(StoreTests):
         await self.is_refused(backend, peek, path)
 
     async def is_refused(self, backend: Backend, peek: Peek, path: str) -> None:
-        """By every verb, and before anything is done."""
+        """Check that every verb refuses the path before it does anything."""
         await backend.put("keep", b"")
-        asks: list[Callable[[], Awaitable[object]]] = [
+        calls: list[Callable[[], Awaitable[object]]] = [
             lambda: backend.get(path),
             lambda: backend.put(path, b""),
             lambda: backend.put_new(path, b""),
@@ -127,9 +102,9 @@ class NamePromises(StoreTests):
             lambda: backend.close_staging(path),
         ]
         if path:  # "" is the root
-            asks.append(lambda: listed(backend, path))
-        for ask in asks:
+            calls.append(lambda: listed(backend, path))
+        for call in calls:
             with pytest.raises(InvalidPath) as caught:
-                await ask()
+                await call()
             assert isinstance(caught.value, ValueError)
         assert peek.objects() == {"keep": b""}

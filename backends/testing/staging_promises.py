@@ -4,7 +4,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from tallymark.backends import Backend, NotFound, Unavailable
+from tallymark.backends import Backend, NotFound, Unavailable, checks
 from tallymark.backends.testing.store import STAGING, Peek, StoreTests, promise
 
 
@@ -26,16 +26,7 @@ class StagingPromises(StoreTests):
 
     @promise
     async def test_nothing_is_published_once_staging_is_closed(self, backend: Backend, peek: Peek) -> None:
-        await backend.open_staging(STAGING)
-        files = [backend.new_file(f"p={number}/a", staging=STAGING) for number in range(3)]
-        for file in files:
-            file.sink.write(b"x" * 10_000)
-        await backend.close_staging(STAGING)
-        for file in files:
-            file.sink.write(b"and more")
-            with pytest.raises(NotFound):
-                file.publish()
-            file.abandon()
+        await checks.closes_staging(backend, [f"p={number}/a" for number in range(3)])
         assert peek.objects() == {}
         assert list(peek.directories()) == []
 
@@ -43,14 +34,7 @@ class StagingPromises(StoreTests):
     async def test_what_was_begun_before_a_close_stays_closed_when_staging_is_opened_again(
         self, backend: Backend, peek: Peek
     ) -> None:
-        await backend.open_staging(STAGING)
-        file = backend.new_file("a", staging=STAGING)
-        file.sink.write(b"late")
-        await backend.close_staging(STAGING)
-        await backend.open_staging(STAGING)
-        with pytest.raises(NotFound):
-            file.publish()
-        file.abandon()
+        await checks.closes_staging(backend, ["a"], reopens=True)
         await backend.close_staging(STAGING)
         assert peek.objects() == {}
 

@@ -9,40 +9,41 @@ import anyio.to_thread
 import pytest
 
 from tallymark.backends import Backend, open_backend
+from tallymark.backends.checks import STAGING, listed, put_all, write_data_file
 from tallymark.backends.testing.loops import LOOPS, run_on, with_loop
 
-STAGING = ".hoodie/.temp/001/staged"
+__all__ = ["STAGING", "Peek", "StoreTests", "large_promise", "listed", "promise"]
 
 _LARGE = "is_large_promise"
 
 
 class Peek(Protocol):
-    """A store as its administrator sees it: around the backend. To be subclassed, or imitated."""
+    """A store as its administrator sees it, without the backend. To be subclassed, or implemented as a protocol."""
 
     backend: Backend
     """The backend under test, on a store that is fresh and empty."""
 
     def objects(self) -> dict[str, bytes]:
-        """All that is stored, path to bytes, unfinished and forgotten things included."""
+        """Return everything stored, path to bytes, unfinished and leftover objects included."""
         ...
 
     def directories(self) -> Sequence[str]:
-        """Directories that hold nothing, where the store has such; its own working directory aside."""
+        """Return empty directories, where the store has them, but not its working directory."""
         return ()
 
 
 class StoreTests:
-    """The fixtures and sizes of all promises. ``peek`` is given by the backend's own test class.
+    """The fixtures and sizes of all promises. The backend's test class defines ``peek``.
 
     The sizes are the full ones, which take a local disk half a minute. A store behind a slow test server may make them
-    smaller, and should say so where it claims to keep the contract.
+    smaller, and should state this with its claim to keep the contract.
     """
 
     loops: Sequence[str] = LOOPS
     """The event loops each promise is tested on, and the first of them alone where it takes long. One is enough for a
     slow store that is called in threads."""
     promise_s_max: float = 300.0
-    """Seconds after which one promise counts as broken; it is there to end a wait for ever, not to measure."""
+    """Seconds after which one promise counts as broken; it ends a test that hangs, and measures nothing."""
     caller_count: int = 32
     """Callers at once: the writers of a race, and those who fill the store for a large test."""
     race_round_count: int = 100
@@ -63,40 +64,26 @@ class StoreTests:
 
     @pytest.fixture
     def peek(self) -> Peek:
-        raise AssertionError("a backend's own test class says what its fresh store is: override the fixture 'peek'")
+        raise AssertionError("a backend's test class defines its fresh store: override the fixture 'peek'")
 
     @pytest.fixture
     def backend(self, peek: Peek) -> Backend:
         return peek.backend
 
     def reopened(self, backend: Backend) -> Backend:
-        """Return the same store as another process opens it; to be overridden where the URL alone does not say how."""
+        """Return the same store as another process opens it; override it where the URL alone is not enough."""
         return open_backend(backend.url)
 
     async def write_file(self, backend: Backend, path: str, data: bytes = b"rows") -> None:
         await backend.open_staging(STAGING)
-        await anyio.to_thread.run_sync(self.write_file_blocking, backend, path, data)
+        await anyio.to_thread.run_sync(write_data_file, backend, path, data)
         await backend.close_staging(STAGING)
 
-    @staticmethod
-    def write_file_blocking(backend: Backend, path: str, data: bytes) -> None:
-        file = backend.new_file(path, staging=STAGING)
-        try:
-            file.sink.write(data)
-            file.publish()
-        finally:
-            file.abandon()
+    write_file_blocking = staticmethod(write_data_file)
 
     async def fill(self, backend: Backend, paths: Sequence[str]) -> None:
         """Put an object at each path, its path as its bytes."""
-
-        async def put_each(some: Sequence[str]) -> None:
-            for path in some:
-                await backend.put(path, path.encode())
-
-        async with anyio.create_task_group() as group:
-            for caller in range(self.caller_count):
-                group.start_soon(put_each, paths[caller :: self.caller_count])
+        await put_all(backend, paths, limit=self.caller_count)
 
 
 def promise(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
@@ -113,8 +100,3 @@ def large_promise(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
     run = promise(test)
     setattr(run, _LARGE, True)
     return run
-
-
-async def listed(backend: Backend, directory: str = "") -> list[str]:
-    """Return the paths below the directory, in the order of the listing."""
-    return [entry.path async for entry in backend.list(directory)]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from tallymark.backends.doctor import Diagnosis, Examination, Finding, Ground, Latency
+from tallymark.backends.doctor import Diagnosis, Examination, Finding, Latency, LocalFileSystem
 from tallymark.backends.doctor.examine import PROBING_S
 from tallymark.cli import document
 from tallymark.cli.page import console
@@ -28,7 +28,7 @@ FOUND = Diagnosis(
     findings=(Finding("creates a name once", "broken", "32 of 32 won"), Finding("keeps odd names", "kept", "15 names")),
     latencies=(Latency("put_new", 20, 0.04, 0.05, 0.09), Latency("get", 20, 0.01, 0.01, 0.02)),
     clock_skew_s=-120.0,
-    ground=Ground("/data", "ext4", "/", is_read_only=False, free_bytes=10**9),
+    ground=LocalFileSystem("/data", "ext4", "/", is_read_only=False, free_bytes=10**9),
     remarks=("run jobs nearer",),
     left=("taken",),
     seconds=4.2,

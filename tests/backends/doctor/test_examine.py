@@ -4,10 +4,10 @@ import anyio
 import pytest
 
 from tallymark.backends import NotFound, NotPermitted, Throttled, Unavailable
-from tallymark.backends.doctor import Diagnosis, Examination, Ground
+from tallymark.backends.checks import Broken
+from tallymark.backends.doctor import Diagnosis, Examination, LocalFileSystem
 from tallymark.backends.doctor.examine import PROBING_S, REMOVAL_S_MAX
 from tallymark.backends.doctor.large import keeps_a_huge_file
-from tallymark.backends.doctor.promises import Broken
 from tallymark.backends.doctor.traces import TracedBackend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.retry import Retries
@@ -88,9 +88,7 @@ async def test_a_closed_staging_directory_that_still_publishes_is_found():
 async def test_of_a_store_that_ignores_preconditions_it_says_how_many_won():
     found = await examined(broken.IgnoresPutIfAbsent())
     details = {each.promise: each.detail for each in found.findings}
-    assert (
-        "of 32 writers who created one name at once 32 were told that they had" in details["has one winner of a race"]
-    )
+    assert "of 32 writers that created one name at once 32 succeeded" in details["has one winner of a race"]
     assert found.verdict == (
         "not fit: creates a name once: a name was created twice: the store ignores put-if-absent "
         "(If-None-Match: *) (and 1 more)"
@@ -272,7 +270,7 @@ async def test_a_promise_without_an_answer_was_not_kept(error):
 
 @on_virtual_time
 async def test_remarks_on_the_ground_are_the_diagnosis_s():
-    ground = Ground("/mnt", "nfs4", "/mnt", is_read_only=True, free_bytes=5_000_000)
+    ground = LocalFileSystem("/mnt", "nfs4", "/mnt", is_read_only=True, free_bytes=5_000_000)
     found = await examined(MemoryBackend(now=anyio.current_time), ground=ground)
     assert [remark.split(":")[0].split(" is ")[0] for remark in found.remarks] == ["/mnt", "/mnt", "/mnt"]
     assert "nfs4" in found.remarks[0]

@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tallymark.backends import InvalidPath, mounts
-from tallymark.backends.doctor import Examination, Ground, practice
-from tallymark.backends.doctor.ground import ground_of
+from tallymark.backends.doctor import Examination, LocalFileSystem, practice
+from tallymark.backends.doctor.file_system import file_system_of
 from tests.support.loops import on_both_loops
 from tests.support.rights import locked_folder
 
@@ -70,13 +70,13 @@ async def test_a_url_of_no_store_is_refused():
 
 
 def test_a_directory_that_is_not_there_lies_on_the_ground_of_the_nearest_one_that_is(tmp_path):
-    assert ground_of(tmp_path / "a" / "b").directory == str(tmp_path)
-    assert (ground_of(tmp_path).free_bytes or 0) > 0
+    assert file_system_of(tmp_path / "a" / "b").directory == str(tmp_path)
+    assert (file_system_of(tmp_path).free_bytes or 0) > 0
 
 
 def test_without_a_list_of_mounts_the_file_system_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr(mounts, "MOUNTS", Path("/nowhere"))
-    found = ground_of(tmp_path)
+    found = file_system_of(tmp_path)
     assert (found.mount_point, found.file_system, found.remarks) == ("/", "unknown", [])
 
 
@@ -84,5 +84,5 @@ def test_without_a_list_of_mounts_the_file_system_is_unknown(tmp_path, monkeypat
     ("kind", "told"), [("overlay", "container"), ("nfs", "one machine"), ("tmpfs", "restart"), ("ext4", None)]
 )
 def test_what_a_file_system_does_not_promise_is_remarked_on(kind, told):
-    remarks = Ground("/data", kind, "/", is_read_only=False, free_bytes=10**12).remarks
+    remarks = LocalFileSystem("/data", kind, "/", is_read_only=False, free_bytes=10**12).remarks
     assert remarks == [] if told is None else told in remarks[0]

@@ -8,21 +8,21 @@ from pathlib import Path
 from tallymark.backends.mounts import Mount, mount_of
 
 FREE_BYTES_LEAST = 1_000_000_000
-"""Less free room than this is worth a remark: it is some ten data files."""
+"""Less free space than this is worth a remark: it is about ten data files."""
 
-_LAYER = "a container's own layer: what is written goes with the container, unless a volume is mounted here"
+_LAYER = "a container's own layer: its files are deleted with the container, unless a volume is mounted here"
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class LocalFileSystem:
     directory: str
     """The nearest directory that exists."""
     file_system: str
-    """As the system calls it, such as ``ext4``; "unknown" where it does not say."""
+    """As the system calls it, such as ``ext4``; "unknown" where it reports none."""
     mount_point: str
     is_read_only: bool
     free_bytes: int | None
-    """Room for whoever is not root; None where the file system has no notion of it."""
+    """Free space for users other than root; None where the file system does not report it."""
 
     @property
     def remarks(self) -> list[str]:
@@ -37,10 +37,10 @@ class Ground:
         return remarks
 
 
-def ground_of(directory: Path) -> Ground:
-    """Return the file system that the directory lies on, or would lie on."""
+def file_system_of(directory: Path) -> LocalFileSystem:
+    """Return the file system of the directory, or the one it would be created on."""
     there = next(each for each in (directory, *directory.parents) if each.is_dir())
     mount = mount_of(there) or Mount("/", "unknown", "")
     is_read_only = bool(os.statvfs(there).f_flag & os.ST_RDONLY)
     room = shutil.disk_usage(there)
-    return Ground(str(there), mount.kind, mount.point, is_read_only, room.free if room.total else None)
+    return LocalFileSystem(str(there), mount.kind, mount.point, is_read_only, room.free if room.total else None)
