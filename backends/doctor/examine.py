@@ -15,7 +15,7 @@ from tallymark.backends.doctor.traces import TracedBackend
 from tallymark.backends.errors import BackendError
 
 PROBING_S = 21.0
-"""Default time for all probes but the large file. With the removal, and that of the directory (``practice``), the doctor
+"""Default time for all probes but the large file. With the removal, and that of the directory (``practice``), it
 ends within half a minute."""
 
 REMOVAL_S_MAX = 7.0

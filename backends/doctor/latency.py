@@ -33,7 +33,7 @@ async def latencies(backend: Backend) -> list[Latency]:
 
 
 async def clock_skew_s(backend: Backend, now: Callable[[], float]) -> float | None:
-    """Return how far the store's clock is ahead of ``now``, to half the time of a put and the store's rounding of times.
+    """Return how far the store's clock is ahead of ``now``, to half the time of a put and its rounding of times.
 
     None where a listing does not show the object.
     """

@@ -112,9 +112,9 @@ class _Objects:
                 self._check(await listed(self.backend, "k"), gone)
 
     def _check(self, seen: list[str], deleted: set[str]) -> None:
-        """Check a listing; ``gone`` had been deleted when it started."""
+        """Check a listing; ``deleted`` had been deleted when it started."""
         found = set(seen)
         assert seen == sorted(found), "a listing is sorted by path, and shows each path once"
         assert found <= set(self.paths), "a listing shows nothing that was never put"
-        assert not found & gone, "a listing shows nothing whose delete had returned before it started"
+        assert not found & deleted, "a listing shows nothing whose delete had returned before it started"
         assert set(self.paths) - self.requested <= found, "a listing shows each object that is not deleted"
