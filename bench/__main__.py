@@ -9,7 +9,6 @@ import click
 
 from tallymark.backends.options import StorageOptions
 from tallymark.bench.arguments import json_option, storage_option, svg_option
-from tallymark.bench.defects.command import defects
 from tallymark.bench.killed.command import killed
 from tallymark.bench.markers.command import markers
 from tallymark.bench.sizing.command import sizing
@@ -72,7 +71,6 @@ def backends(
 
 main.add_command(writes)
 main.add_command(killed)
-main.add_command(defects)
 main.add_command(sizing)
 main.add_command(views)
 main.add_command(markers)

@@ -15,7 +15,6 @@ Each a measurement by itself, as ``python -m tallymark.bench.markers.throughput`
     model          acks and puts on a virtual clock beside the arithmetic of paced group commit
     pace_cost      acks over puts on the real clock, beside what the least program would come to (bare)
     throughput     how many a service acks in a second, with its clients in other processes
-    pending        what a service holds while a million requests wait
     recovery       how long a service takes to know the markers that a crashed one has left
 
 ``late_store`` is storage whose puts take a ``put_time`` that is drawn.
