@@ -88,6 +88,7 @@ def submit(cluster: str, table: Path, *options: str, **conf: str) -> dict[str, A
     return told
 
 
+@pytest.mark.release
 def test_it_is_installed_where_executors_run_and_the_driver_has_another_name_than_its_address(
     cluster: str, installed: Environment, tmp_path: Path
 ) -> None:
@@ -107,6 +108,7 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
+@pytest.mark.release
 def test_executors_unpack_an_environment_from_archives(cluster: str, installed: Environment, tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:

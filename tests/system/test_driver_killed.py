@@ -33,7 +33,9 @@ def table(spark: SparkSession, tmp_path: Path) -> Path:
     return tmp_path / "table"
 
 
-@pytest.mark.parametrize(("master", "mode"), [(LOCAL, "append"), (LOCAL_CLUSTER, "overwrite")])
+@pytest.mark.parametrize(
+    ("master", "mode"), [(LOCAL, "append"), pytest.param(LOCAL_CLUSTER, "overwrite", marks=pytest.mark.release)]
+)
 def test_the_next_write_ends_a_driver_that_was_killed_while_its_tasks_wrote(
     spark: SparkSession, table: Path, master: str, mode: str
 ) -> None:
@@ -47,7 +49,14 @@ def test_the_next_write_ends_a_driver_that_was_killed_while_its_tasks_wrote(
     assert_readers_agree(spark, table, wide_rows(spark).unionAll(more))
 
 
-@pytest.mark.parametrize("point", ["while tasks write", "before the entry", "after the entry"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("while tasks write", marks=pytest.mark.release),
+        pytest.param("before the entry", marks=pytest.mark.release),
+        "after the entry",
+    ],
+)
 def test_a_driver_that_was_killed_while_small_files_were_filled_leaves_them_or_the_filled_ones(
     spark: SparkSession, table: Path, point: str
 ) -> None:
@@ -79,7 +88,7 @@ def test_a_rollback_ends_a_driver_that_was_killed_before_its_entry(spark: SparkS
     assert_readers_agree(spark, table, wide_rows(spark))
 
 
-@pytest.mark.parametrize("point", ["while tasks write", "after the entry"])
+@pytest.mark.parametrize("point", [pytest.param("while tasks write", marks=pytest.mark.release), "after the entry"])
 def test_a_rerun_with_the_txn_of_a_driver_that_was_killed_leaves_its_rows_once(
     spark: SparkSession, table: Path, point: str
 ) -> None:

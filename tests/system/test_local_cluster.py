@@ -12,6 +12,7 @@ from tests.support.spark import LOCAL_CLUSTER, MASTER, require_java
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.release
 def test_tasks_fail_on_a_local_cluster_as_they_do_in_one_process() -> None:
     require_java()
     done = subprocess.run(  # one process has one Spark

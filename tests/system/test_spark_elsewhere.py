@@ -18,7 +18,7 @@ from tests.table_invariants import committed_files, decisions, table_is_at_rest
 pytestmark = pytest.mark.spark
 
 
-@pytest.fixture(params=["s3", "hdfs"])
+@pytest.fixture(params=["s3", pytest.param("hdfs", marks=pytest.mark.release)])
 def place(request: pytest.FixtureRequest, spark: SparkSession) -> Place:
     if request.param == "s3":
         hadoop_aws_jars()

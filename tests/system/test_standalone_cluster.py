@@ -67,7 +67,7 @@ def test_a_speculative_twin_that_is_killed_in_mid_file_leaves_nothing(spark: Spa
     assert assert_readers_agree(spark, job.table, wide_rows(spark)) == 3000
 
 
-@pytest.mark.parametrize("case", [LOST, LOST_WITH_SHUFFLE])
+@pytest.mark.parametrize("case", [LOST, pytest.param(LOST_WITH_SHUFFLE, marks=pytest.mark.release)])
 def test_a_job_survives_its_executor_and_excludes_the_task_that_survives_it_too(
     spark: SparkSession, bereft: Jobs, case: str
 ) -> None:

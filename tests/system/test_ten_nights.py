@@ -88,6 +88,7 @@ def lake(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) ->
     return Lake(spark, place, tmp_path)
 
 
+@pytest.mark.release
 def test_ten_nights(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     nights: list[Callable[[Lake], None]] = [
         first_load,

@@ -96,6 +96,7 @@ def test_a_job_at_the_pace_of_jobs_is_read_while_its_markers_come(tmp_path, monk
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_hudis_timeline_server_takes_part_as_it_is_and_at_the_best_of_its_settings():
     require_java()

@@ -59,6 +59,7 @@ def written(tmp_path_factory):
     return write(asked), folder / "store"
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_every_side_leaves_every_row_and_sized_files_are_fewer(written):
     ([section], _) = written
@@ -70,6 +71,7 @@ def test_every_side_leaves_every_row_and_sized_files_are_fewer(written):
     assert section.largest(ours) <= 1.25
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_memory_of_tasks_is_told_of_ours_and_that_of_the_jvm_of_all(written):
     ([section], _) = written
@@ -79,6 +81,7 @@ def test_memory_of_tasks_is_told_of_ours_and_that_of_the_jvm_of_all(written):
     assert min(row.figure("peak_jvm_bytes") for row in section.rows) > 0
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_nothing_is_left_where_was_written_and_nothing_else_is_touched(written):
     _, folder = written

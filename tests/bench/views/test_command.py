@@ -70,6 +70,7 @@ def without_delta(document):
     return [title for title in document["absent"] if title.startswith("deltalake")]
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_hudis_timeline_server_takes_part_in_each_of_its_views_or_it_is_said_why_not(tmp_path):
     require_java()

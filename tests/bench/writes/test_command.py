@@ -40,6 +40,7 @@ def measured(tmp_path_factory):
     return run("--url", folder / "store", *few, *cases, *files), folder
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_every_case_has_every_write_of_each_side(measured):
     result, folder = measured
@@ -51,6 +52,7 @@ def test_every_case_has_every_write_of_each_side(measured):
         assert all(len(side["writes"]) == 2 for side in section["sides"])
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_cpu_of_the_jvm_is_seen_on_both_sides_and_that_of_python_workers_on_ours(measured):
     _, folder = measured
@@ -62,6 +64,7 @@ def test_cpu_of_the_jvm_is_seen_on_both_sides_and_that_of_python_workers_on_ours
     assert sum(figures["forks_s"] for figures in spent) == 0  # no chmod: what is compared is writing
 
 
+@pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_nothing_is_left_on_the_store_and_nothing_else_is_touched(measured):
     _, folder = measured
