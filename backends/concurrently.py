@@ -1,4 +1,4 @@
-"""The same act on many things, a bounded number at a time."""
+"""One action on many items, a bounded number at a time."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def concurrently(act: Callable[[T], Awaitable[object]], items: Iterable[T], *, limit: int) -> None:
-    """Return when every act has ended. The first error stops those that have not begun, and leaves bare."""
+    """Run the action on every item. The first error stops those that have not started, and is raised bare."""
     items = list(items)
     if len(items) == 1:  # as usual for storage; a task group would take half as long as a request to a near store
         await act(items[0])

@@ -1,7 +1,7 @@
 """Credentials from a provider that is named in the options, and runs wherever storage is opened.
 
-Owns: finding the provider when it is first needed, and telling its failures without a word of what it said. Does not
-own: when it is asked again; the vendor's library does that when what it gave expires.
+Owns: finding the provider when it is first needed, and reporting its failures without their text. Does not own: when
+it is called again; the vendor's library does that when the credentials expire.
 """
 
 import importlib
@@ -25,12 +25,12 @@ class CredentialsUnavailable(Exception):
 
 
 class CredentialProvider:
-    """What the vendor's library calls for credentials; its failures name the provider, and repeat nothing it said."""
+    """Callable for the vendor's library; its failures name the provider, and do not repeat the provider's text."""
 
     def __init__(self, name: str, load: Callable[[], Provide], *, needs: Sequence[str], timeout_s: float) -> None:
         """``load`` finds the function that gives credentials, once; ``needs`` are the fields that it must give.
 
-        ``timeout_s`` is how long it is waited for: the vendor's library would wait for ever, and with it a request.
+        ``timeout_s`` is how long it may take: the vendor's library, and with it a request, would wait without limit.
         """
         self._name = name
         self._load = load
@@ -39,9 +39,9 @@ class CredentialProvider:
         self._provide: Provide | None = None
 
     def __call__(self) -> dict[str, Any]:
-        """Credentials, with ``expires_at``: None, or when to ask again."""
+        """Return credentials, with ``expires_at``: None, or the time of the next call."""
         answers: SimpleQueue[dict[str, Any] | Exception] = SimpleQueue()
-        threading.Thread(target=lambda: answers.put(self._asked()), name=repr(self), daemon=True).start()
+        threading.Thread(target=lambda: answers.put(self._call_provider()), name=repr(self), daemon=True).start()
         try:
             answer = answers.get(timeout=self._timeout_s)
         except Empty:
@@ -50,14 +50,14 @@ class CredentialProvider:
             raise answer
         return answer
 
-    def _asked(self) -> dict[str, Any] | Exception:
-        """Return what the provider gave, or how it failed, without what it said."""
+    def _call_provider(self) -> dict[str, Any] | Exception:
+        """Return what the provider gave, or how it failed, without the text."""
         try:
             if self._provide is None:
                 self._provide = self._load()
             given = self._provide()
             lacks = self._lacks(given)
-        except Exception as error:  # what it says may hold a key: only its kind is told
+        except Exception as error:  # the text may contain a key: report only the class
             passes = isinstance(error, Unavailable | TimeoutError | ConnectionError)
             kind = CredentialsUnavailable if passes else CredentialsRefused
             return kind(f"{self._name} raised {type(error).__name__}")
@@ -74,7 +74,7 @@ class CredentialProvider:
                 return f"no {field}"
         expires = given.get("expires_at")
         if expires is not None and not (isinstance(expires, datetime) and expires.tzinfo is not None):
-            return "an expires_at that is no datetime with a time zone"
+            return "an expires_at that is not a datetime with a time zone"
         return None
 
     def __repr__(self) -> str:
@@ -82,7 +82,7 @@ class CredentialProvider:
 
 
 def named_provider(name: str, *, needs: Sequence[str], timeout_s: float) -> CredentialProvider:
-    """Return the provider ``package.module:function``. It is imported when it is first asked."""
+    """Return the provider ``package.module:function``. It is imported at the first call."""
     return CredentialProvider(name, lambda: _find(name), needs=needs, timeout_s=timeout_s)
 
 

@@ -5,10 +5,10 @@
         ├── NotFound            nothing is at that path                        (also FileNotFoundError)
         ├── AlreadyExists       the path is taken; nothing was written         (also FileExistsError)
         ├── NotPermitted        the store refuses; nothing was written         (also PermissionError)
-        ├── InvalidPath         no store may be asked for such a path          (also ValueError)
+        ├── InvalidPath         no store accepts such a path          (also ValueError)
         ├── NotInstalled        an optional library is missing                 (also ImportError)
         └── Unavailable         no answer: it may have happened, or may yet    (also OSError)
-            └── Throttled           the store asks for fewer requests
+            └── Throttled           the store throttles
 
 A backend translates its vendor's errors into these, in its own file, with ``raise ... from``.
 """
@@ -19,7 +19,7 @@ class TallymarkError(Exception):
 
 
 class BackendError(TallymarkError):
-    """Storage did not do what it was asked."""
+    """Storage did not carry out the request."""
 
 
 class NotFound(BackendError, FileNotFoundError):
@@ -27,19 +27,19 @@ class NotFound(BackendError, FileNotFoundError):
 
 
 class AlreadyExists(BackendError, FileExistsError):
-    """The path is taken, by whomever: after a lost answer it may be by the caller's own earlier attempt."""
+    """The path is taken; after a lost answer possibly by the caller's own earlier attempt."""
 
 
 class NotPermitted(BackendError, PermissionError):
-    """The store refuses the request and will go on refusing: rights, a read-only or full disk, a broken address."""
+    """The store refuses the request permanently: rights, a read-only or full disk, a broken address."""
 
 
 class InvalidPath(BackendError, ValueError):
-    """The path is absolute, leaves the root, or holds what no store may be given."""
+    """The path is absolute, leaves the root, or contains what no store accepts."""
 
 
 class NotInstalled(BackendError, ImportError):
-    """A library that this store needs is not installed; the message names the extra that brings it."""
+    """A library that this store needs is not installed; the message names the extra that installs it."""
 
 
 class Unavailable(BackendError, OSError):
@@ -47,4 +47,4 @@ class Unavailable(BackendError, OSError):
 
 
 class Throttled(Unavailable):
-    """The store takes no more requests for the moment: come back, and not at once."""
+    """The store takes no more requests for the moment: retry after a pause."""

@@ -1,4 +1,4 @@
-"""One log line an event: ``noun.verb key=value key="a value with spaces"``.
+"""One log line per event: ``noun.verb key=value key="a value with spaces"``.
 
 Owns: the form of a line. Every line that the library logs goes through here, so that people read them and machines
 split them; docs/operating.md lists the events with their keys.
@@ -18,7 +18,7 @@ class EventLog:
     """The events of one module, on the logger of its name.
 
     A record also carries ``event`` and ``fields`` as attributes, for handlers that write JSON. Nothing is formatted
-    where nobody listens.
+    where no handler is listening.
     """
 
     def __init__(self, module: str) -> None:
@@ -34,7 +34,7 @@ class EventLog:
         self._log(logging.WARNING, event, fields)
 
     def fault(self, event: str, /, **fields: Field) -> None:
-        """An error of ours, with the stack of the exception that is being handled."""
+        """Log an error of this library, with the stack of the exception that is being handled."""
         self._log(logging.ERROR, event, fields, with_stack=True)
 
     def _log(self, level: int, event: str, fields: dict[str, Field], *, with_stack: bool = False) -> None:
@@ -45,9 +45,9 @@ class EventLog:
 
 
 def event_line(event: str, fields: dict[str, Field]) -> str:
-    """Return the line, whatever the values hold: it stays one line, and splits at spaces outside double quotes.
+    """Return the line, whatever the values contain: it stays one line, and splits at spaces outside double quotes.
 
-    Values that are empty or hold spaces, quotes, equals signs or what cannot be printed are quoted as in JSON.
+    Values that are empty or contain spaces, quotes, equals signs or what cannot be printed are quoted as in JSON.
     """
     return " ".join([event, *(f"{key}={_shown(value)}" for key, value in fields.items())])
 

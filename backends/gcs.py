@@ -1,10 +1,10 @@
 """Google Cloud Storage through obstore's XML API: ``gs://bucket/prefix``.
 
-Owns: how bucket, endpoint and credentials are told to the vendor's library. Without a provider named, credentials are
+Owns: how bucket, endpoint and credentials are passed to the vendor's library. Without a provider named, credentials are
 Google's application-default ones: the file that ``GOOGLE_APPLICATION_CREDENTIALS`` names, what ``gcloud auth
 application-default login`` has left, or the machine's service account; ``GOOGLE_SERVICE_ACCOUNT`` goes before them.
 
-A put-if-absent asks for generation 0, which is that of no object. GCS takes one write a second of one object, and
+A put-if-absent requires generation 0, which is that of no object. GCS takes one write a second of one object, and
 answers more with 429: Throttled, for which ``retry`` pauses longer. Nothing here writes one object so often, but two
 writers can meet.
 """
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 RIGHTS: Mapping[Verb, str] = {
-    "get": "storage.objects.get, and storage.objects.list, without which GCS refuses to say that an object is absent,",
-    "head": "storage.objects.get, and storage.objects.list, without which GCS refuses to say that an object is absent,",
+    "get": "storage.objects.get, and storage.objects.list, without which GCS hides that an object is absent,",
+    "head": "storage.objects.get, and storage.objects.list, without which GCS hides that an object is absent,",
     "put": "storage.objects.create, and storage.objects.delete to replace,",
     "put_new": "storage.objects.create",
     "list": "storage.objects.list",
@@ -64,7 +64,7 @@ class GcsStores:
         self._endpoint = check_endpoint(options.endpoint or os.environ.get(_ENDPOINT_VARIABLE))
 
     def make(self, timeout_s: float) -> "ObjectStore":
-        """Return a store whose requests take that long at most, and are sent once."""
+        """Return a store whose requests take this long at most, and are sent once."""
         from obstore.exceptions import BaseError
         from obstore.store import GCSStore
 
@@ -75,10 +75,10 @@ class GcsStores:
                 retry_config={"max_retries": 0},
                 credential_provider=self._provider(),
             )
-        except (BaseError, ValueError):  # what it says may repeat a part of the key
+        except (BaseError, ValueError):  # its text may repeat a part of the key
             raise NotPermitted(
                 f"gs://{self._bucket}: no credentials can be made of what GOOGLE_SERVICE_ACCOUNT or "
-                "GOOGLE_APPLICATION_CREDENTIALS names, or of the options: look whether it is a key of a service account"
+                "GOOGLE_APPLICATION_CREDENTIALS names, or of the options: check that it is a key of a service account"
             ) from None
 
     def _config(self) -> dict[str, Any]:

@@ -34,10 +34,10 @@ _events = EventLog(__name__)
 T = TypeVar("T")
 
 SCRATCH = ".hoodie/.tallymark/tmp"
-"""Where half-written objects live: on the root's file system, and where no reader of tables looks."""
+"""Directory of unfinished objects: on the root's file system, and ignored by readers of tables."""
 
 SCRATCH_AGE_MAX_S = 3600.0
-"""A scratch file this much older than a fresh one belongs to a dead writer. If not, that writer is told Unavailable."""
+"""A scratch file this much older than a fresh one belongs to a dead writer. A live writer gets Unavailable."""
 
 SINK_BUFFER_BYTES = 1 << 20
 
@@ -97,7 +97,7 @@ class LocalBackend:
                 data = target.read_bytes()
             except (IsADirectoryError, NotADirectoryError) as error:
                 raise NotFound(f"{path} does not exist: {error.strerror}") from error
-            # Another's link is visible before its directory is synced: nobody may act on what a crash can take back.
+            # Another's link is visible before its directory is synced: callers must not act on what a crash can revert.
             self._directories.keep(target.parent)
             return data
 
@@ -107,7 +107,7 @@ class LocalBackend:
         with translated(path, target, missing=Unavailable):
             try:
                 self._write_scratch(scratch, data)
-                self._bring(scratch, target, place)
+                self._name_durably(scratch, target, place)
             finally:
                 with suppress(OSError):
                     scratch.unlink(missing_ok=True)
@@ -124,7 +124,7 @@ class LocalBackend:
             self._is_met = True
 
     def _meet(self, now: float) -> None:
-        """Before the first write is named: say what this disk does not promise, and sweep what a dead writer left."""
+        """Log what this disk does not promise, and sweep files of dead writers, before the first write."""
         mount = mount_of(self._root)
         if mount is not None and mount.caution:
             if mount.is_memory:
@@ -140,8 +140,8 @@ class LocalBackend:
                 if left.stat().st_mtime < oldest:
                     left.unlink()
 
-    def _bring(self, source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
-        """Place the synced file at the target. On return, or once told that the name is taken, a crash keeps that."""
+    def _name_durably(self, source: Path, target: Path, place: Callable[[Path, Path], object]) -> None:
+        """Place the synced file at the target. On return, or on AlreadyExists, the outcome survives a crash."""
         self._directories.check(target.parent)
         try:
             self._place(source, target, place)
@@ -163,7 +163,7 @@ class LocalBackend:
                 self._directories.make(target.parent)
             else:
                 return
-        raise Unavailable(f"the directory of {target} vanishes again and again")
+        raise Unavailable(f"the directory of {target} is deleted again and again by other writers")
 
     def _entries(self, directory: str) -> Sequence[Entry]:
         top = self._at(directory) if directory else self._root
@@ -239,14 +239,12 @@ class _StagedFile:
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
-                self._backend._bring(self._staged, self._target, link)
+                self._backend._name_durably(self._staged, self._target, link)
         finally:
             self.abandon()
 
     def again(self, path: str) -> NewFile:
-        raise Unavailable(
-            f"{path}: a disk that cannot tell whether it keeps {self._path} is not asked to keep it twice"
-        )
+        raise Unavailable(f"{path}: it is unknown whether the disk stores {self._path}; a second name is not tried")
 
     def abandon(self) -> None:
         with suppress(OSError):
@@ -256,7 +254,7 @@ class _StagedFile:
 
 
 class _StagedBytes(io.FileIO):
-    """The file itself, which tells a full disk as the contract does."""
+    """The file, whose errors of a full disk are the contract's."""
 
     def __init__(self, path: str, staged: Path) -> None:
         super().__init__(staged, "xb")
@@ -269,7 +267,7 @@ class _StagedBytes(io.FileIO):
 
 
 def _left_behind(_call: object, path: str, error: Any) -> None:
-    """A foreign file in a closed staging directory, say. It hinders nobody: nothing is published from there."""
+    """Leave what cannot be removed, such as a foreign file in a closed staging directory."""
     _events.warning("staging.left", path=path, reason=error[1])
 
 

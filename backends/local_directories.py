@@ -1,7 +1,7 @@
-"""The directories of a local store. In storage a directory is its objects; on a disk it is a thing of its own.
+"""Directories of a local store. In an object store a directory is its objects; on a disk it is a separate entry.
 
 Owns: that a directory is there when an object needs it, survives a crash once an object in it has to, and goes with its
-last object. Others make and prune the same directories meanwhile, in this process and in others.
+last object. Other callers make and prune the same directories at the same time, in this process and in others.
 """
 
 import errno
@@ -68,7 +68,7 @@ class LocalDirectories:
         for above in (folder, *folder.parents):
             if os.path.lexists(above) and not above.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(above))
-        raise Unavailable(f"directory {folder} vanishes again and again")
+        raise Unavailable(f"directory {folder} is deleted again and again by other writers")
 
     def _make_once(self, folder: Path) -> None:
         if folder.is_dir():

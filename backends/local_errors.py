@@ -52,8 +52,7 @@ def no_object(target: Path) -> NotPermitted:
     """The refusal to name an object like a thing that is none, and that neither a get nor a listing would show."""
     kind = "a directory" if target.is_dir() else "neither file nor directory"
     return NotPermitted(
-        f"{target}: {kind} is where an object should be; nothing was written. Look who else writes here, and move it "
-        "away"
+        f"{target}: {kind} is where an object should be; nothing was written. Check what put it there, and move it away"
     )
 
 
@@ -67,7 +66,7 @@ def _meaning(path: str, place: Path, error: OSError) -> BackendError:
     tell = _REFUSALS.get(error.errno or 0)
     if tell is not None:
         return tell(path, place)
-    return Unavailable(f"{path}: {error.strerror or error} on {_disk(place)}; what was asked may have happened, or not")
+    return Unavailable(f"{path}: {error.strerror or error} on {_disk(place)}; the operation may have succeeded or not")
 
 
 def _too_long(path: str, place: Path) -> BackendError:
@@ -91,7 +90,7 @@ def _over_quota(path: str, place: Path) -> BackendError:
 def _read_only(path: str, place: Path) -> BackendError:
     return NotPermitted(
         f"{path}: {_disk(place)} is read-only; nothing was written. Mount it for writing; if it was, an error of the "
-        "disk has made it read-only, and the kernel's log tells which"
+        "disk has made it read-only, and the kernel's log states which"
     )
 
 
@@ -153,8 +152,8 @@ def _free(place: Path) -> str:
 
 def _rights(file: Path) -> str:
     """Who may do what at the file in question and in its directory."""
-    told = [told for one in (file, file.parent) if (told := _mode(one))]
-    return f"this process is user {os.geteuid()}, and {', '.join(told) or file}"
+    owners = [owners for one in (file, file.parent) if (owners := _mode(one))]
+    return f"this process is user {os.geteuid()}, and {', '.join(owners) or file}"
 
 
 def _mode(file: Path) -> str | None:

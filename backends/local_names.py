@@ -8,7 +8,7 @@ from tallymark.backends.local_errors import NO_LINKS, no_links, no_object
 
 
 def link(source: Path, target: Path) -> None:
-    """The file has its name, or FileExistsError says that something else has.
+    """Give the file its name, or raise FileExistsError if another file has it.
 
     Over NFS an answer can be lost and the link be asked for again; then the server tells of a taken name, and it was
     taken by us. The file under the name settles it: no other call links or names this source.

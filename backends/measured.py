@@ -34,7 +34,7 @@ class MeasuredBackend:
 
     @property
     def throttled_count(self) -> int:
-        """As far as the store tells it."""
+        """As far as the store reports it."""
         return max(self._meter.throttled, self._throttled())
 
     def statistics(self) -> RequestStatistics:
@@ -101,7 +101,7 @@ class MeasuredBackend:
 
 
 async def close_listing(entries: AsyncIterator[Entry]) -> None:
-    """End a listing that is not read to its end; the garbage collector would do it in no task of anybody's."""
+    """End a listing that is not read to its end; the garbage collector would do it outside every task."""
     if isinstance(entries, AsyncGenerator):
         await entries.aclose()
 
@@ -126,7 +126,7 @@ class _MeasuredFile:
         self._inner.abandon()
 
     def _size(self) -> int:
-        with suppress(OSError, ValueError):  # a sink that cannot tell, or is closed
+        with suppress(OSError, ValueError):  # a sink without tell, or a closed one
             return self._inner.sink.tell()
         return 0
 

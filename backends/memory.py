@@ -1,4 +1,4 @@
-"""The reference backend: objects in this process's memory, gone with it.
+"""The reference backend: objects in this process's memory, lost at its end.
 
 It keeps the contract to the letter, in either family, so that tests and simulations need no disk.
 """
@@ -22,7 +22,7 @@ class MemoryBackend:
         self._has_staging = has_staging
         self._objects: dict[str, tuple[bytes, float]] = {}
         self._staging: dict[str, object] = {}
-        """Open staging directories, each with a key of its own: what was begun under one opening ends with it."""
+        """Open staging directories, each with its own key: a file started under one opening ends with it."""
         self._lock = threading.Lock()
         self._ticks = 0.0
         self._now = now or self._tick
@@ -124,7 +124,9 @@ class _MemoryFile:
 
     def again(self, path: str) -> NewFile:
         if self._backend.has_staging:
-            raise Unavailable(f"{path}: this store renames files into place; it does not bring one a second time")
+            raise Unavailable(
+                f"{path}: this store renames files into place; it does not publish one under a second name"
+            )
         other = _MemoryFile(self._backend, check_path(path), self._staging, self._opening)
         other._bytes, self._bytes = self._bytes, other._bytes
         return other

@@ -12,14 +12,14 @@ from typing import Literal, get_args
 from tallymark.backends.errors import AlreadyExists, NotFound, Throttled, Unavailable
 
 RequestClass = Literal["put", "copy", "post", "list", "get", "head", "delete", "stage"]
-"""What a request does. ``stage`` opens or closes a staging directory, or begins a data file: nobody bills it."""
+"""What a request does. ``stage`` opens or closes a staging directory, or starts a data file; it is not billed."""
 
 Outcome = Literal["ok", "not_found", "exists", "refused", "throttled", "unknown"]
-"""``exists``: the answer of a conditional put that lost. ``unknown``: no answer, or one that says nothing.
+"""``exists``: the answer of a conditional put that lost. ``unknown``: no answer, or an unclear one.
 ``refused``: any other error."""
 
 BUCKETS_PER_OCTAVE = 8
-"""Buckets between a latency and its double: what is told of a latency is at most 6 % off."""
+"""Buckets between a latency and its double: a reported latency is at most 6 % off."""
 
 OCTAVES = 36
 """From a microsecond on: up to 19 hours."""
@@ -29,7 +29,7 @@ OCTAVES = 36
 class PriceList:
     """What a store takes, as its operator reads it off the vendor's page: none is built in, since prices change.
 
-    Prices stand for 1,000 requests, and for a GB of 10**9 bytes, in the currency that is named.
+    Prices are for 1,000 requests, and for a GB of 10**9 bytes, in the currency that is named.
     """
 
     currency: str
@@ -43,7 +43,7 @@ class PriceList:
     received_gb: float = 0.0
 
     def requests(self, request_class: RequestClass, count: int) -> float:
-        """Return what so many requests of one class cost, without their bytes."""
+        """Return what this many requests of one class cost, without their bytes."""
         return self._per_1000(request_class) * count / 1000
 
     def of(self, request: "ClassStatistics") -> float:
@@ -142,7 +142,7 @@ class RequestMeter:
     def record(
         self, request_class: RequestClass, outcome: Outcome, *, sent: int = 0, received: int = 0, seconds: float = 0.0
     ) -> None:
-        """One request has ended: ``sent`` and ``received`` are bytes of objects, ``seconds`` from asking to answer."""
+        """One request has ended: ``sent`` and ``received`` are bytes of objects, ``seconds`` from request to answer."""
         bucket = _bucket(seconds)
         with self._lock:
             counts = self._counts.get(request_class)
@@ -157,7 +157,7 @@ class RequestMeter:
                 counts.max_s = seconds
 
     def repeated(self) -> None:
-        """The next request of somebody is a repeat."""
+        """Count the next request as a repeat."""
         with self._lock:
             self._retries += 1
 
@@ -207,7 +207,7 @@ class _Counts:
         )
 
     def _quantile_s(self, share: float) -> float:
-        """Return the middle of the bucket in which the quantile lies."""
+        """Return the middle of the bucket that contains the quantile."""
         wanted = share * sum(self.buckets)
         seen = 0
         for bucket, count in enumerate(self.buckets):

@@ -1,4 +1,4 @@
-"""The file system that a directory lies on, and what is not promised there.
+"""File system of a directory, and what it does not promise.
 
 Read from ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)); where there is none, nothing is known.
 """
@@ -54,7 +54,7 @@ class Mount:
 
 
 def mount_of(path: str | os.PathLike[str]) -> Mount | None:
-    """Return the file system that the path lies on, or will once it is made; None if that cannot be told."""
+    """Return the file system of the path, or the one that it will be created on; None if unknown."""
     try:
         lines = MOUNTS.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -68,7 +68,7 @@ def mount_of(path: str | os.PathLike[str]) -> Mount | None:
 
 
 def _parse(line: str) -> Mount | None:
-    """``36 35 98:0 /root /mount/point options... - type source options``; a later line may lie over an earlier one."""
+    """``36 35 98:0 /root /mount/point options... - type source options``; a later line may hide an earlier one."""
     before, _, after = line.partition(" - ")
     left, right = before.split(" "), after.split(" ")
     if len(left) < 5 or len(right) < 2:
@@ -77,5 +77,5 @@ def _parse(line: str) -> Mount | None:
 
 
 def _plain(field: str) -> str:
-    """Spaces, tabs, newlines and backslashes stand in octal."""
+    """Spaces, tabs, newlines and backslashes are written in octal."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), field)

@@ -1,7 +1,7 @@
-"""One method for each HTTP request that an object store is asked, over obstore's blocking calls.
+"""Client of an object store: one method per HTTP request, over obstore's blocking calls.
 
 Owns: sending each request once (the vendor's own retries are off), how long it may take, counting it, and its
-errors in this library's words. Does not own: what follows on an unclear answer (``claim``), asking again (``retry``).
+errors in this library's words. Does not own: what follows on an unclear answer (``claim``), retries (``retry``).
 """
 
 import mmap
@@ -29,7 +29,7 @@ T = TypeVar("T")
 Data = bytes | memoryview | mmap.mmap
 
 NONCE = "tallymark-nonce"
-"""The metadata of an object that tells one writer's put from another's: ``x-amz-meta-``, ``x-goog-meta-``."""
+"""The metadata of an object that distinguishes one writer's put from another's: ``x-amz-meta-``, ``x-goog-meta-``."""
 
 PAGE_COUNT = 1000
 """Entries of a listing, or keys of a delete, in one request: as many as S3 takes."""
@@ -38,7 +38,7 @@ PUT_BYTES_MAX = 5 * 1024**3
 """What S3 and GCS take in one put. Larger objects would need an upload in parts, which is more than one request."""
 
 SMALL_BYTES = 64 * 1024
-"""Up to here the size of a put is not worth a timeout of its own."""
+"""Puts up to this size share one timeout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class Timeouts:
 
     @classmethod
     def from_options(cls, options: StorageOptions) -> Self:
-        """As the options say."""
+        """Return the timeouts of the options."""
         return cls(request_s=options.request_timeout_s, bytes_per_s_min=options.data_bytes_per_s_min)
 
     def of(self, size: int) -> tuple[int, float]:
-        """Return the power of two that stands for puts of this size (0: small ones), and how long those may take."""
+        """Return the power of two for puts of this size (0: small ones), and how long those may take."""
         if size <= SMALL_BYTES:
             return 0, self.request_s
         bound = 1 << (size - 1).bit_length()
@@ -95,11 +95,11 @@ class ObjectClient:
         return key
 
     def at(self, path: str) -> str:
-        """Where the path lies, for messages."""
+        """Return the URL of the path, for messages."""
         return f"{self.url}/{path}" if path else self.url
 
     def check_process(self, path: str) -> None:
-        """Raises NotPermitted in a child of a process that had sent requests: there they would wait for ever."""
+        """Raises NotPermitted in a child of a process that had sent requests: there they would hang."""
         if os.getpid() != _vendors_process():
             raise NotPermitted(
                 f"{self.at(path)}: this process was forked from one that had used object storage, and obstore's "
@@ -114,7 +114,7 @@ class ObjectClient:
         def get() -> bytes:
             return self._stored(obstore.get(self._store(), key), path).bytes().to_bytes()
 
-        return self._ask("get", "get", path, get)
+        return self._request("get", "get", path, get)
 
     def nonce(self, path: str) -> str | None:
         """Who has put the object: its nonce, or None if it has none. Raises NotFound."""
@@ -123,7 +123,7 @@ class ObjectClient:
         def head() -> str | None:
             return self._stored(obstore.get(self._store(), key, options={"head": True}), path).attributes.get(NONCE)
 
-        return self._ask("head", "head", path, head)
+        return self._request("head", "head", path, head)
 
     def put(self, path: str, data: Data) -> None:
         """Create or replace the object."""
@@ -146,7 +146,7 @@ class ObjectClient:
             pages = obstore.list(self._store(), below.removesuffix("/") or None, offset=offset, chunk_size=PAGE_COUNT)
             return next(iter(pages), ())
 
-        found = self._ask("list", "list", directory, page)
+        found = self._request("list", "list", directory, page)
         keys = [meta["path"] for meta in found]
         if keys != sorted(keys) or (keys and after is not None and keys[0] <= self.key(after)):
             raise NotPermitted(
@@ -164,14 +164,14 @@ class ObjectClient:
         """Remove the objects, PAGE_COUNT at most. Of several, absent ones are fine.
 
         Raises:
-            NotFound: it was only one, and is absent; some stores say so.
+            NotFound: it was a single path, and is absent; some stores report this.
         """
         keys = [self.key(path) for path in paths]
 
         def delete() -> None:
             obstore.delete(self._store(), keys)
 
-        self._ask("delete", "delete", paths[0] if len(paths) == 1 else "", delete)
+        self._request("delete", "delete", paths[0] if len(paths) == 1 else "", delete)
 
     @property
     def throttled_count(self) -> int:
@@ -189,12 +189,14 @@ class ObjectClient:
         def put() -> None:
             obstore.put(self._store(size), key, data, use_multipart=False, **how)
 
-        self._ask("put", verb, path, put, sent=size)
+        self._request("put", verb, path, put, sent=size)
 
-    def _ask(self, request_class: RequestClass, verb: Verb, path: str, request: Callable[[], T], *, sent: int = 0) -> T:
+    def _request(
+        self, request_class: RequestClass, verb: Verb, path: str, request: Callable[[], T], *, sent: int = 0
+    ) -> T:
         """Return what the request returns. It is counted, and its error translated."""
         self.check_process(path)
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             answer = request()
         except BackendError as error:
@@ -205,13 +207,13 @@ class ObjectClient:
             failure = translated(error, verb, self.at(path), self._rights)
         else:
             received = len(answer) if isinstance(answer, bytes) else 0
-            self._meter.record(request_class, "ok", sent=sent, received=received, seconds=time.perf_counter() - begun)
+            self._meter.record(request_class, "ok", sent=sent, received=received, seconds=time.perf_counter() - started)
             return answer
-        self._meter.record(request_class, outcome_of(failure), sent=sent, seconds=time.perf_counter() - begun)
+        self._meter.record(request_class, outcome_of(failure), sent=sent, seconds=time.perf_counter() - started)
         raise failure  # here, where the vendor's error is not its context: that may repeat a secret
 
     def _stored(self, found: "GetResult", path: str) -> "GetResult":
-        """What was found, if an object store says so: a page of some other server has no entity tag, or seldom."""
+        """Return what was found, if an object store answered: a page of another server rarely has an entity tag."""
         if found.meta["e_tag"] is None:
             raise NotPermitted(f"{self.at(path)}: {NO_OBJECT_STORE}")
         return found
@@ -235,7 +237,7 @@ def _vendors_process() -> int:
 
 
 def _is_vendors(error: BaseException) -> bool:
-    """Whether the vendor's library raised it. Where that panics, it is no Exception, and no class that has a name."""
+    """Return whether the vendor's library raised it. Its panics are not Exceptions, and have no public class."""
     from obstore.exceptions import BaseError
 
     return isinstance(error, BaseError | OSError | ValueError) or type(error).__name__ == "PanicException"

@@ -2,7 +2,7 @@
 
 Owns: the one table from status, code and phrase to an error of this library, and keeping secrets out of messages: a
 store's error body may repeat a token (S3's ``ExpiredToken``, ``SignatureDoesNotMatch``), so that of the vendor's text
-only the status, the code and the store's own sentence are told, and the vendor's error is not chained.
+only the status, the code and the store's own message are reported, and the vendor's error is not chained.
 """
 
 import re
@@ -33,14 +33,14 @@ _CREDENTIAL_KEYS = re.compile(
     r"Error performing \w+ (REDACTED|http://169\.254\.|http://\[fd00:ec2:"
     r"|https?://[^/\s]+/(?:latest/(?:api/token|meta-data/iam/)|computeMetadata/v1/))"
 )
-"""Not the store was asked, but whoever gives credentials: a token service (whose URL holds a token: the vendor hides
+"""Failed request for credentials, not for the store: to a token service (whose URL contains a token: the vendor hides
 it), a container's agent, or the machine's metadata service."""
 
 _ADDRESS = re.compile(r"https?://\S+")
-"""It holds the key, whose words are the caller's and not the store's."""
+"""It contains the key, whose text is the caller's and not the store's."""
 
 NO_ANSWER = "no answer; it may have happened, or may yet"
-NO_OBJECT_STORE = "what answers there is no object store: look at the URL and at StorageOptions.endpoint"
+NO_OBJECT_STORE = "the server there is not an object store: check the URL and StorageOptions.endpoint"
 
 
 class Meaning(NamedTuple):
@@ -51,18 +51,18 @@ class Meaning(NamedTuple):
 
 
 _GRANT = Meaning(NotPermitted, "grant {right} to these credentials")
-_KEYS = Meaning(NotPermitted, "look which credentials are used here: the store does not take these")
-_REGION = Meaning(NotPermitted, "the bucket is elsewhere: set StorageOptions.region, and look at endpoint")
-_NO_STORE = Meaning(NotPermitted, "look at the URL and at StorageOptions.endpoint: no bucket answers there")
+_KEYS = Meaning(NotPermitted, "check which credentials are used here: the store does not accept these")
+_REGION = Meaning(NotPermitted, "the bucket is elsewhere: set StorageOptions.region, and check endpoint")
+_NO_STORE = Meaning(NotPermitted, "check the URL and StorageOptions.endpoint: no bucket answers there")
 _UNANSWERED = Meaning(Unavailable, NO_ANSWER)
 _BROKEN_BODY = Meaning(Unavailable, "the bytes did not arrive as they were sent")
 _FULL = Meaning(NotPermitted, "free space there, or raise the quota")
-_SLOWER = Meaning(Throttled, "the store asks for fewer requests")
+_SLOWER = Meaning(Throttled, "the store throttles requests")
 
 CODES: Mapping[str, Meaning] = {
     "NoSuchKey": Meaning(NotFound, "nothing is stored there"),
-    "NoSuchBucket": Meaning(NotPermitted, "look at the bucket's name and region, or create it"),
-    "InvalidBucketName": Meaning(NotPermitted, "look at the bucket's name"),
+    "NoSuchBucket": Meaning(NotPermitted, "check the bucket's name and region, or create it"),
+    "InvalidBucketName": Meaning(NotPermitted, "check the bucket's name"),
     "AccessDenied": _GRANT,
     "AllAccessDisabled": _GRANT,
     "ExpiredToken": Meaning(NotPermitted, "the credentials have expired: renew them, or name a provider that does"),
@@ -84,7 +84,7 @@ CODES: Mapping[str, Meaning] = {
     "InsufficientStorage": _FULL,
     "XMinioStorageFull": _FULL,
     "NotImplemented": Meaning(
-        NotPermitted, "this store lacks what Tallymark stands on; ask 'tallymark doctor' what it can do"
+        NotPermitted, "this store lacks what Tallymark needs; run 'tallymark doctor' to see what it supports"
     ),
     "RequestTimeout": _UNANSWERED,
     "IncompleteBody": _BROKEN_BODY,
@@ -99,7 +99,7 @@ CODES: Mapping[str, Meaning] = {
     "RequestLimitExceeded": _SLOWER,
     "Throttling": _SLOWER,
 }
-"""By the code in the store's answer, which says more than the status."""
+"""By the code in the store's answer, which is more specific than the status."""
 
 STATUSES: Mapping[int, Meaning] = {
     400: Meaning(NotPermitted, "credentials that have expired, or another region than the bucket's, are answered so"),
@@ -122,9 +122,9 @@ STATUSES: Mapping[int, Meaning] = {
 PHRASES: tuple[tuple[str, Meaning], ...] = (
     ("redirect without LOCATION", _REGION),
     ("Temporary failure in name resolution", _UNANSWERED),
-    ("dns error", Meaning(NotPermitted, "no host has this name: look at the URL, endpoint and region")),
-    ("BadScheme", Meaning(NotPermitted, "the endpoint is not https; say so in StorageOptions.endpoint")),
-    ("InvalidContentType", Meaning(NotPermitted, "the server does not speak TLS: say 'http://' in endpoint")),
+    ("dns error", Meaning(NotPermitted, "no host has this name: check the URL, endpoint and region")),
+    ("BadScheme", Meaning(NotPermitted, "the endpoint is not https; set StorageOptions.endpoint accordingly")),
+    ("InvalidContentType", Meaning(NotPermitted, "the server does not speak TLS: use 'http://' in endpoint")),
     ("InvalidCertificate", Meaning(NotPermitted, "its certificate is not trusted here: name its issuer in ca_file")),
     ("invalid peer certificate", Meaning(NotPermitted, "its certificate is not trusted: name its issuer in ca_file")),
     ("ConnectionRefused", Meaning(Unavailable, "nothing listens there, or not at this moment")),
@@ -141,7 +141,7 @@ PHRASES: tuple[tuple[str, Meaning], ...] = (
         Meaning(Unavailable, NO_OBJECT_STORE),
     ),
 )
-"""By what the vendor says where no status came; the first that occurs counts. Otherwise the outcome is unknown."""
+"""By the vendor's text where there is no status; the first match counts. Otherwise the outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,36 +149,36 @@ class Refusal:
     """A vendor's error, taken apart."""
 
     meaning: Meaning
-    said: str
-    """What may be told of it."""
+    message: str
+    """The part that may be reported."""
     key: str | None = None
     """The one of several keys that it is about."""
 
 
 def read_refusal(error: BaseException, verb: Verb) -> Refusal:
-    """Return what the vendor's error means. Nothing of it is told but the parts that hold no secret."""
+    """Translate the vendor's error. Only its parts without secrets are reported."""
     text = str(error)
     if (provider := _provider_failure(text)) is not None:
         return provider
     code, status = _first(_CODE, text), _first(_STATUS, text)
-    if (asked := _CREDENTIAL_KEYS.search(text)) is not None:
-        return _without_keys(status, is_service=asked[1] == "REDACTED")
-    said = " ".join(part for part in (status, code, _sentence(text)) if part)
+    if (keys_request := _CREDENTIAL_KEYS.search(text)) is not None:
+        return _without_keys(status, is_service=keys_request[1] == "REDACTED")
+    message = " ".join(part for part in (status, code, _sentence(text)) if part)
     meaning = _by_answer(code, int(status) if status else None, verb) or _by_phrase(text)
-    return Refusal(meaning, said, _first(_KEY, text))
+    return Refusal(meaning, message, _first(_KEY, text))
 
 
 def translated(error: BaseException, verb: Verb, where: str, rights: Mapping[Verb, str]) -> BackendError:
     """Return the error to raise instead: it names ``where``, the answer and the remedy."""
     refusal = read_refusal(error, verb)
     at = f"{where} (key {refusal.key!r})" if refusal.key is not None else where
-    said = f": {refusal.said}" if refusal.said else ""
+    message = f": {refusal.message}" if refusal.message else ""
     remedy = refusal.meaning.remedy.format(right=rights.get(verb, "the right to do so"))
     if refusal.meaning.error is NotFound:
         return NotFound(f"{at} does not exist")
     if refusal.meaning.error is AlreadyExists:
         return AlreadyExists(f"{at} exists; {remedy}")
-    return refusal.meaning.error(f"{at}: {_DOING[verb]}{said}; {remedy}")
+    return refusal.meaning.error(f"{at}: {_DOING[verb]}{message}; {remedy}")
 
 
 _DOING: Mapping[Verb, str] = {
@@ -200,37 +200,37 @@ def _by_answer(code: str | None, status: int | None, verb: Verb) -> Meaning | No
         return CODES["NoSuchKey"]
     if status in STATUSES and not (status == 412 and verb != "put_new"):
         return STATUSES[status]
-    return Meaning(NotPermitted, "look at the store's answer") if 300 <= status < 500 else _UNANSWERED
+    return Meaning(NotPermitted, "check the store's answer") if 300 <= status < 500 else _UNANSWERED
 
 
 def _by_phrase(text: str) -> Meaning:
-    said = _ADDRESS.sub("", text).lower()
-    found = (meaning for phrase, meaning in PHRASES if phrase.lower() in said)
+    message = _ADDRESS.sub("", text).lower()
+    found = (meaning for phrase, meaning in PHRASES if phrase.lower() in message)
     return next(found, _UNANSWERED)
 
 
 def _provider_failure(text: str) -> Refusal | None:
-    """Return what ``credentials.CredentialProvider`` said, which the vendor's library has wrapped."""
+    """Return the error of ``credentials.CredentialProvider``, which the vendor's library has wrapped."""
     found = _PROVIDER.search(text)
     if found is None:
         return None
     error = Unavailable if found[1] == "CredentialsUnavailable" else NotPermitted
-    said = found[2] or "it gave what the store's library does not take"
-    return Refusal(Meaning(error, "no request was sent; look at the provider of credentials"), said)
+    message = found[2] or "it gave what the store's library does not take"
+    return Refusal(Meaning(error, "no request was sent; check the provider of credentials"), message)
 
 
 def _without_keys(status: str | None, *, is_service: bool) -> Refusal:
-    """No credentials were given where they were asked for. A machine without a role has no metadata service either."""
+    """Return the refusal for missing credentials. A machine without a role has no metadata service either."""
     is_passing = is_service if status is None else int(status) >= 500 or status == "429"
     remedy = (
-        "no credentials: the environment holds none, nor did the token service, container or machine give any; set "
+        "no credentials: the environment has none, and the token service, container or machine gave none; set "
         "them, or name a provider in StorageOptions.credentials"
     )
     return Refusal(Meaning(Unavailable if is_passing else NotPermitted, remedy), status or "")
 
 
 def _sentence(text: str) -> str:
-    """Return the store's own sentence, without what stands between tags."""
+    """Return the store's own message, without markup."""
     found = _first(_SENTENCE, text)
     return "(" + " ".join(found.split()) + ")" if found else ""
 

@@ -1,7 +1,7 @@
 """Stores without rename: S3 and GCS. Each object arrives whole by one put; a new one by a put-if-absent with a nonce.
 
 Owns: which requests a verb of the contract makes, and in which order. Does not own: the requests (``object_client``),
-whose an object is (``claim``), and asking again but for put_new (``retrying``).
+whose an object is (``claim``), and retries of everything but put_new (``retrying``).
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -60,7 +60,7 @@ class ObjectStoreBackend:
         await self._threads.run(self._client.put, path, bytes(data))
 
     async def put_new(self, path: str, data: bytes) -> None:
-        """As the contract's, but that AlreadyExists always means another's object: an unclear put is found out."""
+        """Put as the contract's does, but raise AlreadyExists only for another's object: resolve unclear puts."""
         claim = Claim(self._client, path, bytes(data))
         try:
             await self._retries.run(lambda: self._threads.run(claim.attempt), sent=len(data))
@@ -122,7 +122,7 @@ class ObjectStoreBackend:
 
 
 class _SpooledFile:
-    """A data file whose bytes are sent when they are whole: by one put-if-absent, which nobody repeats."""
+    """A data file whose bytes are sent when they are whole: by one put-if-absent, which is never repeated."""
 
     def __init__(self, client: ObjectClient, path: str, spool: Spool) -> None:
         self._client = client
@@ -152,5 +152,5 @@ class _SpooledFile:
             self._spool.close()
 
     def _bytes(self) -> Spool:
-        assert self._spool is not None, "its bytes went to another name"
+        assert self._spool is not None, "its bytes were published under another name"
         return self._spool

@@ -23,7 +23,7 @@ def open_backend(url: str | os.PathLike[str], *, options: StorageOptions | None 
     ``file:///data/flights`` or a plain path is a directory of this machine. ``memory:`` is a new, empty store that
     lives in this process. ``s3://bucket/prefix`` (or ``s3a:``) is a bucket, and so is ``gs://bucket/prefix``;
     prefixes are taken as they are written. ``hdfs://namenode:8020/path`` or ``hdfs://nameservice/path`` is a directory
-    of HDFS. ``options`` say what the URL does not.
+    of HDFS. ``options`` contain what the URL does not.
 
     Raises:
         InvalidPath: a scheme that is not known here, or a URL that lacks what its scheme needs.
@@ -59,7 +59,7 @@ def _open_path(path: str) -> Backend:
 
 
 def _open_file(url: str, rest: str, _options: StorageOptions) -> Backend:
-    """``rest`` is ``/path``, ``///path`` or ``//localhost/path``; "?" and "#" may stand in a directory's name."""
+    """``rest`` is ``/path``, ``///path`` or ``//localhost/path``; "?" and "#" may be part of a directory's name."""
     host, path = "", rest
     if rest.startswith("//"):
         host, slash, below = rest[2:].partition("/")
@@ -75,7 +75,7 @@ def _open_memory(url: str, rest: str, _options: StorageOptions) -> Backend:
     from tallymark.backends.memory import MemoryBackend
 
     if rest.strip("/"):
-        raise InvalidPath(f"{shown(url)}: a memory store has no name; say 'memory:' and pass the backend itself around")
+        raise InvalidPath(f"{shown(url)}: a memory store has no name; use 'memory:' and pass the backend itself")
     return MemoryBackend()
 
 
@@ -94,7 +94,7 @@ def _open_gcs(url: str, rest: str, options: StorageOptions) -> Backend:
 
 def _refuse_gcs(url: str, rest: str, _options: StorageOptions) -> Backend:
     raise InvalidPath(
-        f"{shown(url)}: Google's own tools and Hadoop write gs:, and so does Tallymark; say {shown(f'gs:{rest}')}"
+        f"{shown(url)}: Google's own tools and Hadoop write gs:, and so does Tallymark; use {shown(f'gs:{rest}')}"
     )
 
 
@@ -111,7 +111,7 @@ def _open_hdfs(url: str, rest: str, options: StorageOptions) -> Backend:
 def _open_bucket(
     store: "Callable[..., ObjectStoreBackend]", url: str, bucket: str, prefix: str, options: StorageOptions
 ) -> Backend:
-    """Retries are common to the store, which repeats its puts-if-absent, and to what repeats all else."""
+    """Share retries between the store, which repeats its puts-if-absent, and the wrapper for everything else."""
     from tallymark.backends.meter import RequestMeter
     from tallymark.backends.retry import Retries, RetrySettings
     from tallymark.backends.retrying import RetryingBackend

@@ -40,7 +40,7 @@ class StorageOptions:
     region: str | None = None
     """S3: the bucket's region."""
     path_style: bool | None = None
-    """S3: whether the bucket stands in the path instead of the host name. True where an endpoint is given."""
+    """S3: whether the bucket is in the path instead of the host name. True where an endpoint is given."""
     profile: str | None = None
     """S3: a profile of ``~/.aws``; needs the extra ``[aws]``."""
     credentials: str | None = None
@@ -55,7 +55,7 @@ class StorageOptions:
     """How long a connection may take to be made: three lost packets on a long way."""
     request_timeout_s: float = 10.0
     """How long one request without a data file may take before its outcome counts as unknown: thrice the 99.9th
-    percentile of a slow store, and short enough to ask a second time within half a minute."""
+    percentile of a slow store, and short enough for a second request within half a minute."""
     answer_timeout_s: float = 20.0
     """How long one call may take with all its repeats: a store that is down is a clear error within half a minute.
     At least ``request_timeout_s``."""
@@ -70,7 +70,7 @@ class StorageOptions:
     retry_pause_s: float = 0.1
     """The longest pause before the first repeat; it doubles with each."""
     retry_throttled_pause_s: float = 1.0
-    """The same where the store asked for fewer requests."""
+    """The same where the store throttled."""
     retry_pause_max_s: float = 5.0
     """No pause is longer."""
     retry_budget_count: int = 100

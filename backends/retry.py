@@ -41,9 +41,9 @@ class RetrySettings:
     """The slowest upload that is waited for: both bounds are longer by the time that the bytes take at this rate."""
     pause_s: float = 0.1
     """The longest pause before the first repeat; it doubles with each. The pause is drawn evenly from 0 to there
-    ("full jitter"), so that callers who failed together do not come back together."""
+    ("full jitter"), so that callers that failed together do not retry together."""
     throttled_pause_s: float = 1.0
-    """The same where the store asked for fewer requests. GCS takes one write a second of one object."""
+    """The same where the store throttled. GCS takes one write a second of one object."""
     pause_max_s: float = 5.0
     """No pause is longer: a store that is back is noticed within that."""
     budget_count: int = 100
@@ -56,7 +56,7 @@ class RetrySettings:
 
     @classmethod
     def of(cls, options: StorageOptions) -> "RetrySettings":
-        """As the options of a store say."""
+        """Return the settings in the options of a store."""
         return cls(
             attempt_count=options.retry_attempt_count,
             timeout_s=options.answer_timeout_s,
@@ -93,7 +93,7 @@ class RetryStatistics:
 
 
 class Retries:
-    """Repeats calls whose outcome is unknown. One object a store: the budget is common to all who ask it.
+    """Repeats calls whose outcome is unknown. One object per store: all its callers share the budget.
 
     Threads and event loops of one process may share it.
     """
@@ -118,7 +118,7 @@ class Retries:
     async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0, more_s: float = 0.0) -> T:
         """Return what ``call`` returns, the first time that it does. It is made again after Unavailable.
 
-        ``sent`` is the number of bytes that one attempt uploads, ``more_s`` what else it may take beyond the bounds.
+        ``sent`` is the number of bytes that one attempt uploads, ``more_s`` the further time it may take.
 
         Raises:
             Unavailable: the last one, with how often and how long it was tried. Other errors leave at once.
@@ -131,7 +131,7 @@ class Retries:
                 await anyio.sleep(trial.pause_s(error, anyio.current_time()))
 
     def trial(self, *, sent: int = 0, more_s: float = 0.0) -> "Trial":
-        """One call's own count of attempts and time, which begin now."""
+        """Return one call's count of attempts and time, which start now."""
         now = anyio.current_time()
         with self._lock:
             self._calls += 1
@@ -166,7 +166,7 @@ class Retries:
 
 
 class Trial:
-    """The attempts at one call. It is told the time, and sleeps for nobody."""
+    """Attempts at one call. The caller passes the time, and sleeps itself."""
 
     def __init__(self, retries: Retries, started_s: float, more_s: float) -> None:
         self._retries = retries
@@ -174,15 +174,15 @@ class Trial:
         self._started_s = started_s
         self._more_s = more_s
         self._failures = 0
-        self._told: Unavailable | None = None
-        """The last failure that said anything: the last attempt is cut short, and often says nothing."""
+        self._last_informative: Unavailable | None = None
+        """The last informative failure: the last attempt is cut short, and its error often is not."""
 
     def attempt_s(self, now: float) -> float:
-        """Return how long the attempt that begins now may take."""
+        """Return how long the attempt that starts now may take."""
         return min(self._settings.attempt_timeout_s + self._more_s, self._ends_s - now)
 
     def answered(self, now: float, *, is_news: bool) -> None:
-        """A part of the call was answered, as a page of a listing is: time begins anew, and attempts after news."""
+        """Restart the time after an answer to a part of the call, such as a page; after progress, also the attempts."""
         self._started_s = now
         if is_news:
             self._failures = 0
@@ -194,14 +194,14 @@ class Trial:
             Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
         """
         self._failures += 1
-        if self._told is None or not isinstance(error, _Silence):
-            self._told = error
+        if self._last_informative is None or not isinstance(error, _Silence):
+            self._last_informative = error
         pause_s = self._retries._pause_s(error, self._failures)
         if self._failures >= self._settings.attempt_count or now + pause_s >= self._ends_s:
             self._retries._give_up()
-            raise self._given_up(self._told, now) from error
+            raise self._given_up(self._last_informative, now) from error
         if not self._retries._repeat(now):
-            raise self._given_up(self._told, now, "; too many calls fail to repeat each") from error
+            raise self._given_up(self._last_informative, now, "; too many calls fail to repeat each") from error
         return pause_s
 
     @property
@@ -215,7 +215,7 @@ class Trial:
 
 
 def longest_pause_s(settings: RetrySettings, error: Unavailable, attempts: int) -> float:
-    """Return the longest pause after so many attempts, of which the last ended with the error."""
+    """Return the longest pause after this many attempts, of which the last ended with the error."""
     first_s = settings.throttled_pause_s if isinstance(error, Throttled) else settings.pause_s
     return min(settings.pause_max_s, first_s * 2.0 ** (attempts - 1))
 
@@ -252,7 +252,7 @@ class _Budget:
         return True
 
     def _fill(self, now: float) -> None:
-        if self._filled_s is not None:  # each loop has a clock of its own: time may seem to go back
+        if self._filled_s is not None:  # each loop has its own clock: time may seem to run backwards
             self._add(max(0.0, now - self._filled_s) * self._settings.budget_per_s)
         self._filled_s = now
 

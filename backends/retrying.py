@@ -2,11 +2,11 @@
 
 Repeated: get, put, list, delete, open_staging, close_staging; a second time they do what they did the first.
 Not repeated: put_new, new_file and publish. A second put_new would meet the first one's object and take it for
-another's, so the stores that lose answers repeat it themselves, where they can tell whose the object is (a nonce), with
+another's, so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with
 the same ``Retries``.
 
 Bounds: each attempt ends within ``RetrySettings.attempt_timeout_s`` and each call within ``timeout_s``, whatever the
-store does; a listing and a delete of many do so for each page. So what waits above for one call never waits for ever,
+store does; a listing and a delete of many do so for each page. A caller therefore never waits without limit,
 and bounds above that are longer than ``timeout_s`` (a flush's 30 s, a decision's 120 s) see the error and not silence.
 """
 
@@ -65,7 +65,7 @@ class RetryingBackend:
 
     @property
     def throttled_count(self) -> int:
-        """As far as the store tells it."""
+        """As far as the store reports it."""
         return self._throttled()
 
     def statistics(self) -> RequestStatistics | None:
@@ -82,7 +82,7 @@ class RetryingBackend:
         await self._inner.put_new(path, data)
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
-        """As the contract's; no entry comes twice, also where the listing had to begin again."""
+        """List as the contract's does; no entry appears twice, even if the listing had to restart."""
         listing = _Listing(self._inner, directory)
         trial = self._retries.trial()
         try:
@@ -97,7 +97,7 @@ class RetryingBackend:
             await listing.close()
 
     async def _page(self, listing: "_Listing", trial: Trial) -> Unavailable | None:
-        """Read a page, or as much of it as comes. Returns why no more came."""
+        """Read a page, or as much of it as arrives. Return the error that ended it."""
         failure = None
         try:
             await bounded(listing.read_page, trial.attempt_s(anyio.current_time()), self._retries.where)

@@ -1,6 +1,6 @@
 """S3 and what speaks its language, through obstore: ``s3://bucket/prefix``, and ``s3a://`` as Hadoop writes it.
 
-Owns: how bucket, endpoint, region and credentials are told to the vendor's library. Without a profile or a provider
+Owns: how bucket, endpoint, region and credentials are passed to the vendor's library. Without a profile or a provider
 named, credentials come from its own chain: the environment, web identity, a container's role, the machine's role.
 """
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore
 
 RIGHTS: Mapping[Verb, str] = {
-    "get": "s3:GetObject, and s3:ListBucket, without which S3 refuses to say that an object is absent,",
-    "head": "s3:GetObject, and s3:ListBucket, without which S3 refuses to say that an object is absent,",
+    "get": "s3:GetObject, and s3:ListBucket, without which S3 hides that an object is absent,",
+    "head": "s3:GetObject, and s3:ListBucket, without which S3 hides that an object is absent,",
     "put": "s3:PutObject",
     "put_new": "s3:PutObject",
     "list": "s3:ListBucket",
@@ -59,12 +59,12 @@ def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
     """Bucket and prefix of what follows a URL's scheme: ``//bucket/prefix``. The prefix is taken as it is written.
 
     Raises:
-        InvalidPath: it names no bucket, or holds credentials, which are not repeated.
+        InvalidPath: it names no bucket, or contains credentials, which are not repeated.
     """
     bucket, _, prefix = rest.removeprefix("//").partition("/")
     if "@" in bucket or ":" in bucket:
         raise InvalidPath(
-            "the URL holds credentials or a port; keys are not taken from URLs, which are logged and kept: leave them "
+            "the URL has credentials or a port; keys are not taken from URLs, which are logged and kept: leave them "
             "to the environment, a role or a profile, or name a provider in StorageOptions.credentials; a server's "
             "address goes into StorageOptions.endpoint"
         )
@@ -100,7 +100,7 @@ class S3Stores:
                 credential_provider=self._provider(),  # type: ignore[arg-type]
             )
         except (BaseError, ValueError) as error:
-            raise NotPermitted(f"s3://{self._bucket}: {str(error).splitlines()[0]}; look at the options") from None
+            raise NotPermitted(f"s3://{self._bucket}: {str(error).splitlines()[0]}; check the options") from None
 
     def _config(self) -> dict[str, Any]:
         style = self._options.path_style
@@ -146,7 +146,7 @@ class S3Stores:
             try:
                 self._session = boto3.Session(profile_name=self._options.profile)
             except BotoCoreError as error:
-                raise NotPermitted(f"s3://{self._bucket}: {error}; look at ~/.aws and option profile") from None
+                raise NotPermitted(f"s3://{self._bucket}: {error}; check ~/.aws and option profile") from None
         return self._session
 
 
@@ -154,13 +154,13 @@ def check_endpoint(endpoint: str | None) -> str | None:
     """Return the endpoint itself, if it is a server's URL and nothing more.
 
     Raises:
-        InvalidPath: it is none, or holds credentials, which are not repeated.
+        InvalidPath: it is not an endpoint, or contains credentials, which are not repeated.
     """
     if endpoint is None:
         return None
     if "@" in endpoint:
         raise InvalidPath(
-            "the endpoint holds credentials; leave them to the environment, a role, a profile or a provider"
+            "the endpoint contains credentials; leave them to the environment, a role, a profile or a provider"
         )
     if not _ENDPOINT.fullmatch(endpoint):
         raise InvalidPath(f"endpoint {endpoint!r} is not a server's URL, such as 'https://minio.example:9000'")
@@ -168,7 +168,7 @@ def check_endpoint(endpoint: str | None) -> str | None:
 
 
 def client_options(options: StorageOptions, timeout_s: float, *, endpoint: str | None) -> dict[str, Any]:
-    """Return what the vendor's HTTP client is told."""
+    """Return the options of the vendor's HTTP client."""
     client: dict[str, Any] = {
         "timeout": f"{timeout_s * 1000:.0f}ms",
         "connect_timeout": f"{options.connect_timeout_s * 1000:.0f}ms",

@@ -1,4 +1,4 @@
-"""A URL as a message may repeat it: some hold keys, passwords or signatures, and messages are kept."""
+"""URLs in messages: some contain keys, passwords or signatures, and messages are kept."""
 
 import re
 
@@ -6,5 +6,5 @@ _PRIVATE = re.compile(r"(?<=//)[^/]*@|\?.*", re.DOTALL)
 
 
 def shown(url: str) -> str:
-    """The URL in quotes, with dots for what may be a secret: what stands before a host, and what follows a "?"."""
+    """Return the URL in quotes, with dots for what may be a secret: the text before a host, and after a "?"."""
     return repr(_PRIVATE.sub("...", url))

@@ -1,6 +1,6 @@
 """The bytes of a data file until they are sent: in memory while they are few, in a temporary file beyond.
 
-Such a file has no name, lies in the machine's temporary directory (``TMPDIR``), and is gone with the process.
+Such a file has no name, is in the machine's temporary directory (``TMPDIR``), and is deleted with the process.
 """
 
 import io
@@ -46,9 +46,9 @@ class Spool:
             self._file.close()
 
     def _whole(self) -> Data:
-        held = self._file._file  # a name that the standard library documents
-        if isinstance(held, io.BytesIO):
-            return held.getvalue()  # the very bytes; reading them would make a second copy
+        content = self._file._file  # a name that the standard library documents
+        if isinstance(content, io.BytesIO):
+            return content.getvalue()  # the very bytes; reading them would make a second copy
         size = self._file.seek(0, 2)
         self._file.flush()
         return mmap.mmap(self._file.fileno(), size, access=mmap.ACCESS_READ) if size else b""

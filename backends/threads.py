@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Threads:
-    """Worker threads for one backend, so that a store that hangs holds up nobody else's."""
+    """Worker threads for one backend, so that a store that hangs delays no other."""
 
     def __init__(self, count_max: int) -> None:
         """``count_max`` calls at once, in each event loop that uses the backend."""
@@ -19,7 +19,7 @@ class Threads:
         self._limiter: RunVar[anyio.CapacityLimiter] = RunVar("threads of a backend")
 
     async def run(self, function: Callable[..., T], *arguments: object) -> T:
-        """Return the function's result. Whoever is cancelled stops waiting; the call itself goes on to its end."""
+        """Return the function's result. A caller that is cancelled stops waiting; the call itself runs to its end."""
         limiter = self._limiter.get(None)
         if limiter is None:
             limiter = anyio.CapacityLimiter(self._count_max)

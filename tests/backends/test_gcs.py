@@ -162,7 +162,7 @@ async def test_a_put_if_absent_that_is_throttled_stays_throttled_when_its_repeat
 @pytest.mark.parametrize(
     ("token", "verbs", "remedy"),
     [
-        (EXPIRED, ("get", "put", "put_new", "list", "delete"), "look which credentials are used"),
+        (EXPIRED, ("get", "put", "put_new", "list", "delete"), "check which credentials are used"),
         (READ_ONLY, ("put", "put_new", "delete"), "grant storage.objects"),
     ],
 )

@@ -159,7 +159,7 @@ def test_an_endpoint_that_is_no_servers_url_is_refused(endpoint):
 
 
 def test_credentials_in_an_endpoint_are_refused_and_not_repeated():
-    with pytest.raises(InvalidPath, match="holds credentials") as caught:
+    with pytest.raises(InvalidPath, match="contains credentials") as caught:
         open_backend("s3://lake", options=StorageOptions(endpoint=f"http://user:{CANARY}@x"))
     assert CANARY not in str(caught.value)
 
@@ -169,7 +169,7 @@ def test_certificates_that_cannot_be_read_are_named(server, tmp_path):
     with pytest.raises(NotPermitted, match=r"no\.pem"):
         s3_backend(server.endpoint, "lake", ca_file=str(tmp_path / "no.pem"))._client.get("a")
     (tmp_path / "bad.pem").write_text("no certificate")
-    with pytest.raises(NotPermitted, match="look at the options"):
+    with pytest.raises(NotPermitted, match="check the options"):
         s3_backend(server.endpoint, "lake", ca_file=str(tmp_path / "bad.pem"))._client.get("a")
 
 
