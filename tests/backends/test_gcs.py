@@ -231,7 +231,7 @@ def test_options_of_s3_are_refused_for_a_bucket_of_gcs(option):
 
 
 def test_the_scheme_gcs_is_refused_with_the_one_to_use():
-    with pytest.raises(InvalidPath, match="say 'gs://bucket/t'"):
+    with pytest.raises(InvalidPath, match="use 'gs://bucket/t'"):
         open_backend("gcs://bucket/t")
 
 

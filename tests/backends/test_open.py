@@ -71,7 +71,7 @@ def test_memory_is_a_new_store_each_time(url):
 
 
 def test_a_memory_store_with_a_name_is_refused_with_the_remedy():
-    with pytest.raises(InvalidPath, match="pass the backend itself around"):
+    with pytest.raises(InvalidPath, match="pass the backend itself"):
         open_backend("memory:shared")
 
 
