@@ -1,21 +1,14 @@
-"""The question ``markers``: how long does a marker take, what does it cost, and what stands beside it?
+"""Question ``markers``: how long a marker takes until it is durable, and what a job writes for its markers.
 
-    command, run   what it takes, and a whole run
-    beside         all sides in turn on one folder, and whole jobs on a store that is far away
-    side           who makes markers durable: served_side is ours behind its service, task_side ours without one
-                   (direct markers, or an engine in the process that asks), hudi_side Hudi's timeline server
-    calling        when a connection asks, and how long it waited; load is what many callers saw
-    answer, report, plot
+    question     the parts of a run, its tables          command     the command line
+    sides        ours, and Hudi's timeline server        targets     how the load generator sends requests to them
+    driver       the process of a job's service          memory      a store in memory with delays
 
-Programs of processes of their own: ``caller`` asks over connections, by a ``talk``; ``task_caller`` asks without one;
-``server`` is a driver.
+Parts about Tallymark alone, which also run as programs (``python -m tallymark.bench.markers.throughput``):
 
-Each a measurement by itself, as ``python -m tallymark.bench.markers.throughput``:
-
-    model          acks and puts on a virtual clock beside the arithmetic of paced group commit
-    pace_cost      acks over puts on the real clock, beside what the least program would come to (bare)
-    throughput     how many a service acks in a second, with its clients in other processes
-    recovery       how long a service takes to know the markers that a crashed one has left
-
-``late_store`` is storage whose puts take a ``put_time`` that is drawn.
+    model        acks and puts on a virtual clock, beside the arithmetic of paced group commit
+    pace_cost    acks over puts on the real clock
+    throughput   requests and markers that a service acks per second
+    recovery     how long a service takes to load the markers that a crashed one has left
+    commits      puts of a write of 100, 1,000 and 10,000 files
 """

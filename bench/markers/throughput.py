@@ -1,160 +1,101 @@
-"""How many markers a service acks in a second, and what a request costs the CPU on either side.
-
-The service is a process of its own, on a store in memory whose puts take as long as told; its clients are in other
-processes, as tasks are. ``python -m tallymark.bench.markers.throughput`` measures both loads of ``LOADS``.
-"""
+"""Requests and markers that a service acks per second, on a store in memory, with its clients in other processes."""
 
 import tempfile
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from itertools import chain
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
 
-from tallymark.bench.views.child import Child, child
-from tallymark.bench.views.latency import Latency
+from tallymark.bench.load import Load, run_load
+from tallymark.bench.markers.sides import ServedSide, instant
+from tallymark.bench.markers.targets import OurClient, OurService
+from tallymark.bench.results import Table, column, micros, number, seconds
 
-_SERVER = "tallymark.bench.markers.throughput_server"
-_CLIENT = "tallymark.bench.markers.throughput_client"
+REQUESTS_BAR, MARKERS_BAR = 15_000, 100_000
+"""Per second: requests of one marker over 32 connections, and markers where a request has 16."""
 
-HEAD_START_S = 0.2
-"""Between the word to begin and the beginning: for all processes to have read it."""
+PUT_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ThroughputLoad:
-    """A closed loop: whoever has an ack asks for the next marker."""
-
-    kind: Literal["raw", "job"] = "raw"
-    """``raw``: each request goes on the wire by itself. ``job``: threads share the client that tasks use."""
-    processes: int = 4
-    connections: int = 32
-    """Of ``raw``, of all processes together. A ``job`` client has one a process."""
-    threads: int = 4
-    """Of ``job``, of one process."""
-    inflight: int = 16
-    """Requests of a connection, or asks of a thread, that wait for their acks at once."""
+class Case:
+    title: str
+    opens: type
+    load: Load
     names: int = 1
-    """Markers in each."""
-    put_s: float = 0.002
-    seconds: float = 10.0
-    warm_up_s: float = 2.0
-    """Before that: asked in the same way, and not counted."""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    """Of ``MarkerSettings``, where they are not the defaults."""
-
-    def __str__(self) -> str:
-        put = f"a put takes {self.put_s * 1000:g} ms"
-        if self.kind == "raw":
-            who = (
-                f"{self.connections} connections of {self.processes} processes, {self.inflight} requests each in flight"
-            )
-            return f"{who}, markers a request: {self.names}; {put}"
-        who = f"{self.processes} processes of {self.threads} threads, {self.inflight} asks each in flight"
-        return f"{who}, markers an ask: {self.names}; {put}"
 
 
-LOADS = (
-    ThroughputLoad(),
-    ThroughputLoad(kind="job", inflight=64),
-    ThroughputLoad(kind="job", inflight=16, names=16),
+CASES = (
+    Case(
+        title="32 connections, 16 requests in flight, 1 marker each",
+        opens=OurService,
+        load=Load(connections=32, processes=4, inflight=16),
+    ),
+    Case(
+        title="32 connections, 16 requests in flight, 16 markers each",
+        opens=OurService,
+        load=Load(connections=32, processes=4, inflight=16),
+        names=16,
+    ),
+    Case(
+        title="4 clients of tasks, 16 threads each, 16 markers per request",
+        opens=OurClient,
+        load=Load(connections=4, processes=4, inflight=16),
+        names=16,
+    ),
 )
-"""One request a marker on the wire, as by a client that coalesces nothing; asks of one marker each, which the client
-joins; and asks of several, as tasks make that know their next files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Throughput:
-    """What came of a load."""
-
-    load: ThroughputLoad
-    markers_s: float
-    """Acked a second."""
-    asks_s: float
-    """Calls of clients that were acked a second; of ``raw`` ones these are requests."""
-    requests_s: float
-    """Answered by the service a second."""
-    server_cpu_us: float
-    """Of the service's process, a request that it answered: the engine and its store included."""
-    client_cpu_us: float
-    """Of the clients' processes, an ask: making the names included."""
-    server_cpu_us_marker: float
-    client_cpu_us_marker: float
-    flushes_s: float
-    ack: Latency
-
-    def document(self) -> dict[str, Any]:
-        return {**asdict(self), "load": {**asdict(self.load), "settings": dict(self.load.settings)}}
-
-    def __str__(self) -> str:
-        return (
-            f"{self.markers_s:,.0f} acked markers/s, {self.requests_s:,.0f} requests/s, {self.flushes_s:,.0f} puts/s; "
-            f"CPU {self.server_cpu_us:.1f} us a request in the service and {self.client_cpu_us:.1f} us an ask in the "
-            f"clients, a marker {self.server_cpu_us_marker:.2f} and {self.client_cpu_us_marker:.2f} us; "
-            f"ack p50 {self.ack.p50_s * 1000:.1f}, p99 {self.ack.p99_s * 1000:.1f} ms"
-        )
+class ThroughputRow:
+    title: str = column("")
+    markers_s: float = column("markers/s", number)
+    requests_s: float = column("requests/s", number)
+    puts_s: float = column("puts/s", number)
+    p50_s: float = column("median ack", seconds)
+    p99_s: float = column("99 %", seconds)
+    cpu_us_request: float = column("CPU/request", micros)
+    cpu_us_marker: float = column("CPU/marker", micros)
+    caller_cpu_us: float = column("callers' CPU", micros)
 
 
-def measure_throughput(load: ThroughputLoad, logs: Path | None = None) -> Throughput:
-    """Blocking, some ``load.seconds``. ``logs`` takes what the processes say on standard error. Raises ChildFailed."""
-    if logs is None:
-        with tempfile.TemporaryDirectory() as folder:
-            return measure_throughput(load, Path(folder))
-    with ExitStack() as stack:
-        server = stack.enter_context(child(_SERVER, logs / "throughput-server.log"))
-        address = server.ask({"put_s": load.put_s, "settings": dict(load.settings)})
-        clients = [
-            stack.enter_context(child(_CLIENT, logs / f"throughput-client-{number}.log"))
-            for number in range(load.processes)
-        ]
-        for number, client in enumerate(clients):
-            client.tell({**address, "number": number, **_told(load)})
-        for client in clients:
-            client.answer()
-        return _measured(load, server, clients)
+def table(length_s: float = 10.0, cases: Sequence[Case] = CASES) -> Table:
+    title = (
+        f"acks per second of a service, a put takes {seconds(PUT_S)}; bars: {REQUESTS_BAR:,} requests, "
+        f"{MARKERS_BAR:,} markers of requests with 16"
+    )
+    return Table(title=title, rows=[measure(case, length_s) for case in cases])
 
 
-def _told(load: ThroughputLoad) -> dict[str, Any]:
-    connections = load.connections // load.processes
-    told = {"kind": load.kind, "inflight": load.inflight, "names": load.names}
-    return {**told, "connections": connections, "threads": load.threads}
+def measure(case: Case, length_s: float) -> ThroughputRow:
+    """Block for about ``length_s``.
 
-
-def _measured(load: ThroughputLoad, server: Child, clients: Sequence[Child]) -> Throughput:
-    begin = time.monotonic() + HEAD_START_S
-    count = begin + load.warm_up_s
-    for client in clients:
-        client.tell({"begin": begin, "count": count, "end": count + load.seconds})
-    _rest_until(count)
-    first, began = server.ask({}), time.monotonic()
-    _rest_until(began + load.seconds * 0.9)  # before the first of the clients ends
-    last, took_s = server.ask({}), time.monotonic() - began
-    answers = [client.answer() for client in clients]
-    acked = list(chain.from_iterable(answer["acked_s"] for answer in answers))
-    client_cpu_us = sum(answer["cpu_s"] for answer in answers) / len(acked) * 1e6
-    requests, markers = last["requests"] - first["requests"], last["durable"] - first["durable"]
-    server_cpu_us = (last["cpu_s"] - first["cpu_s"]) * 1e6
-    return Throughput(
-        load=load,
-        markers_s=markers / took_s,
-        asks_s=markers / took_s / load.names,
-        requests_s=requests / took_s,
-        server_cpu_us=server_cpu_us / requests,
-        client_cpu_us=client_cpu_us,
-        server_cpu_us_marker=server_cpu_us / markers,
-        client_cpu_us_marker=client_cpu_us / load.names,
-        flushes_s=(last["flushes"] - first["flushes"]) / took_s,
-        ack=Latency.of(acked),
+    Raises:
+        ChildFailed: the service or a client has ended early.
+    """
+    load = replace(case.load, seconds=length_s, warm_up_s=length_s / 5)
+    with tempfile.TemporaryDirectory() as folder:
+        side = ServedSide(name="throughput", store={"put_s": PUT_S}, logs=Path(folder), opens=case.opens)
+        with side.opened() as opened:
+            target = {**opened.target(instant(1)), "names": case.names}
+            readings = []
+            seen = run_load(target, load, Path(folder), counting=lambda _: readings.append(opened.reading()))
+            first, last = readings[0], opened.reading()
+    served, durable = last["served"] - first["served"], last["durable"] - first["durable"]
+    cpu_us = (last["cpu_s"] - first["cpu_s"]) * 1e6
+    return ThroughputRow(
+        title=case.title,
+        markers_s=seen.rate * case.names,
+        requests_s=seen.rate,
+        puts_s=(last["store_puts"] - first["store_puts"]) / seen.counted_s,
+        p50_s=seen.latency.p50_s,
+        p99_s=seen.latency.p99_s,
+        cpu_us_request=cpu_us / served,
+        cpu_us_marker=cpu_us / durable,
+        caller_cpu_us=seen.caller_cpu_s / (seen.answered * case.names) * 1e6,
     )
 
 
-def _rest_until(moment: float) -> None:
-    threading.Event().wait(max(moment - time.monotonic(), 0.0))
-
-
 if __name__ == "__main__":
-    for each in LOADS:
-        print(f"{each}\n  {measure_throughput(each)}", flush=True)  # noqa: T201 a program
+    from tallymark.bench.command import print_table
+
+    print_table(table())

@@ -19,10 +19,14 @@ from typing import IO, TYPE_CHECKING, Literal
 
 from tallymark.backends.errors import TallymarkError
 from tallymark.bench.jars import fetch, jar_cache, java, pyspark_jars
-from tallymark.bench.peers.writers.hudi import RELEASE, Hudi
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway, JVMView
+
+HUDI = "1.2.0"
+
+HUDI_JARS = (f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{HUDI}",)
+"""The newest bundle on Maven Central, for Spark 3.5."""
 
 START_TIMEOUT_S = 60.0
 """For a JVM on a busy machine."""
@@ -54,7 +58,6 @@ class TimelineServer:
     port: int
     pid: int
     jvm: "JVMView"
-    release: str = RELEASE
 
     def heap_bytes(self) -> int:
         """Of objects that are still in use."""
@@ -89,7 +92,7 @@ def timeline_server(
 @contextmanager
 def _process(heap_mb: int, log: IO[str]) -> Iterator[subprocess.Popen[str]]:
     """A JVM that does what it is told through Py4J. It ends with the block, or with this process."""
-    [bundle] = fetch(Hudi.jars, jar_cache())
+    [bundle] = fetch(HUDI_JARS, jar_cache())
     opened = (f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)
     running = subprocess.Popen(  # noqa: S603 the user's own Java
         [

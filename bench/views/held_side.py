@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tallymark.bench.views.child import Child, child
+from tallymark.bench.child import Child, child
 from tallymark.bench.views.ground import Ground
 from tallymark.bench.views.held import Told
 from tallymark.bench.views.latency import Latency

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
-from tallymark.bench.views.child import child
+from tallymark.bench.child import child
 from tallymark.bench.views.door import Address
 from tallymark.bench.views.latency import Latency
 from tallymark.bench.views.question import Question

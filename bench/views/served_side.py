@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tallymark.bench.views.child import child
+from tallymark.bench.child import child
 from tallymark.bench.views.door import Address, open_door
 from tallymark.bench.views.ground import Ground
 from tallymark.bench.views.held import Told

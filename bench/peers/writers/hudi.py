@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from tallymark.bench.peers.timeline_server import HUDI, HUDI_JARS
 from tallymark.bench.peers.writers.committers import LEVEL
 from tallymark.bench.peers.writers.hudi_log import configuration, marker_figures
 from tallymark.bench.writes.case import WriteCase
@@ -11,9 +12,6 @@ from tallymark.bench.writes.order import Figures, FileSizes, Order
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-RELEASE = "1.2.0"
-
 
 LOG = "spark.tallymark.bench.log"
 """The setting that says where its log is."""
@@ -28,13 +26,13 @@ class Hudi:
     Markers ``TIMELINE_SERVER_BASED`` are batched by its timeline server, ``DIRECT`` are an object each.
     """
 
-    jars = (f"org.apache.hudi:hudi-spark3.5-bundle_2.12:{RELEASE}",)
+    jars = HUDI_JARS
     sparks = ("3.5",)
     """That of Maven Central's newest bundle; it runs in a Python of its own (``--python hudi=PATH``)."""
 
     def __init__(self, markers: Literal["TIMELINE_SERVER_BASED", "DIRECT"]) -> None:
         self._markers = markers
-        self.title = f"Hudi {RELEASE}" + (", direct markers" if markers == "DIRECT" else "")
+        self.title = f"Hudi {HUDI}" + (", direct markers" if markers == "DIRECT" else "")
 
     def conf(self, scratch: Path) -> Mapping[str, str]:
         scratch.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,147 @@
+import json
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from tallymark.bench.__main__ import main
+from tallymark.bench.markers import commits, pace_cost, question, recovery, throughput
+from tallymark.bench.markers.model import Load as ModelLoad
+from tallymark.bench.markers.model import simulate
+from tests.support.spark import require_java
+
+TINY = question.Effort(
+    rounds=1,
+    seconds=1,
+    warm_up_s=0.1,
+    first_s=0.1,
+    filling=(10, 50),
+    published=(30,),
+    intervals_ms=(5,),
+    threads=(),
+    callers=8,
+    few=4,
+    rate=100,
+)
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["markers", *(str(argument) for argument in arguments)])
+
+
+def tables(tmp_path, part, effort=TINY):
+    asked = question.Asked(parts=[part], effort=effort, store=str(tmp_path))
+    return list(question.tables(asked, lambda text: None))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--part", "nothing"), "'nothing' is not one of"),
+        (("--markers", "0"), "0 is not in the range"),
+        (("--store", "memory:"), "memory: is a store of one process"),
+        (("--store", "/no/such/place"), "/no/such/place is not a directory"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(arguments, problem):
+    result = run(*arguments)
+    assert result.exit_code != 0
+    assert problem in result.stderr
+
+
+def test_without_a_java_hudis_server_is_left_out_and_the_folder_is_clean(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    (tmp_path / "mine").write_text("not the harness's")
+    few, many, jobs, *_ = tables(tmp_path, "beside")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert "/no/such/java" in few.absent["Hudi's timeline server"]
+    sides = ["ours", "ours-inside", "ours-direct"]
+    assert [row.side for row in few.rows] == [row.side for row in many.rows] == sides
+    assert [(row.side, row.markers) for row in jobs.rows] == [
+        (side, count) for count in (10, 50) for side in ("ours", "ours-inside")
+    ]
+    ours = jobs.rows[2]
+    assert 1 <= ours.amplification <= 4
+    assert (ours.puts >= ours.segments, ours.others) == (True, 2)
+
+
+def test_the_published_jobs_become_rows_and_a_chart(tmp_path):
+    files = ("--json", tmp_path / "answer.json", "--svg", tmp_path / "answer.svg")
+    result = run("--quick", "--part", "published", "--markers", 300, "--latency-ms", 5, "--rate-limit", 1000, *files)
+    assert (result.exit_code, result.stderr) == (0, "")
+    [table] = json.loads((tmp_path / "answer.json").read_text())["tables"]
+    rows = {(row["side"], row["markers"]): row for row in table["rows"]}
+    assert rows.keys() == {(side, count) for side in ("ours", "ours-direct") for count in (200, 300)}
+    direct = rows["ours-direct", 300]
+    assert (direct["segments"], direct["puts"], direct["sent_bytes"]) == (300, 300, 0)
+    assert direct["created_s"] > 0.25
+    assert rows["ours", 300]["segments"] <= 20
+    assert "Tallymark, direct" in (tmp_path / "answer.svg").read_text()
+
+
+def test_a_job_at_the_pace_of_jobs_is_read_while_its_markers_are_created(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/no/such/java")
+    jobs, _, points = tables(tmp_path, "slow", replace(TINY, pace_minutes=1 / 60))
+    written = [row.written_bytes for row in points.rows]
+    assert len(written) == question.READINGS
+    assert written == sorted(written)
+    assert jobs.rows[0].markers == points.rows[-1].markers > 0
+
+
+def ack(side, mean_s, rate):
+    latency = {"mean_s": mean_s, "p50_s": mean_s, "p99_s": 2 * mean_s, "p999_s": 2 * mean_s}
+    figures = {"puts": 1, "sent_bytes": 1, "amplification": 1.0, "cpu_us": 1.0, "caller_cpu_us": 1.0}
+    return question.AckRow(side=side, title=side, rate=rate, **latency, **figures)
+
+
+def job(side, markers, sent_bytes):
+    figures = {"puts": 1, "amplification": 1.0, "cpu_us": 1.0, "segments": 1, "others": 2, "deleted_s": 1.0}
+    return question.JobRow(
+        side=side, title=side, markers=markers, created_s=1.0, rate=1.0, sent_bytes=sent_bytes, **figures
+    )
+
+
+def test_bars_compare_acks_rates_and_the_bytes_of_the_largest_job():
+    few = [ack("ours", 0.002, 1.0), ack("hudi", 0.030, 1.0)]
+    many = [ack("ours", 0.1, 9000.0), ack("hudi", 0.2, 3000.0)]
+    jobs = [job("ours", 1000, 9), job("hudi", 1000, 9), job("ours", 9000, 2e6), job("hudi", 9000, 1e8)]
+    assert [row.times for row in question.bars(few, many, jobs)] == pytest.approx([15, 15, 3, 50])
+
+
+def test_the_engine_keeps_to_the_model_on_a_store_that_is_not_quick():
+    found = simulate(ModelLoad(shape="constant", put_s=0.03, rate=1000.0, flushes=60))
+    assert abs(found.ack_off) < 0.03
+
+
+def test_a_recovery_reads_every_segment():
+    found = recovery.measure_recovery(200, request_s=0.0, rounds=1)
+    assert (found.markers, found.segments > 0, found.recovery_s > 0) == (200, True, True)
+
+
+@pytest.mark.parametrize("case", throughput.CASES, ids=lambda case: case.title)
+def test_a_service_acks_the_requests_of_other_processes(case):
+    found = throughput.measure(case, 0.5)
+    assert found.requests_s > 0
+    assert found.markers_s == pytest.approx(case.names * found.requests_s)
+
+
+@pytest.mark.parametrize(("put_s", "rate"), [(0.002, None), (0.03, None), (0.03, 200.0)])
+def test_an_ack_takes_longer_than_its_put(put_s, rate):
+    assert pace_cost.measure(put_s, rate, 0.5).ratio > 1
+
+
+@pytest.mark.anyio
+async def test_puts_of_a_write_grow_with_its_files_and_with_nothing_else(anyio_backend):
+    found = await commits.measure(20)
+    assert 0 < found.puts_beside_files < 30
+
+
+@pytest.mark.spark
+def test_hudis_timeline_server_takes_part_with_its_defaults_and_at_its_best(tmp_path):
+    require_java()
+    few, _, jobs, bars, trials = tables(tmp_path, "beside")
+    if few.absent:
+        pytest.skip(str(few.absent))
+    assert len(trials.rows) == 2
+    assert "Hudi 1.2.0, 50 ms, 20 threads" in {row.title for row in few.rows}
+    assert {row.title for row in bars.rows} <= {row.title for row in jobs.rows}
