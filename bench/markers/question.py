@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from subprocess import SubprocessError
+from typing import Any
 
 from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
@@ -269,12 +270,13 @@ def beside(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterat
 
 
 def bars(few: Sequence[AckRow], many: Sequence[AckRow], jobs: Sequence[JobRow]) -> Iterator[BarRow]:
-    for rows, what, bar, times in (
+    compared: tuple[tuple[Sequence[Any], str, float, Callable[[Any, Any], float]], ...] = (
         (few, "mean ack, times lower", ACK_BAR, lambda ours, other: other.mean_s / ours.mean_s),
         (few, "99 % of acks, times lower", ACK_BAR, lambda ours, other: other.p99_s / ours.p99_s),
         (many, "markers per second, times as many", RATE_BAR, lambda ours, other: ours.rate / other.rate),
         (largest(jobs), "bytes of the largest job, times fewer", BYTES_BAR, _bytes_times),
-    ):
+    )
+    for rows, what, bar, times in compared:
         ours = next((row for row in rows if row.side == "ours"), None)
         for row in rows:
             if ours is not None and row.side.startswith("hudi"):
@@ -437,7 +439,9 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator
     if store.folder is not None:
         sides.append(HudiSide(folder=store.folder / "hudi", logs=logs))
     absent: dict[str, str] = {}
-    name, rows, points = next(_instants), [], []
+    name = next(_instants)
+    rows: list[Any] = []
+    points: list[Any] = []
     with ExitStack() as stack, ThreadPoolExecutor() as threads:
         opened = list(open_sides(sides, effort, logs, stack, absent, tell))
         running: list[tuple[Opened, Counts, Future[Seen], list[Counts]]] = []

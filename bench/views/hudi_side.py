@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tallymark.bench.peers.hudi_view import HudiView, names
-from tallymark.bench.peers.timeline_server import TimelineServer, ViewStorage, timeline_server
 from tallymark.bench.peers.timeline_server import HUDI as RELEASE
+from tallymark.bench.peers.timeline_server import TimelineServer, ViewStorage, timeline_server
 from tallymark.bench.views.ground import Ground
 from tallymark.bench.views.load import alone, open_loop
 from tallymark.bench.views.question import Question

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -95,7 +96,14 @@ def ack(side, mean_s, rate):
 
 
 def job(side, markers, sent_bytes):
-    figures = {"puts": 1, "amplification": 1.0, "cpu_us": 1.0, "segments": 1, "others": 2, "deleted_s": 1.0}
+    figures: dict[str, Any] = {
+        "puts": 1,
+        "amplification": 1.0,
+        "cpu_us": 1.0,
+        "segments": 1,
+        "others": 2,
+        "deleted_s": 1.0,
+    }
     return question.JobRow(
         side=side, title=side, markers=markers, created_s=1.0, rate=1.0, sent_bytes=sent_bytes, **figures
     )
