@@ -23,7 +23,7 @@ from tallymark.bench.paired import Estimate
 FORMAT = 2
 """Of the JSON document. Keys may be added; the number grows when a key is removed or changes its meaning."""
 
-WIDTH = 150
+WIDTH = 190
 """Of the tables where the output is not a terminal."""
 
 Row = Any

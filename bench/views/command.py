@@ -1,13 +1,13 @@
-"""``python -m tallymark.bench views``: what it takes. Nothing heavy is imported before it is needed."""
+"""Command line of the question ``views``. Imports nothing heavy before it runs."""
 
-import functools
-import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from tallymark.bench.arguments import folder_option, json_option, svg_option, tell
-from tallymark.bench.views.kinds import KINDS
+from tallymark.bench.command import folder_option, json_option, run_question, show_progress, svg_option
+
+KINDS = ("ours", "hudi", "delta", "listing")
 
 
 @click.command()
@@ -17,17 +17,11 @@ from tallymark.bench.views.kinds import KINDS
     multiple=True,
     type=click.IntRange(min=100),
     metavar="N",
-    help="Of the table, in up to 10,000 partitions; repeatable. [default: 10000, 100000, 1000000]",
+    help="Files of the table, in up to 10,000 partitions; repeatable. [default: 10000, 100000, 1000000]",
 )
-@click.option(
-    "--side", "kinds", multiple=True, type=click.Choice(KINDS), help="Who answers; repeatable. [default: all]"
-)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(min=1),
-    help="How long many callers ask each side. [default: 20]",
-)
-@click.option("--quick", is_flag=True, help="A glance: 1,000 and 3,000 files, 200 look-ups/s, seconds for a side.")
+@click.option("--side", "kinds", multiple=True, type=click.Choice(KINDS), help="Repeatable. [default: all]")
+@click.option("--seconds", type=click.FloatRange(min=1), help="Length of the load by many callers. [default: 20]")
+@click.option("--quick", is_flag=True, help="Check that everything works: 1,000 and 3,000 files, seconds per side.")
 @folder_option
 @json_option
 @svg_option
@@ -40,27 +34,17 @@ def views(
     json_path: Path | None,
     svg_path: Path | None,
 ) -> None:
-    """How long until somebody knows which files a partition holds, and what does it take to keep knowing?"""
-    import anyio
+    """Measure how long it takes to know which files a partition contains."""
+    from tallymark.bench.views import question
 
-    from tallymark.backends.errors import TallymarkError
-    from tallymark.bench.report import WIDTH
-    from tallymark.bench.views import plot, report, run
-    from tallymark.bench.views.ground import Effort
-    from tallymark.cli.page import console
-
-    asked = run.Asked(
-        files=sorted(counts) or (run.QUICK_FILES if quick else run.FILES),
-        kinds=[name for name in KINDS if not kinds or name in kinds],
-        effort=(run.QUICK if quick else Effort()).lasting(seconds),
+    effort = question.QUICK if quick else question.Effort()
+    if seconds is not None:
+        effort = replace(effort, seconds=seconds)
+    asked = question.Asked(
+        files=sorted(counts) or (question.QUICK_FILES if quick else question.FILES),
+        kinds=[kind for kind in KINDS if not kinds or kind in kinds],
+        effort=effort,
         parent=folder,
     )
-    try:
-        answer = anyio.run(functools.partial(run.run, asked, tell=tell), backend="trio")
-    except TallymarkError as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(console(width=WIDTH), answer)
-    if json_path:
-        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
-    if svg_path:
-        svg_path.write_text(plot.draw(answer))
+    found = question.tables(asked, show_progress)
+    run_question("views", question.METHOD, effort, found, json_path=json_path, svg_path=svg_path)

@@ -1,14 +1,15 @@
 """One table, in all the forms that the sides need, and what is asked of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from json import dumps
 from pathlib import Path
 from random import Random
 
 from tallymark.backends import open_backend
+from tallymark.bench.load import Load
 from tallymark.bench.peers.delta_log import append_delta_commit, has_delta, write_delta_log
-from tallymark.bench.views.question import Question, questions
-from tallymark.bench.views.schedule import Schedule
+from tallymark.bench.views.lookup import Lookup, lookups
 from tallymark.bench.views.table import MadeTable, TableShape, touch
 from tallymark.engine.table import open_table
 
@@ -27,15 +28,28 @@ FOLLOWED_TIMES = 11
 class Effort:
     """How much is measured."""
 
-    schedule: Schedule = field(default_factory=Schedule)
+    rate: float = 2000.0
+    """Lookups per second of many callers."""
+    connections: int = 32
+    processes: int = 4
+    seconds: float = 20.0
+    warm_up_s: float = 5.0
     alone_s: float = 3.0
-    """How long one caller asks one thing after the other."""
+    """Of one caller that sends one lookup after the other."""
     followed: tuple[int, ...] = FOLLOWED
     followed_times: int = FOLLOWED_TIMES
 
-    def lasting(self, seconds: float | None) -> "Effort":
-        """With as many seconds of the schedule that count; None: as it is."""
-        return self if seconds is None else replace(self, schedule=replace(self.schedule, seconds=seconds))
+    def many(self) -> Load:
+        return Load(
+            connections=self.connections,
+            processes=self.processes,
+            rate=self.rate,
+            seconds=self.seconds,
+            warm_up_s=self.warm_up_s,
+        )
+
+    def alone(self) -> Load:
+        return Load(connections=1, processes=1, seconds=self.alone_s, warm_up_s=self.alone_s / 10)
 
 
 class Ground:
@@ -47,7 +61,7 @@ class Ground:
         self.effort = effort
         self.has_files = shape.files <= FILES_ON_DISK_MAX
         """Whether the names of data files have empty files behind them, and a Hudi timeline before them."""
-        self.questions: tuple[Question, ...] = ()
+        self.lookups: tuple[Lookup, ...] = ()
         self._random = Random(0)  # noqa: S311 no secret
         self._made = MadeTable(open_backend(self.table), shape, projected=self.has_files)
 
@@ -66,6 +80,11 @@ class Ground:
         return self.folder / "bare"
 
     @property
+    def wanted(self) -> Path:
+        """A file with the lookups, for the load generator."""
+        return self.folder / "lookups.json"
+
+    @property
     def names(self) -> Path:
         """A file with the paths of all data files, one a line."""
         return self.folder / "names"
@@ -76,7 +95,8 @@ class Ground:
         self._link_bare()
         await open_table(self.table).checkpoint()
         files = self._made.files
-        self.questions = questions(files, self._random)
+        self.lookups = lookups(files, self._random)
+        self.wanted.write_text(dumps([each.fields() for each in self.lookups]))
         self.names.write_text("".join(f"{file.path}\n" for file in files))
         if self.has_files:
             touch(self.table, files)
@@ -95,7 +115,7 @@ class Ground:
     def head(self) -> tuple[int, str]:
         return self._made.head
 
-    async def append(self, count: int) -> Question:
+    async def append(self, count: int) -> Lookup:
         """One more commit, of so many files; returns for what to ask to see it."""
         added = await self._made.append(count, self._random)
         if self.has_files:
@@ -104,7 +124,7 @@ class Ground:
             append_delta_commit(self.delta, added)
         partition = added[0].partition
         held = sum(file.partition == partition for file in self._made.files)
-        return Question(partition, None, held)
+        return Lookup(partition, None, held)
 
 
 def bookkeeping(table: Path) -> Iterator[Path]:

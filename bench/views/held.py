@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from tallymark.backends import StorageOptions, open_backend
 from tallymark.bench.loopback import credentials
-from tallymark.bench.views.question import Question
+from tallymark.bench.views.lookup import Lookup
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
@@ -17,7 +17,7 @@ class Held(Protocol):
         """Until somebody may ask."""
         ...
 
-    async def ask(self, question: Question) -> Sized:
+    async def ask(self, lookup: Lookup) -> Sized:
         """As of the last sync: what the answer names."""
         ...
 
@@ -54,10 +54,10 @@ class OurView:
         self._properties = found
         await self.sync()
 
-    async def ask(self, question: Question) -> Sized:
-        if question.file_id is None:
-            return await self._at.files(question.partition)
-        found = await self._at.file(question.partition, question.file_id)
+    async def ask(self, lookup: Lookup) -> Sized:
+        if lookup.file_id is None:
+            return await self._at.files(lookup.partition)
+        found = await self._at.file(lookup.partition, lookup.file_id)
         return () if found is None else (found,)
 
     async def load_all(self) -> None:
@@ -80,8 +80,8 @@ class DeltaView:
 
         self._log = DeltaLog(self._folder)
 
-    async def ask(self, question: Question) -> Sized:
-        return self._log.files(question.partition)
+    async def ask(self, lookup: Lookup) -> Sized:
+        return self._log.files(lookup.partition)
 
     async def load_all(self) -> None:
         pass

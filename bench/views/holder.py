@@ -23,7 +23,7 @@ from typing import Any, TextIO
 import anyio
 
 from tallymark.bench.views.held import Held, Told, held
-from tallymark.bench.views.question import Question
+from tallymark.bench.views.lookup import Lookup
 
 now = time.perf_counter
 
@@ -36,10 +36,10 @@ class Holder:
         self._held: Held | None = None
 
     async def warm(self, asked: Asked) -> dict[str, object]:
-        view, question = held(asked["view"]), Question(*asked["question"])
+        view, lookup = held(asked["view"]), Lookup(*asked["lookup"])
         await view.open()
         await view.load_all()
-        await view.ask(question)
+        await view.ask(lookup)
         await view.sync()
         view.close()
         return {}
@@ -49,7 +49,7 @@ class Holder:
         before, began = resident_bytes(), now()
         view = held(_told(asked))
         await view.open()
-        await view.ask(Question(*asked["question"]))
+        await view.ask(Lookup(*asked["lookup"]))
         first_s = now() - began
         await view.load_all()
         ready_s = now() - began
@@ -58,17 +58,17 @@ class Holder:
         return {"first_s": first_s, "ready_s": ready_s, "grown_bytes": resident_bytes() - before}
 
     async def ask(self, asked: Asked) -> dict[str, object]:
-        questions = [Question(*fields) for fields in asked["questions"]]
-        return {"latency_s": await _in_turn(self.view, questions, asked["seconds"])}
+        wanted = [Lookup(*fields) for fields in asked["lookups"]]
+        return {"latency_s": await _in_turn(self.view, wanted, asked["seconds"])}
 
     async def follow(self, asked: Asked) -> dict[str, object]:
-        question = Question(*asked["question"])
+        lookup = Lookup(*asked["lookup"])
         began = now()
         await self.view.sync()
         synced_s = now() - began
-        answer = await self.view.ask(question)
+        answer = await self.view.ask(lookup)
         answered_s = now() - began
-        assert len(answer) >= question.files, f"{question} was answered with {len(answer)} files"
+        assert len(answer) >= lookup.files, f"{lookup} was answered with {len(answer)} files"
         return {"synced_s": synced_s, "answered_s": answered_s}
 
     @property
@@ -77,13 +77,13 @@ class Holder:
         return self._held
 
 
-async def _in_turn(view: Held, questions: Sequence[Question], seconds: float) -> list[float]:
+async def _in_turn(view: Held, wanted: Sequence[Lookup], seconds: float) -> list[float]:
     found, began = [], now()
-    for question in cycle(questions):
+    for lookup in cycle(wanted):
         sent = now()
-        answer = await view.ask(question)
+        answer = await view.ask(lookup)
         done = now()
-        assert len(answer) >= question.files, f"{question} was answered with {len(answer)} files"
+        assert len(answer) >= lookup.files, f"{lookup} was answered with {len(answer)} files"
         found.append(done - sent)
         if done - began > seconds:
             return found

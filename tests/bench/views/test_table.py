@@ -2,7 +2,7 @@ from collections import Counter
 from random import Random
 
 from tallymark.backends import open_backend
-from tallymark.bench.views.question import questions
+from tallymark.bench.views.lookup import lookups
 from tallymark.bench.views.table import MadeTable, TableShape
 from tallymark.engine.table import open_table
 from tests.support.loops import on_both_loops
@@ -27,14 +27,14 @@ async def test_a_made_table_is_one_that_everybody_opens_with_the_files_that_it_s
 
 
 @on_both_loops
-async def test_questions_are_for_partitions_and_for_files_that_are_there(tmp_path):
+async def test_lookups_are_for_partitions_and_for_files_that_are_there(tmp_path):
     table = await made(open_backend(tmp_path))
     held = Counter(file.partition for file in table.files)
     ids = {(file.partition, file.file_id) for file in table.files}
-    found = questions(table.files, Random(1), 100)
-    assert sum(question.file_id is None for question in found) == 50
-    for question in found:
-        if question.file_id is None:
-            assert question.files == held[question.partition]
+    found = lookups(table.files, Random(1), 100)
+    assert sum(lookup.file_id is None for lookup in found) == 50
+    for lookup in found:
+        if lookup.file_id is None:
+            assert lookup.files == held[lookup.partition]
         else:
-            assert (question.partition, question.file_id) in ids
+            assert (lookup.partition, lookup.file_id) in ids
