@@ -5,10 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiers
-from tests.support.gcs_facade import gcs
-from tests.support.minidfs import dfs
-from tests.support.s3_clients import s3_keys
-from tests.support.s3_server import bucket, s3
+from tests.support.servers import bucket, dfs, gcs, s3, s3_keys
 
 __all__ = ["bucket", "dfs", "gcs", "s3", "s3_keys"]
 

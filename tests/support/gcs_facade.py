@@ -15,8 +15,6 @@ from itertools import count
 from urllib.parse import quote, urlencode
 from xml.etree import ElementTree as ET
 
-import pytest
-
 from tallymark.backends import StorageOptions
 from tests.support.gcs_model import ONE_WRITE_A_SECOND
 from tests.support.process import ROOT
@@ -114,10 +112,3 @@ def gcs_facade() -> Iterator[GcsFacade]:
             yield GcsFacade(f"http://127.0.0.1:{port}")
         finally:
             process.kill()
-
-
-@pytest.fixture(scope="session")
-def gcs() -> Iterator[GcsFacade]:
-    """One server for all tests of a process."""
-    with gcs_facade() as facade:
-        yield facade

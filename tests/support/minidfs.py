@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, JavaObject
 from py4j.protocol import Py4JJavaError
 
@@ -249,11 +248,4 @@ def mini_dfs(folder: Path) -> Iterator[MiniDfs]:
     with ExitStack() as stack:
         cluster = MiniDfs(folder)
         stack.callback(cluster.crash)
-        yield cluster
-
-
-@pytest.fixture(scope="session")
-def dfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MiniDfs]:
-    """The cluster that all tests of a process share; each has a directory of its own in it."""
-    with mini_dfs(tmp_path_factory.mktemp("dfs")) as cluster:
         yield cluster

@@ -1,6 +1,5 @@
 """S3 backends as tests need them: that repeat at once, or not at all."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import RetryingBackend
 from tallymark.backends.s3 import S3Backend
-from tests.support.s3_server import ENVIRONMENT, REGION
+from tests.support.s3_server import REGION
 
 AT_ONCE = RetrySettings(pause_s=0, throttled_pause_s=0, budget_count=1000)
 ONCE = RetrySettings(attempt_count=1)
@@ -34,12 +33,3 @@ def retrying_s3(endpoint: str, bucket: str, retry: RetrySettings = AT_ONCE, **op
 def patience_s(request: pytest.FixtureRequest, *, late_s: float) -> float:
     """For one request: half of what comes late, in a test named after the fault "timeout"; else the library's own."""
     return late_s / 2 if "timeout" in request.node.name else StorageOptions().request_timeout_s
-
-
-@pytest.fixture(scope="module")
-def s3_keys() -> Iterator[None]:
-    """Credentials in the environment, for servers that look at none."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
-        yield

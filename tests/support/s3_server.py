@@ -14,8 +14,6 @@ from functools import cached_property
 from itertools import count
 from typing import Any
 
-import pytest
-
 from tallymark.backends import StorageOptions
 from tests.support.process import ROOT
 
@@ -115,21 +113,3 @@ def s3_server() -> Iterator[S3Server]:
             server.client.close()
         finally:
             process.kill()
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[S3Server]:
-    """One server for all tests of a process, and its credentials in the environment."""
-    pytest.importorskip("moto", reason="the S3 server of the tests is moto[server]") if "CI" not in os.environ else None
-    with s3_server() as server, pytest.MonkeyPatch.context() as patch:
-        for name, value in ENVIRONMENT.items():
-            patch.setenv(name, value)
-        yield server
-
-
-@pytest.fixture
-def bucket(s3: S3Server) -> Iterator[str]:
-    """A new bucket; after the test it is dropped."""
-    name = s3.bucket()
-    yield name
-    s3.drop(name)
