@@ -36,8 +36,9 @@ def views(
 ) -> None:
     """Measure how long it takes to know which files a partition contains."""
     from tallymark.bench.views import question
+    from tallymark.bench.views.ground import Effort
 
-    effort = question.QUICK if quick else question.Effort()
+    effort = question.QUICK if quick else Effort()
     if seconds is not None:
         effort = replace(effort, seconds=seconds)
     asked = question.Asked(

@@ -133,11 +133,11 @@ def _measured(side: Side, ground: Ground, stack: ExitStack) -> tuple[Open, ViewR
         requests=opening.requests,
         grown_bytes=grown,
         bytes_per_file=None if grown is None else grown / ground.shape.files,
-        alone_p50_s=alone and alone.p50_s,
-        alone_p99_s=alone and alone.p99_s,
-        many_p50_s=many and many.latency.p50_s,
-        many_p99_s=many and many.latency.p99_s,
-        many_per_s=many and many.rate,
+        alone_p50_s=None if alone is None else alone.p50_s,
+        alone_p99_s=None if alone is None else alone.p99_s,
+        many_p50_s=None if many is None else many.latency.p50_s,
+        many_p99_s=None if many is None else many.latency.p99_s,
+        many_per_s=None if many is None else many.rate,
     )
 
 

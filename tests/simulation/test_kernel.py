@@ -169,6 +169,7 @@ WITH_MANY_PEERS = (47, 72, 152, 455, 516, 544, 553, 954, 1004, 1357, 1369)
 """Servers and their queues end amid several connections and flushes: an order of theirs by addresses shows here."""
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trace_in_another_process():
     seeds = (*range(40), *WITH_MANY_PEERS)
     assert trace("1", *seeds) == trace("2", *seeds)

@@ -32,6 +32,7 @@ def test_the_same_plan_is_the_same_run():
         assert repr(run_markers(draw_markers(seed)).history) == repr(run_markers(draw_markers(seed)).history)
 
 
+@pytest.mark.slow
 def test_runs_see_merges_restarts_refusals_and_lost_answers():
     occurred = sum(
         (run_markers(draw_markers(seed)).occurred for seed in range(1, 80)), start=run_markers(draw_markers(0)).occurred
@@ -51,6 +52,7 @@ def test_runs_see_merges_restarts_refusals_and_lost_answers():
     } <= occurred.keys()
 
 
+@pytest.mark.slow
 def test_a_swallowed_error_is_found_and_its_plan_shrinks():
     flush = MarkerDirectory.flush
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.simulation.twelve_hours import HOUR_S, Setting, TwelveHours
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.release
 
 
 def test_in_twelve_hours_with_a_crash_an_hour_objects_bytes_puts_and_names_stay_flat():

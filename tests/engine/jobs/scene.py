@@ -14,6 +14,7 @@ from typing import Any
 import anyio
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from tallymark.backends import Backend
 from tallymark.backends.memory import MemoryBackend
@@ -34,6 +35,12 @@ FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
 TWO_MONTHS = {1: 3, 2: 2}
 FAMILIES = (True, False)
+
+FAMILIES_BY_COST = [
+    pytest.param(True, id="staging"),
+    pytest.param(False, id="no_staging", marks=pytest.mark.slow),
+]
+"""For tests of many crash points: the fast tier plays them on stores with staging only."""
 """Of stores: with staging, and without."""
 
 

@@ -11,7 +11,7 @@ from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
-from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, committed, table, write_rows
 from tests.engine.jobs.test_crash_anywhere import clean, fresh_store
 from tests.support.examples import examples
 from tests.support.faulty import Fault, FaultyBackend, lost_answer, lost_request, slow
@@ -29,7 +29,7 @@ from tests.table_invariants import (
 pytestmark = pytest.mark.no_cover
 
 TXN = "night:7"
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+families = pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 
 
 async def append(backend: Backend, markers: MarkerSettings) -> None:

@@ -8,7 +8,7 @@ from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.deaths import copied, run_to_death, told_where, without_probes
-from tests.engine.jobs.scene import FAMILIES, LEASE, Store, TickingClock, committed, table
+from tests.engine.jobs.scene import FAMILIES_BY_COST, LEASE, Store, TickingClock, committed, table
 from tests.table_invariants import (
     data_files,
     file_path,
@@ -64,7 +64,7 @@ def nothing_needed_is_gone(store: Store) -> None:
 
 
 @pytest.mark.parametrize("next_one", [clean, append], ids=["clean", "write"])
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+@pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 @pytest.mark.parametrize("cleaner", [clean, append], ids=["clean", "write"])
 def test_wherever_a_clean_dies_the_next_one_finishes_it(cleaner, has_staging, next_one):
     start = store_with_due_files(has_staging=has_staging)
@@ -83,7 +83,7 @@ def test_wherever_a_clean_dies_the_next_one_finishes_it(cleaner, has_staging, ne
             nothing_needed_is_gone(store)
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+@pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 def test_wherever_a_clean_beside_readers_dies_what_they_hold_stays_and_the_rest_goes(has_staging):
     """One lives, and holds position 2; one is dead, and holds nothing, and its lease goes."""
     start = store_with_due_files(has_staging=has_staging)
@@ -122,7 +122,7 @@ def held_at(store: Store, *, position: int) -> set[str]:
     return files
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+@pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
 def test_wherever_the_next_clean_dies_too_the_third_finishes_it(has_staging):
     start = store_with_due_files(has_staging=has_staging)
     for first in range(10, run_to_death(copied(start), clean, "direct", at=None).count, 4):
