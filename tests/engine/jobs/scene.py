@@ -35,13 +35,13 @@ FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
 TWO_MONTHS = {1: 3, 2: 2}
 FAMILIES = (True, False)
+"""Of stores: with staging, and without."""
 
 FAMILIES_BY_COST = [
     pytest.param(True, id="staging"),
     pytest.param(False, id="no_staging", marks=pytest.mark.slow),
 ]
 """For tests of many crash points: the fast tier plays them on stores with staging only."""
-"""Of stores: with staging, and without."""
 
 
 class StoreClock:
