@@ -1,28 +1,19 @@
-"""``python -m tallymark.bench``: the questions, and what they take. Nothing heavy is imported before it is needed."""
+"""Command line: ``python -m tallymark.bench``. Imports nothing heavy before a question runs."""
 
 import functools
-import json
 import signal
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
 
 from tallymark.backends.options import StorageOptions
-from tallymark.bench.arguments import json_option, storage_option, svg_option
-from tallymark.bench.killed.command import killed
+from tallymark.bench.command import json_option, run_question, storage_option, svg_option
 from tallymark.bench.markers.command import markers
-from tallymark.bench.sizing.command import sizing
-from tallymark.bench.views.command import views
-from tallymark.bench.writes.command import writes
 
-_url = click.option(
-    "--url",
-    "urls",
-    multiple=True,
-    metavar="URL",
-    help="Measure on this store, in a new folder there that is removed at the end; may be given several times. Without "
-    "it: memory, a directory in memory, one on disk, and S3 on a server of this harness.",
-)
+EVIDENCE = ("writes", "killed", "sizing", "views")
+"""Questions of the repository that are not in the wheel: they compare Tallymark with other writers and servers."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, invoke_without_command=True)
@@ -34,11 +25,18 @@ def main(context: click.Context) -> None:
 
 
 @main.command()
-@_url
+@click.option(
+    "--url",
+    "urls",
+    multiple=True,
+    metavar="URL",
+    help="Measure on this store, in a new folder that is removed at the end; repeatable. Without it: memory, a "
+    "directory in memory, one on disk, and the S3 stand-in.",
+)
 @storage_option
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="About how long it takes. [default: 90]")
-@click.option("--rounds", type=click.IntRange(min=2), help="Samples of each side at most. [default: 201]")
-@click.option("--quick", is_flag=True, help="A glance: 10 seconds, 21 rounds, and no large files.")
+@click.option("--rounds", type=click.IntRange(min=2), help="The most samples of each side. [default: 201]")
+@click.option("--quick", is_flag=True, help="Check that everything works: 10 seconds, 21 rounds, no large files.")
 @json_option
 @svg_option
 def backends(
@@ -50,34 +48,26 @@ def backends(
     json_path: Path | None,
     svg_path: Path | None,
 ) -> None:
-    """What does a call cost over the vendor's library alone?"""
+    """Measure what a storage call costs over the vendor's library alone."""
     import anyio
 
-    from tallymark.backends.errors import TallymarkError
-    from tallymark.bench import plot, report, run
-    from tallymark.cli.page import console
+    from tallymark.bench import backends
 
-    try:
-        asked = run.Asked.of(urls, options, seconds=seconds, rounds=rounds, quick=quick)
-        answer = anyio.run(functools.partial(run.run, asked), backend="trio")
-    except TallymarkError as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(console(width=report.WIDTH), answer)
-    if json_path:
-        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
-    if svg_path:
-        svg_path.write_text(plot.draw(answer))
+    def tables() -> backends.Tables:
+        asked = backends.Asked.of(urls, options, seconds=seconds, rounds=rounds, quick=quick)
+        yield from anyio.run(functools.partial(backends.run, asked), backend="trio")
+
+    run_question("backends", backends.METHOD, None, tables(), json_path=json_path, svg_path=svg_path)
 
 
-main.add_command(writes)
-main.add_command(killed)
-main.add_command(sizing)
-main.add_command(views)
 main.add_command(markers)
+for name in EVIDENCE:
+    if find_spec(f"tallymark.bench.{name}") is not None:
+        main.add_command(getattr(import_module(f"tallymark.bench.{name}.command"), name))
 
 
 def _interrupt(*_: object) -> None:
-    """As Ctrl-C does, so that nothing is left of the run; also in the background, where a shell has it ignored."""
+    """Do as Ctrl-C does, so that nothing of the run remains; also in the background, where shells ignore SIGINT."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.raise_signal(signal.SIGINT)

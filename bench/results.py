@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from rich import box
 from rich.console import Console
@@ -204,10 +204,5 @@ def _plain(row: Row) -> dict[str, Any]:
     return found
 
 
-Direction = Literal["within", "over", "unclear"]
-
 VERDICTS: Mapping[str | None, str] = {"within": "yes", "over": "no", "unclear": "?", None: ""}
 
-
-def verdict_text(value: Direction) -> str:
-    return VERDICTS[value]

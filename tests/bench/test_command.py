@@ -14,7 +14,7 @@ def run(*arguments):
 def test_without_a_question_the_questions_are_listed():
     result = run()
     assert result.exit_code == 0
-    assert "backends  What does a call cost over the vendor's library alone?" in result.stdout
+    assert "backends  Measure what a storage call costs" in result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -38,15 +38,15 @@ def test_quick_run_shows_a_table_for_each_store(measured):
 
 def test_json_has_a_row_for_every_case_of_every_store(measured):
     _, folder = measured
-    sections = json.loads((folder / "answer.json").read_text())["sections"]
-    labels = [[row["label"] for row in section["rows"]] for section in sections]
+    tables = json.loads((folder / "answer.json").read_text())["tables"]
+    labels = [[row["title"] for row in table["rows"]] for table in tables]
     assert len(labels) == 2
     assert labels[0] == labels[1]
     assert {label.partition(" ")[0] for label in labels[0]} == {"get", "put", "put_new", "list", "delete", "data"}
-    disk = {row["label"]: row for row in sections[1]["rows"]}
-    assert disk["get 1 KiB"]["sides"].keys() == {"plain", "thread", "ours"}
-    assert disk["data file 1 MB"]["sides"].keys() == {"plain", "ours"}
-    assert all(6 <= row["rounds"] <= 21 for row in disk.values())
+    disk = {row["title"]: row for row in tables[1]["rows"]}
+    assert disk["get 1 KiB"]["samples_s"].keys() == {"plain", "thread", "ours"}
+    assert disk["data file 1 MB"]["samples_s"].keys() == {"plain", "ours"}
+    assert all(6 <= len(row["samples_s"]["ours"]) <= 21 for row in disk.values())
 
 
 def test_svg_is_written(measured):
@@ -64,9 +64,8 @@ def test_an_object_store_of_the_users_own_is_measured_and_left_as_it_was(gcs, tm
     how = ("--storage", f"endpoint={gcs.endpoint}", "--storage", "credentials=tests.support.gcs_facade:credentials")
     result = run("backends", "--url", f"gs://{bucket}/mine", *how, "--quick", "--seconds", 0.5, "--json", answer)
     assert (result.exit_code, result.stderr) == (0, "")
-    (section,) = json.loads(answer.read_text())["sections"]
-    assert (section["title"], section["peer"]) == ("GCS", "obstore")
-    assert section["where"] == f"gs://{bucket}/mine at {gcs.endpoint}"
+    (table,) = json.loads(answer.read_text())["tables"]
+    assert table["title"] == f"GCS (gs://{bucket}/mine at {gcs.endpoint}) beside obstore"
     assert gcs.keys(bucket) == []
 
 
@@ -78,8 +77,8 @@ def test_an_hdfs_is_measured_in_a_directory_that_is_there_and_left_as_it_was(dfs
     dfs.make_directory("/bench", permission=0o777)
     result = run("backends", "--url", f"{dfs.url}/bench", "--quick", "--rounds", 2, "--json", answer)
     assert (result.exit_code, result.stderr) == (0, "")
-    (section,) = json.loads(answer.read_text())["sections"]
-    assert (section["title"], section["peer"]) == ("HDFS", "hdfs-native")
+    (table,) = json.loads(answer.read_text())["tables"]
+    assert (table["title"].startswith("HDFS ("), table["title"].endswith("beside hdfs-native")) == (True, True)
     assert (dfs.objects("/bench"), dfs.directories("/bench")) == ({}, [])
 
 

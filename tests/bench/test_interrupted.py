@@ -22,7 +22,7 @@ HEEDING = ["env", "--default-signal=INT"]
     ],
 )
 def test_a_run_that_is_told_to_end_removes_its_folder(number, shell, tmp_path):
-    command = [*shell, sys.executable, "-m", "tallymark.bench", "markers", "--part", "beside"]
+    command = [*shell, sys.executable, "-m", "tallymark.bench", "markers", "--part", "slow"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as running:
         await_that(lambda: running.poll() or list(tmp_path.glob("tallymark-bench-*/*")), "it has made its folder")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tomllib
 import venv
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from zipfile import ZipFile
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("engine", "backends", "spark_glue", "bench")
+EVIDENCE = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]["exclude"]
+"""Questions of the benchmark harness that stay in the repository."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ def contents(wheel: Path) -> list[tuple[str, bytes]]:
 def modules_of_this_tree() -> set[str]:
     """Every file that makes up the package, by its path in a wheel."""
     folders = {path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
+    folders = {path for path in folders if not path.as_posix().startswith(tuple(EVIDENCE))}
     front = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark").glob("*.py")}
     cli = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark/cli").rglob("*.py")}
     return {f"tallymark/{path.as_posix()}" for path in folders | front | cli} | {"tallymark/py.typed"}

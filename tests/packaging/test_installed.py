@@ -38,6 +38,8 @@ def test_wheel_runs_the_benchmark_harness_with_a_server_of_its_own(installed, tm
     assert "beside dict" in installed.run(
         "-m", "tallymark.bench", "backends", "--url", "memory:", "--quick", cwd=tmp_path
     )
+    questions = installed.run("-m", "tallymark.bench", "--help", cwd=tmp_path)
+    assert ("markers" in questions, "writes" in questions) == (True, False)
     program = "from tallymark.bench.loopback import server\nwith server() as url: print(url)"
     assert installed.run("-c", program, cwd=tmp_path).startswith("http://127.0.0.1:")
 
