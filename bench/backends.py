@@ -31,8 +31,8 @@ ROUNDS, ROUNDS_QUICK = 201, 21
 
 METHOD = (
     f"{Method()} Times are of one call; of rows with several at once, the time that passes per call. The cost is "
-    "Tallymark's less that of the bare library in a worker thread; of data files, which blocking code writes, less that "
-    f"of its own call. Bar: {BAR} per call, whichever is larger; ? where the interval is on both sides of it."
+    "Tallymark's less that of the bare library in a worker thread; of data files, which blocking code writes, less "
+    f"that of its own call. Bar: {BAR} per call, whichever is larger; ? where the interval is on both sides of it."
 )
 
 

@@ -205,4 +205,3 @@ def _plain(row: Row) -> dict[str, Any]:
 
 
 VERDICTS: Mapping[str | None, str] = {"within": "yes", "over": "no", "unclear": "?", None: ""}
-

@@ -1,36 +1,25 @@
-"""``python -m tallymark.bench killed``: what it takes. Nothing heavy is imported before it is needed."""
+"""Command line of the question ``killed``."""
 
-import json
 from pathlib import Path
 
 import click
 
-from tallymark.bench.arguments import check_spark, folder_option, json_option, python_option, tell
-from tallymark.bench.peers.writers import NAMES
+from tallymark.bench.command import folder_option, json_option, run_question, show_progress
+from tallymark.bench.writes.command import check_spark, python_option
 
-DEFAULT_SIDES = ("ours", "v1", "v2", "delta", "hudi")
+SIDES = ("ours", "v1", "v2", "delta", "hudi")
 
 
 @click.command()
-@click.option(
-    "--side", "sides", multiple=True, type=click.Choice(DEFAULT_SIDES), help="Who writes; repeatable. [default: all]"
-)
+@click.option("--side", "sides", multiple=True, type=click.Choice(SIDES), help="Repeatable. [default: all]")
 @folder_option
 @python_option
 @json_option
 def killed(sides: tuple[str, ...], folder: Path, pythons: dict[str, str], json_path: Path | None) -> None:
-    """What is left behind when an executor, or a whole job, is killed in the middle of a write?"""
-    from tallymark.backends.errors import TallymarkError
-    from tallymark.bench.killed import report, run
-    from tallymark.bench.report import WIDTH
-    from tallymark.cli.page import console
+    """Find what remains when an executor, or a whole job, is killed in the middle of a write."""
+    from tallymark.bench.killed import question
 
     check_spark()
-    wanted = [name for name in NAMES if name in (sides or DEFAULT_SIDES)]
-    try:
-        answer = run.run(wanted, folder, pythons, tell=tell)
-    except TallymarkError as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(console(width=WIDTH), answer)
-    if json_path:
-        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
+    wanted = [name for name in SIDES if not sides or name in sides]
+    found = question.tables(wanted, folder, pythons, show_progress)
+    run_question("killed", question.METHOD, None, found, json_path=json_path, svg_path=None)

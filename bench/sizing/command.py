@@ -1,26 +1,24 @@
-"""``python -m tallymark.bench sizing``: what it takes. Nothing heavy is imported before it is needed."""
+"""Command line of the question ``sizing``."""
 
-import json
 import os
 from pathlib import Path
 from typing import get_args
 
 import click
 
-from tallymark.bench.arguments import check_spark, folder_option, json_option, python_option, svg_option, tell
-from tallymark.bench.sizing.written.case import Name, case
-from tallymark.bench.sizing.written.sides import NAMES, SIDES
+from tallymark.bench.command import folder_option, json_option, run_question, show_progress, svg_option
+from tallymark.bench.sizing.written import NAMES, SIDES, Asked
+from tallymark.bench.sizing.written_case import Name, case
+from tallymark.bench.writes.command import check_spark, python_option
 
 
 @click.command()
 @click.option(
     "--plans-only",
     is_flag=True,
-    help="Only what follows from plans, in arithmetic: half a minute, and neither Spark nor a Java.",
+    help="Only plans, in arithmetic: half a minute, without Spark and Java.",
 )
-@click.option(
-    "--quick", is_flag=True, help="Of the arithmetic, a twentieth of the appends and of the files to plan by."
-)
+@click.option("--quick", is_flag=True, help="Check that plans work: a twentieth of the appends and of the files.")
 @click.option(
     "--case",
     "names",
@@ -28,15 +26,15 @@ from tallymark.bench.sizing.written.sides import NAMES, SIDES
     type=click.Choice(get_args(Name)),
     help="Shape to write; repeatable. [default: all]",
 )
-@click.option("--side", "sides", multiple=True, type=click.Choice(NAMES), help="Who writes; repeatable. [default: all]")
+@click.option("--side", "sides", multiple=True, type=click.Choice(NAMES), help="Repeatable. [default: all]")
 @click.option(
     "--scale",
     type=click.FloatRange(min=0, min_open=True),
     default=1.0,
     show_default=True,
-    help="Times as many rows in what is written, and files as many times as large.",
+    help="Factor of the rows that are written, and of the size of files.",
 )
-@click.option("--cores", type=click.IntRange(min=1), help="Of each writer's Spark. [default: this process's]")
+@click.option("--cores", type=click.IntRange(min=1), help="Cores of each writer's Spark. [default: this process's]")
 @folder_option
 @python_option
 @json_option
@@ -53,30 +51,19 @@ def sizing(
     json_path: Path | None,
     svg_path: Path | None,
 ) -> None:
-    """How large do files become at write time, and what is rewritten for it?"""
-    from tallymark.backends.errors import TallymarkError
-    from tallymark.bench.report import WIDTH
-    from tallymark.bench.sizing import plot, report, run
-    from tallymark.bench.sizing.written.run import Asked
-    from tallymark.cli.page import console
+    """Measure how large files become at write time, and what is rewritten for it."""
+    from tallymark.bench.sizing import question
 
-    wanted = None
+    asked = None
     if not plans_only:
         check_spark()
-        wanted = Asked(
+        asked = Asked(
             cases=[case(name, scale) for name in names or get_args(Name)],
             sides=[side for side in SIDES if not sides or side.name in sides],
             cores=cores or len(os.sched_getaffinity(0)),
             pythons=pythons,
             parent=folder,
         )
-    arithmetic, times = (0.05, run.TIMES_QUICK) if quick else (1.0, run.TIMES)
-    try:
-        answer = run.run(scale=arithmetic, times=times, written=wanted, tell=tell)
-    except TallymarkError as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-    report.show(console(width=WIDTH), answer)
-    if json_path:
-        json_path.write_text(json.dumps(answer.document(), indent=1) + "\n")
-    if svg_path:
-        svg_path.write_text(plot.draw(answer))
+    arithmetic, times = (0.05, question.TIMES_QUICK) if quick else (1.0, question.TIMES)
+    found = question.tables(show_progress, scale=arithmetic, times=times, asked=asked)
+    run_question("sizing", question.METHOD, None, found, json_path=json_path, svg_path=svg_path)

@@ -4,8 +4,8 @@ import pytest
 
 from tallymark.bench.sizing import shapes
 from tallymark.bench.sizing.figures import figures
+from tallymark.bench.sizing.question import BALANCED
 from tallymark.bench.sizing.replay import replay
-from tallymark.bench.sizing.sides import BALANCED
 from tallymark.engine.sizing.planning import plan
 
 LOADS = 5

@@ -45,18 +45,18 @@ def measured(tmp_path_factory):
 def test_every_case_has_every_write_of_each_side(measured):
     result, folder = measured
     assert (result.exit_code, result.stderr) == (0, "")
-    sections = json.loads((folder / "answer.json").read_text())["sections"]
-    assert [section["case"] for section in sections] == ["append", "dynamic-overwrite", "small-files"]
-    for section in sections:
-        assert [side["side"] for side in section["sides"]] == ["ours", "v1"]
-        assert all(len(side["writes"]) == 2 for side in section["sides"])
+    tables = json.loads((folder / "answer.json").read_text())["tables"][::3]
+    assert [table["title"].partition(":")[0] for table in tables] == ["append", "dynamic overwrite", "small files"]
+    for table in tables:
+        assert [row["side"] for row in table["rows"]] == ["ours", "v1"]
+        assert all(len(row["writes"]) == 2 for row in table["rows"])
 
 
 @pytest.mark.release  # starts Spark, or a JVM with Hudi, for figures that no promise rests on
 @pytest.mark.spark
 def test_cpu_of_the_jvm_is_seen_on_both_sides_and_that_of_python_workers_on_ours(measured):
     _, folder = measured
-    ours, theirs = json.loads((folder / "answer.json").read_text())["sections"][0]["sides"]
+    ours, theirs = json.loads((folder / "answer.json").read_text())["tables"][0]["rows"]
     spent = [write["spent"] for write in theirs["writes"]]
     assert sum(figures["jvm_s"] for figures in spent) > 0
     assert sum(figures["python_s"] for figures in spent) == 0

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tallymark.bench.sizing import shapes
-from tallymark.bench.sizing.written.source import BYTES_A_PIECE, Load
+from tallymark.bench.sizing.source import BYTES_A_PIECE, Load
 from tallymark.engine.settings import SizingSettings
 
 Name = Literal["appends", "iceberg", "drift"]
