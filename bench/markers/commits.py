@@ -31,8 +31,9 @@ TASKS = 8
 
 TIMEOUT_S = 30.0
 
-FIELDS: list[tuple[str, pa.DataType]] = [("value", pa.int64()), ("p", pa.string())]
-SCHEMA = pa.schema(FIELDS)
+_FIELDS: list[tuple[str, pa.DataType]] = [("value", pa.int64()), ("p", pa.string())]
+
+SCHEMA = pa.schema(_FIELDS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from subprocess import SubprocessError
-from typing import Any
+from typing import TypeVar
 
 from tallymark.backends import StorageOptions
 from tallymark.backends.errors import TallymarkError
@@ -162,6 +162,9 @@ class JobRow:
     deleted_s: float = column("deleted", seconds)
 
 
+AnyRow = TypeVar("AnyRow", AckRow, JobRow)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarRow:
     """Ours against Hudi's server in one run; above 1 is in our favour."""
@@ -270,26 +273,27 @@ def beside(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterat
 
 
 def bars(few: Sequence[AckRow], many: Sequence[AckRow], jobs: Sequence[JobRow]) -> Iterator[BarRow]:
-    compared: tuple[tuple[Sequence[Any], str, float, Callable[[Any, Any], float]], ...] = (
-        (few, "mean ack, times lower", ACK_BAR, lambda ours, other: other.mean_s / ours.mean_s),
-        (few, "99 % of acks, times lower", ACK_BAR, lambda ours, other: other.p99_s / ours.p99_s),
-        (many, "markers per second, times as many", RATE_BAR, lambda ours, other: ours.rate / other.rate),
-        (largest(jobs), "bytes of the largest job, times fewer", BYTES_BAR, _bytes_times),
-    )
-    for rows, what, bar, times in compared:
-        ours = next((row for row in rows if row.side == "ours"), None)
-        for row in rows:
-            if ours is not None and row.side.startswith("hudi"):
-                yield BarRow(title=row.title, what=what, times=times(ours, row), bar=bar)
+    for ours, other in _beside_hudi(few):
+        yield BarRow(title=other.title, what="mean ack, times lower", times=other.mean_s / ours.mean_s, bar=ACK_BAR)
+    for ours, other in _beside_hudi(few):
+        yield BarRow(title=other.title, what="99 % of acks, times lower", times=other.p99_s / ours.p99_s, bar=ACK_BAR)
+    for ours, other in _beside_hudi(many):
+        yield BarRow(title=other.title, what="times as many markers/s", times=ours.rate / other.rate, bar=RATE_BAR)
+    for mine, its in _beside_hudi(largest(jobs)):
+        times = (its.sent_bytes or 0) / (mine.sent_bytes or 1)
+        yield BarRow(title=its.title, what="bytes of the largest job, times fewer", times=times, bar=BYTES_BAR)
+
+
+def _beside_hudi(rows: Sequence[AnyRow]) -> Iterator[tuple[AnyRow, AnyRow]]:
+    ours = next((row for row in rows if row.side == "ours"), None)
+    for row in rows:
+        if ours is not None and row.side.startswith("hudi"):
+            yield ours, row
 
 
 def largest(jobs: Sequence[JobRow]) -> list[JobRow]:
     most = max((row.markers for row in jobs), default=0)
     return [row for row in jobs if row.markers >= 0.9 * most]
-
-
-def _bytes_times(ours: JobRow, other: JobRow) -> float:
-    return (other.sent_bytes or 0) / (ours.sent_bytes or 1)
 
 
 def hudi_sides(
@@ -439,9 +443,8 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator
     if store.folder is not None:
         sides.append(HudiSide(folder=store.folder / "hudi", logs=logs))
     absent: dict[str, str] = {}
-    name = next(_instants)
-    rows: list[Any] = []
-    points: list[Any] = []
+    name, rows = next(_instants), list[JobRow]()
+    points: list[PointRow] = []
     with ExitStack() as stack, ThreadPoolExecutor() as threads:
         opened = list(open_sides(sides, effort, logs, stack, absent, tell))
         running: list[tuple[Opened, Counts, Future[Seen], list[Counts]]] = []
