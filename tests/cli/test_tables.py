@@ -105,7 +105,7 @@ def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
 def test_numbers_are_grouped_and_bytes_also_told_in_short():
     shown = shown_by(tables.show_status, status_of("flights"))
     assert "1,234,567" in shown
-    assert "5,000,000 (5.0 MB)" in shown
+    assert "5,000,000 (4.8 MiB)" in shown
 
 
 def test_output_in_ascii_is_possible():

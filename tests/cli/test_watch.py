@@ -64,7 +64,7 @@ def test_a_terminal_shows_a_table_and_above_it_how_instants_ended():
         _draw(live, look(seen(instant="1", markers=1234, markers_s=61.7, direct_markers=4)))
         _draw(live, look(seen(instant="1", is_over=True, decision="commit", position=7, markers=1234)))
     shown = " ".join(paper.getvalue().split())
-    assert "1 append 1,234 batched, 4 of them direct 62 3 45.0 kB 4 s ago" in shown
+    assert "1 append 1,234 batched, 4 of them direct 62 3 43.9 KiB 4 s ago" in shown
     assert "1 append committed at position 7; 1,234 markers were seen" in shown
     assert "No open instants." in shown
 

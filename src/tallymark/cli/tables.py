@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.filesize import decimal
 
 from tallymark.cli.document import (
     CheckpointDocument,
@@ -19,6 +18,7 @@ from tallymark.cli.document import (
     TimelineDocument,
 )
 from tallymark.cli.page import print_table
+from tallymark.engine.jobs.result import shown_bytes
 
 SCOPE_SHOWN = 3
 """Partitions of a scope that are named; ``--json`` names them all."""
@@ -35,7 +35,7 @@ def show_status(page: Console, document: StatusDocument) -> None:
         "partitions": f"{document['partitions']:,}",
         "files": f"{document['files']:,}",
         "rows": f"{document['rows']:,}",
-        "bytes": f"{document['bytes']:,} ({decimal(document['bytes'])})",
+        "bytes": f"{document['bytes']:,} ({shown_bytes(document['bytes'])})",
     }
     print_table(page, ["", ""], facts.items(), folding=(1,), has_header=False)
     columns = [
@@ -74,7 +74,7 @@ def show_clean(page: Console, document: CleanDocument) -> None:
         page.print("Dry run: nothing has been changed. A clean would do this:")
     _show_ended(page, document["ended"])
     partitions = document["partitions"]
-    size = f"{document['files']:,} replaced files, {decimal(document['bytes'])}, in {len(partitions):,} partitions"
+    size = f"{document['files']:,} replaced files, {shown_bytes(document['bytes'])}, in {len(partitions):,} partitions"
     page.print(f"{size}{_first(partitions)}.")
     if document["readers"]:
         page.print(f"{document['held_files']:,} more stay for readers: {_readers(document)}.")
@@ -88,7 +88,7 @@ def show_checkpoint(page: Console, document: CheckpointDocument) -> None:
     if not document["bytes_written"]:
         page.print("There was a checkpoint of it already.")
         return
-    size, seconds = decimal(document["bytes_written"]), document["seconds"]
+    size, seconds = shown_bytes(document["bytes_written"]), document["seconds"]
     page.print(f"{document['parts_written']:,} of {document['parts']:,} parts written, {size}, in {seconds:,.1f} s.")
 
 
@@ -119,7 +119,7 @@ def _doctor_facts(document: DoctorDocument) -> list[tuple[str, str]]:
     if document["clock_skew_s"] is not None:
         facts.append(("clock", _clock(document["clock_skew_s"])))
     if (ground := document["ground"]) is not None:
-        room = "" if ground["free_bytes"] is None else f", {decimal(ground['free_bytes'])} free"
+        room = "" if ground["free_bytes"] is None else f", {shown_bytes(ground['free_bytes'])} free"
         facts.append(("file system", f"{ground['file_system']} at {ground['mount_point']}{room}"))
     facts += [("remark", remark) for remark in document["remarks"]]
     facts += [("left behind", path) for path in document["left"]]
@@ -164,7 +164,7 @@ def _entry(entry: EntryFields) -> tuple[str, ...]:
         f"{entry['files_added']:,}",
         f"{entry['files_removed']:,}",
         f"{entry['rows']:,}",
-        decimal(entry["bytes"]),
+        shown_bytes(entry["bytes"]),
         entry["txn"] or "-",
         _scope(entry["scope"]) if entry["horizon"] is None else f"replaced up to position {entry['horizon']:,}",
     )
@@ -173,7 +173,7 @@ def _entry(entry: EntryFields) -> tuple[str, ...]:
 def _retained(document: StatusDocument) -> dict[str, str]:
     if document["retain_hours"] is None:
         return {}
-    kept = f"{document['retained_files']:,} files, {decimal(document['retained_bytes'])}"
+    kept = f"{document['retained_files']:,} files, {shown_bytes(document['retained_bytes'])}"
     return {"replaced files": f"kept for {document['retain_hours']:g} hours; now {kept}"}
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console, Group
-from rich.filesize import decimal
 from rich.live import Live
 from rich.text import Text
 
 from tallymark.cli.page import console, table_of
 from tallymark.cli.watch import WatchDocument, WatchedFields
+from tallymark.engine.jobs.result import shown_bytes
 
 IDLE = "No open instants."
 HEADINGS = ("open instant", "operation", "markers", "kind", "a second", "segments", "bytes", "last beat")
@@ -77,6 +77,6 @@ def _row(found: WatchedFields) -> tuple[str, ...]:
         f"batched, {direct:,} of them direct" if is_mixed else found["marker_kind"],
         "-" if rate is None else f"{rate:,.0f}",
         f"{found['segments']:,}",
-        decimal(found["bytes"]),
+        shown_bytes(found["bytes"]),
         "none" if age is None else f"{age:,.0f} s ago",
     )
