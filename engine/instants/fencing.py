@@ -23,7 +23,7 @@ FENCE_FOLDER = ".hoodie/.tallymark/fence"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fencer:
-    """Ends the writing of one instant's tasks. Every method may be repeated, by anybody."""
+    """Ends the writing of one instant's tasks. Every method is idempotent, and any process may call it."""
 
     backend: Backend
     instant: str
@@ -34,8 +34,8 @@ class Fencer:
         """To be called before the markers are read: what is published until then is marked by then.
 
         On return nothing more can be published out of its staging directories, and a direct marker put from now on is
-        refused by its own author, who looks for the seal. Where there is a service, too, tasks may put some: whoever
-        cannot reach it tells nobody.
+        refused by its own task, which checks for the seal. Where there is a service, tasks may put some as well: a task
+        that cannot reach it puts its markers without a report.
         """
         await self.backend.put(seal_path(self.instant), b"")
         await close_staging(self.backend, self.instant)
@@ -50,7 +50,7 @@ class Fencer:
         if self.backend.has_staging:
             await self.backend.delete(lost)
             return ()
-        if lost:  # before the first of them: a fence that nobody can name any more would stay for ever
+        if lost:  # before the first of them: a fence that is on no list would stay permanently
             await self.backend.put(fence_path(self.instant, new_nonce()), msgpack.packb(lost))
         fence = fence_bytes(self.schema)
         fenced: list[str] = []
@@ -87,7 +87,7 @@ def fence_path(instant: str, nonce: str) -> str:
 
 
 async def read_fences(backend: Backend, path: str) -> list[str]:
-    """Return the names on such a list; none where somebody has swept it. Raises CorruptObject."""
+    """Return the names on such a list; none if it was swept. Raises CorruptObject."""
     try:
         data = await backend.get(path)
     except NotFound:

@@ -21,7 +21,7 @@ from tallymark.engine.timeline.seal import seal_path
 _events = EventLog(__name__)
 
 Progress = Callable[[int, int], None]
-"""Is told how many files are deleted, and of how many."""
+"""Called with the number of files deleted so far, and the number to delete."""
 
 DELETE_BATCH = 1000
 """Files deleted by one call: what S3 deletes with one request. After each, a terminal shows how far it is."""
@@ -77,11 +77,11 @@ def _expired_files(history: History, properties: TableProperties, position: int)
 async def drop_bookkeeping(
     handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, objects: Collection[str] | None = None
 ) -> None:
-    """Delete markers, seal and beat, then the reservation: until then somebody will come back for the rest. Its number
+    """Delete markers, seal and heartbeat, then the reservation: until then another writer will do the rest. Its number
     goes after it, by which it is found.
 
-    ``objects`` is all that lies with the markers, where whoever put it there knows; None: it is listed. What a late put
-    brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
+    ``objects`` are all objects beside the markers, where the caller knows them; None: the folder is listed. What a late
+    put brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
     """
     backend = handle.backend
     await close_staging(backend, instant)
@@ -95,7 +95,7 @@ async def drop_bookkeeping(
 
 
 async def close_staging(backend: Backend, instant: str) -> None:
-    """On return nobody can publish a file any more that was staged for the instant."""
+    """On return no task can publish a file that was staged for the instant."""
     for folder in (staging_folder(instant), recut_folder(instant)):
         await backend.close_staging(folder)
 
@@ -106,5 +106,5 @@ def staging_folder(instant: str) -> str:
 
 
 def recut_folder(instant: str) -> str:
-    """Where its job stages what it cuts anew once the tasks are sealed."""
+    """Where its job stages the files it rewrites once the tasks are sealed."""
     return f"{marker_folder(instant)}/recut"

@@ -33,7 +33,7 @@ class Marked:
 async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:
     """Every path whose marker its author has put itself and may go by. To be called after the seal was put.
 
-    One listing is enough, however many pages it has: such a marker was put before the seal, and nobody deletes it.
+    One listing is enough, however many pages it has: such a marker was put before the seal, and no process deletes it.
     """
     folder = marker_folder(instant)
     paths = set()

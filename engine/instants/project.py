@@ -31,7 +31,7 @@ async def project(handle: TableHandle, properties: TableProperties, position: in
 
 
 async def put_projected(handle: TableHandle, file: ProjectedFile) -> None:
-    """Put a file whose bytes everybody would write alike."""
+    """Put a file that every writer would write with the same bytes."""
     try:
         await handle.backend.put_new(file.path, file.data)
     except AlreadyExists:

@@ -1,21 +1,22 @@
-"""The numbers under which writers begin, and who is open by them: found by gets of known names, without a listing.
+"""Numbers under which writers register, and the open ones among them: read by gets of known names, without a listing.
 
 A writer takes the number k = 1, 2, ... by putting ``begun/<k>`` if absent, before anything else of its instant; the
-object says what its reservation says. These rules keep every open instant in sight:
+object contains what its reservation contains. These rules keep every open instant visible:
 
-- *Take.* Who puts k has seen each smaller number: its object, or an entry of the log that tells as great a one.
-- *Check.* After its put, and its reservation, it reads the log. If an entry tells k or a greater number by then, others
-  may have passed by k while it was not there: k is given up, and a greater one taken. Nothing was written under it.
-- *Drop.* An object ``begun/<k>`` is deleted by those alone who have read an entry that tells k or a greater number, and
-  after ``open/<T>``: who stops in between leaves what the next ones see.
-- *Tell.* The entry that decides an instant tells its number, and the smaller ones that were not over when it was taken.
+- *Take.* A writer puts k after it has seen each smaller number: its object, or a log entry with a number as great.
+- *Check.* After that put, and its reservation, it reads the log. If an entry has k or a greater number by then, others
+  may have passed k while it was not there: k is given up, and a greater one taken. Nothing was written under it.
+- *Drop.* An object ``begun/<k>`` is deleted only by writers that have read an entry with k or a greater number, and
+  after ``open/<T>``: a writer that stops in between leaves what the next ones see.
+- *Record.* The entry that decides an instant has its number, and the smaller ones that were not over when it was taken.
 
-So a number that was put and is not there has an entry as great in the log: there is no gap below a number that stands
-but those which the log tells, and who has put the first number that is free, and stands the check, has seen all who
-began before. By the entry with the greatest number k the smaller ones are over, but for those that it tells; those, k
-itself and what follows are looked at, one get each. What is not there, of these up to k, is over or will be given up by
-its writer: the get came after the entry was read. What is there is over if its instant is decided, and after that its
-reservation is not found. Numbers are not used again: a put or a delete of theirs that lands late changes nothing.
+So a number that was put and is not there has an entry as great in the log: below a number that exists there is no gap
+except those that the log records. A writer that has put the first free number, and passes the check, has seen all that
+started before. By the entry with the greatest number k the smaller ones are over, except those that it names; those, k
+itself and the numbers after it are read, one get each. If one of these up to k is not there, it is over or will be
+given up by its writer: the get came after the entry was read. What is there is over if its instant is decided, and
+after that its reservation is not found. Numbers are not used again: a put or a delete of theirs that lands late changes
+nothing.
 
 Owns: taking, looking, giving back. Does not own: what is done about those who are open (``help``).
 """
@@ -38,7 +39,7 @@ class Registered:
     """What one look at the numbers has found."""
 
     free: int
-    """The first number that nobody had."""
+    """The first number that no writer had."""
     open: dict[int, Reservation] = field(default_factory=dict)
     """Those that are not over, and what their writers say of themselves."""
     left: list[int] = field(default_factory=list)
@@ -93,9 +94,9 @@ async def read_registration(handle: TableHandle, path: str) -> Reservation | Non
 
 
 async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
-    """Return whether all is done for its instant, or nobody will ever go on with it.
+    """Return whether all is done for its instant, or no process will ever continue it.
 
-    The log first: whoever finds his instant decided when he has reserved it gives it up.
+    The log is read first: a writer that finds its instant decided after it has reserved it gives it up.
     """
     instant = reservation.instant
     if handle.log.history.decided(instant) is None and (await handle.log.refresh()).decided(instant) is None:
@@ -108,10 +109,11 @@ async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
 
 
 async def take(handle: TableHandle, draft: Reservation) -> Reservation:
-    """Take a number for it: on return whoever looks finds this writer. What is over, and was left, is dropped.
+    """Take a number for it: on return every later reader finds this writer. Numbers that are over, and were left, are
+    dropped.
 
-    Its instant is later than those of all who are open with smaller numbers: nobody asks for what another one has, nor
-    puts a beat under it.
+    Its instant is later than those of all open writers with smaller numbers: no two writers use one instant, nor
+    one heartbeat.
     """
     while True:
         found = await find_registered(handle)
@@ -151,7 +153,7 @@ async def give_back(handle: TableHandle, reservation: Reservation) -> None:
 
 
 async def drop(handle: TableHandle, numbers: Iterable[int]) -> None:
-    """Drop these, and those given back, as far as the log tells one as great; the others stay for whoever comes."""
+    """Drop these, and those given back, as far as the log has a number as great; later writers drop the others."""
     greatest = handle.log.history.registration.number
     known = {number for number in {*numbers, *handle.given_back} if UNNUMBERED < number <= greatest}
     if known:

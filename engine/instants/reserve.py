@@ -23,10 +23,10 @@ _TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKind) -> tuple[Reservation, Lease]:
     """Reserve an instant later than every instant in the log; on return the log's history is as of then.
 
-    The lease runs since the one beat that was put: a second one at once is more than GCS takes of one object.
+    The lease runs from the one heartbeat that was put: a second one at once exceeds what GCS takes for one object.
 
-    A number comes before all else, by which others find this writer. The beat comes before the reservation, so that
-    nobody sees a reserved instant without a sign of life, and the reservation before the last reading of the log, so
+    A number is taken first, by which others find this writer. The heartbeat is put before the reservation, so that
+    no process sees a reserved instant without a sign of life, and the reservation before the last read of the log, so
     that an instant, or a number, that the log has got past is noticed.
     """
     newest = FLOOR
@@ -53,7 +53,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
 
 
 async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
-    """Return the first beat of its lease, and how its markers are kept."""
+    """Return the first heartbeat of its lease, and how its markers are kept."""
     lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
 
     async def announce() -> None:
@@ -68,8 +68,9 @@ async def _call(act: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:
-    """Nothing was written under it. The log gets past it first: else somebody could reserve the instant amid these
-    deletes, and lose it by them. The reservation goes next: without its beat it would pass for abandoned.
+    """Nothing was written under it. The log passes it first: otherwise another writer could reserve the instant during
+    these deletes, and lose it by them. The reservation is deleted next: without its heartbeat it would count as
+    abandoned.
     """
     if handle.log.history.reached_instant < reservation.instant:
         await decide(handle, reservation)
@@ -87,7 +88,7 @@ async def is_taken(handle: TableHandle, reservation: Reservation) -> bool:
     try:
         await handle.backend.put_new(reservation.path, reservation.encode())
     except AlreadyExists:
-        with suppress(NotFound):  # its winner has finished meanwhile
+        with suppress(NotFound):  # its winner has finished since
             return await handle.backend.get(reservation.path) == reservation.encode()
         return False
     return True

@@ -63,7 +63,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
 async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:
     """Every data file that the instant may have begun, from storage.
 
-    Markers that are missing or cannot be read are never taken for none: then the table is listed for files that carry
+    Missing or unreadable markers are never treated as none: then the table is listed for files that carry
     the instant in their names, beside those whose markers could be read.
     """
     folder = marker_folder(reservation.instant)
@@ -99,7 +99,7 @@ async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
             registration=reservation.registration,
             unfinished=reservation.unfinished,
         )
-        with suppress(RolledBack):  # decided by somebody else meanwhile
+        with suppress(RolledBack):  # decided by another writer since
             await handle.log.win(entry, check=lambda _: None)
     decided = history.decided(instant)
     assert decided is not None

@@ -16,7 +16,7 @@ class WriteBase:
     position: int
     log: CommitLog
     at: ViewAt | None
-    """None for a position below the view's floor: there the log alone can tell, which forgets nothing."""
+    """None for a position below the view's floor: there only the log knows, which forgets nothing."""
 
     @classmethod
     def of(cls, view: View, log: CommitLog, position: int | None = None) -> "WriteBase":

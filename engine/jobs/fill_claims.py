@@ -23,7 +23,7 @@ def claim_path(instant: str) -> str:
 
 
 async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
-    """Tell others that these files are being filled, and no others any more."""
+    """Publish that these files are being filled, and no others any more."""
     await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
 
 

@@ -1,4 +1,4 @@
-"""The small files that a job fills: which of them its tasks report, and which of these were in vain. Pure."""
+"""The small files that a job fills: those that its tasks report, and those whose fill was lost. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 

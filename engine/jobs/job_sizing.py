@@ -1,4 +1,4 @@
-"""The sizes of one job's files: what was planned, what its tasks have made of it, and what is told of both."""
+"""The sizes of one job's files: the plan, what its tasks have made of it, and what is published of both."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -42,10 +42,10 @@ class JobSizing:
         self._expected: dict[str, int] = {}
         """Bytes of the planned files, by path, as their tasks have named them."""
         self.has_claimed = False
-        """Whether others may have been told what is filled."""
+        """Whether the claim of files to fill may have been published."""
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
-        """Plan, and tell others what is filled. Called again, the last plan counts."""
+        """Plan, and publish the claim of the files to fill. Called again, the last plan counts."""
         check_has_no_updates(profile)
         if not self._settings.is_on:
             return SizingPlan(files=())

@@ -1,7 +1,7 @@
-"""The new rows of a file that was to replace a small one, in a file of their own: the small one was replaced meanwhile.
+"""The new rows of a lost fill, in a separate file: another commit has replaced the small file.
 
 It is done by the job, after it has sealed its tasks. So the file has a direct marker, and a staging directory of its
-own; and after both, the log is looked at: whoever rolls this instant back wins an entry first, and then closes that
+own; and after both, the log is read: a writer that rolls this instant back wins an entry first, and then closes that
 directory and reads the markers. Either the job sees the entry, or the other finds the file.
 """
 
@@ -55,7 +55,7 @@ class LostFillRewriter:
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Fencer) -> LogEntry:
         """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
 
-        The files that were to replace them are gone for good on return. May be called again after it has failed.
+        The files that were to replace them are deleted on return. May be called again after it has failed.
 
         Raises:
             RolledBack: another writer has ended the job.
@@ -81,7 +81,7 @@ class LostFillRewriter:
         )
 
     async def _own_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
-        """As ``_cut_file``; whatever an end of this job by another looks like here, it is told as that."""
+        """As ``_cut_file``; however the end of this job by another writer appears here, it is raised as that."""
         try:
             return await self._cut_file(fill, files)
         except (NotFound, CorruptObject, Sealed):
@@ -91,7 +91,7 @@ class LostFillRewriter:
     async def _cut_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
         """Return a file of the new rows in these files, which begin with the old ones; None where there are none.
 
-        Where storage does not tell what became of it, it is written again under another name.
+        Where storage gives no clear outcome, it is written again under another name.
         """
         if sum(file.rows for file in files) <= fill.old.rows:
             return None

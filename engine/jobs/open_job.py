@@ -60,7 +60,7 @@ async def open_job(
     handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
 ) -> AsyncIterator[WriteJob]:
     """Yield a job for the block, after what dead writers left has been put in order."""
-    flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes under way
+    flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes in flight
     meter = JobMeter(request.mode)
     with PROCESS.running(meter, handle.backend):
         async with background_tasks() as background:

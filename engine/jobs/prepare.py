@@ -35,7 +35,7 @@ async def read_properties(backend: Backend) -> TableProperties | None:
         found = [entry.path async for entry in backend.list("") if not is_trial(entry.path)]
         if not found:
             return None
-        data = await _read(backend)  # another writer may have created the table meanwhile
+        data = await _read(backend)  # another writer may have created the table since
         if data is None:
             raise UnsupportedTable(
                 f"{backend.url} holds no table, and is not empty (there is {found[0]}); give an empty or new location"
@@ -67,7 +67,7 @@ async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperti
     found = await find_table(handle, wanted)
     if found is None:
         found = await _create(handle, wanted.beside(None))
-        _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise meanwhile
+        _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise since
     return found
 
 
@@ -105,7 +105,7 @@ async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperti
 
 
 async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> bool:
-    """Create the table, and meanwhile drop what showed that this store may hold it. False if it exists."""
+    """Create the table, and drop the trial object of this store at the same time. Return False if it exists."""
     is_theirs = False
 
     async def create() -> None:

@@ -18,8 +18,8 @@ its two puts, another may have swept the first."""
 async def check_exclusive(backend: Backend) -> str:
     """Create a new name twice at once; returns it, to be deleted by ``clear``.
 
-    The name is that of a beat of nobody: where its author dies, writers of the table sweep it after a lease, and
-    ``is_trial`` tells it from something of somebody's before there is a table.
+    The name is that of a heartbeat without a writer: where its author dies, writers of the table sweep it after a
+    lease, and ``is_trial`` distinguishes it from other objects before there is a table.
 
     Raises:
         UnsupportedTable: the store ignores put-if-absent. Nothing is left.

@@ -64,7 +64,7 @@ class _CommittedJob(WriteJob):
 async def find_committed(handle: TableHandle, properties: TableProperties, request: WriteRequest) -> WriteResult | None:
     """Return the result of the write that was committed under the request's txn; None if there is none so far.
 
-    What its writer may have died over is done first, so that every reader sees it. Where nobody has left anything,
+    What its writer may have left undone is done first, so that every reader sees it. Where nothing is left to do,
     this reads the log and looks for open instants, and changes nothing.
 
     Raises:

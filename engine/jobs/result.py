@@ -24,7 +24,7 @@ class WriteResult:
     txn: str | None
     """The name under which it was to be committed once; None if it had none."""
     is_rerun: bool
-    """An earlier write of this txn had been committed, and all else here tells of that one: this one left nothing."""
+    """An earlier write with this txn was committed. All other fields describe that write: this one left nothing."""
     rows: int
     """That the write has brought; its files also hold those of small files that they replace."""
     bytes: int
@@ -53,11 +53,11 @@ class WriteResult:
     sizing: SizingSummary | None = None
     """What was planned of its files' sizes, and what came of it; None where nothing was planned."""
     catalog: str | None = None
-    """What a table of Spark's catalog was told of its partitions; None where none was named, or it could not be."""
+    """The change of the catalog table's partitions; None where none was named, or it failed."""
 
     @classmethod
     def of(cls, position: int, entry: LogEntry, *, is_rerun: bool = False, pending: str | None = None) -> "WriteResult":
-        """What anybody reads from a commit's entry. Raises CorruptObject for one that does not tell all of it."""
+        """Return what a commit's entry records. Raises CorruptObject for an entry that does not record all of it."""
         return cls(position=position, is_rerun=is_rerun, pending=pending, **outcome_of(entry))
 
     def to_json(self) -> str:
@@ -109,7 +109,7 @@ def _sizing_lines(found: SizingSummary) -> Iterator[tuple[str, str]]:
         filled = f"{found.filled_files:,} of {found.planned_fills:,} small files"
         yield "filled", f"{filled}, {shown_bytes(found.rewritten_bytes)} written once more"
     if found.lost_fills:
-        yield "lost fills", f"{found.lost_fills:,}, cut anew: another write had replaced the small files"
+        yield "lost fills", f"{found.lost_fills:,}, rewritten: another write had replaced the small files"
 
 
 def shown_bytes(count: int) -> str:

@@ -110,7 +110,7 @@ class WriteJob:
         return self._directory.durable_count
 
     async def size(self, profile: WorkloadProfile) -> SizingPlan:
-        """Plan the files of the rows that this write brings, and tell other writes which small ones it fills.
+        """Plan the files of the rows that this write adds, and publish which small files it fills.
 
         Nothing is planned with sizing off; an overwrite fills nothing, since what it replaces goes anyway. Tasks get
         the planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. Called again, the last plan
@@ -124,7 +124,7 @@ class WriteJob:
         ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
         written, or may yet write, is excluded first. A commit that failed may be called again with the same reports;
         after CommitUnknown no silence of storage is reported as anything less. If another job has committed the txn of
-        this one meanwhile, its result is returned, and this job is rolled back when its block ends.
+        this one since, its result is returned, and this job is rolled back when its block ends.
 
         Raises:
             ConflictError: another write committed first and excludes this one.
@@ -239,7 +239,7 @@ class WriteJob:
     async def _check_marked(self, added: tuple[DataFile, ...], marked: frozenset[str]) -> None:
         stray = next((file.path for file in added if file.path not in marked), None)
         if stray is not None:
-            await self._lease.check_log()  # whoever rolls an instant back drops its markers
+            await self._lease.check_log()  # a writer that rolls an instant back drops its markers
             raise InvalidRequest(
                 f"reported file {stray} was never marked; only files that write_task wrote can be committed"
             )
@@ -247,7 +247,8 @@ class WriteJob:
     async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> LogEntry:
         """Return the job's one entry, all but its files excluded; the same one again whenever commit is called again.
 
-        It is not made anew: once it may be in the log, somebody else may have finished the job and dropped its markers.
+        It is not put again: once it may be in the log, another writer may have finished the job and dropped its
+        markers.
         """
         if self._added not in (None, added):
             raise InvalidRequest(
@@ -353,6 +354,6 @@ class WriteJob:
 
 
 def _check(entry: LogEntry, history: History) -> None:
-    """Its txn first: whoever comes second to its own twin is not told of a conflict."""
+    """Its txn first: the second of two twins gets the result, not a conflict."""
     check_not_committed(entry, history)
     check_conflicts(entry, history.after(entry.base))

@@ -23,7 +23,7 @@ from tallymark.engine.views.view import live_files
 
 
 class ProcessBlocks:
-    """There is one: ``PROCESS_BLOCKS``. Any thread may use it. In a forked child everything begins anew."""
+    """There is one: ``PROCESS_BLOCKS``. Any thread may use it. A forked child starts with an empty one."""
 
     def __init__(self) -> None:
         self.start_over()
@@ -87,7 +87,7 @@ def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobVie
 class JobView:
     """Made by ``open_view``, for a ``with`` block. All views of a job in one process share what was looked up.
 
-    Each query is as of ``position``, whatever is committed meanwhile. Raises, each of them:
+    Each query is as of ``position``, whatever is committed since. Each of them raises:
         Stopped: the job is over.
         CorruptObject: the service is of no use, and the log cannot be read, or is another one.
         ServiceUnavailable, BackendError: the same, and storage did not answer in time.
@@ -109,7 +109,7 @@ class JobView:
         return self.files_of([partition])[partition]
 
     def files_of(self, partitions: Iterable[str]) -> dict[str, tuple[DataFile, ...]]:
-        """Those of many partitions, by partition: one request for all that are not at hand."""
+        """Return the files of many partitions, by partition: one request for all that are not cached."""
         blocks = self._blocks_of(partitions)
         return {partition: live_files(block, partition, self._position) for partition, block in blocks.items()}
 

@@ -88,7 +88,7 @@ class LogBlocks:
             ) from error
 
     async def close(self) -> None:
-        """Give back what was read. Nobody asks any more."""
+        """Release what was read. There are no more requests."""
         if self._made is not None:
             self._made.close()
 

@@ -83,5 +83,5 @@ class ServedView:
                 self._failure = error
                 raise
             except BaseException:
-                self._started = started  # whoever asked has gone; those who wait read for themselves
+                self._started = started  # the caller was cancelled; those that wait read for themselves
                 raise

@@ -43,10 +43,10 @@ class BlockCounts:
 class FallbackBlocks:
     """Blocking; any thread may use it.
 
-    Whatever the service answers but blocks, or that its job has ended, makes it fall back: nobody was there in time
+    Any response of the service but blocks, or the end of its job, makes it fall back: no response in time,
     (ServiceUnavailable), the other side is of another release (NotAuthenticated), or it does not answer for that
     position, or for that log (InvalidRequest). The log is what the service itself goes by: it gives the same answer, or
-    an error. While the service is of no use nobody waits for it; every ``pause_s`` one look-up goes there, too.
+    an error. During an outage no caller waits for the service; every ``pause_s`` one lookup is sent there as well.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class JobViewStatistics:
     partitions: int
     """Partitions that were asked for."""
     cached: int
-    """Of these, those that were at hand."""
+    """Of these, those that were cached."""
     by_service: int
     """Requests that the service has answered."""
     by_log: int
@@ -137,7 +137,7 @@ class JobViewStatistics:
     log_readings: int
     """How often the log was read."""
     cache_bytes: int
-    """What is at hand, of all jobs."""
+    """Size of the cache, for all jobs."""
 
 
 class JobBlocks:
@@ -152,7 +152,7 @@ class JobBlocks:
         *,
         place: str,
     ) -> None:
-        """``place`` tells the table from all others."""
+        """``place`` identifies the table."""
         settings = ticket.views
         self._ticket = ticket
         self._position: LogPosition = (place, ticket.base, ticket.base_hash)
@@ -199,7 +199,7 @@ class JobBlocks:
         )
 
     def forget_log(self) -> None:
-        """Give back what was read of it, unless somebody waits for more; then the next call does."""
+        """Release what was read of the log, unless a caller waits for more; then the next call does."""
         with self._lock:
             given_up = self._by_log
             if given_up is None or given_up.pending:
@@ -215,8 +215,8 @@ class JobBlocks:
             by_log = self._by_log
             by_log.pending += 1
         try:
-            answer = by_log.loop.start_soon(by_log.log.blocks, partitions)  # whose thread may want the lock meanwhile
-        except BaseException:  # there is no such loop: the library that it needs is not here
+            answer = by_log.loop.start_soon(by_log.log.blocks, partitions)  # its thread may need the lock
+        except BaseException:  # the loop cannot run: the library that it needs is missing
             with self._lock:
                 self._by_log = None
             raise
@@ -235,7 +235,7 @@ class _ByLog:
     loop: ThreadLoop
     log: LogBlocks
     pending: int = 0
-    """Look-ups under way."""
+    """Lookups in flight."""
 
 
 def _service_blocks(ticket: WriteTicket) -> "partial[Future[Blocks]] | None":

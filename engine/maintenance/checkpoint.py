@@ -12,7 +12,7 @@ from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpo
 _events = EventLog(__name__)
 
 ATTEMPTS = 3
-"""Times that ``leave_checkpoint`` begins anew where others leave theirs at the same time. Each of them is as good."""
+"""Attempts of ``leave_checkpoint`` where other writers leave theirs at the same time. Each of them is as good."""
 
 
 FIRST_AFTER = 8
@@ -52,7 +52,7 @@ async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> 
 
 
 async def _write(handle: TableHandle, properties: TableProperties) -> Checkpointed | None:
-    """Once all that it covers has been projected: whoever begins at it takes that for granted."""
+    """Project all entries that it covers first: a reader that starts from it assumes that."""
     while handle.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
     history, view = handle.log.history, handle.view(properties)

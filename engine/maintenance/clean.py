@@ -86,7 +86,7 @@ async def clean(
     """End what dead writers have left, and remove all else that may go.
 
     That is what came after an end, replaced files that were kept for ``retain_hours`` (None: the table keeps none), and
-    fences that nobody runs into any more.
+    fences that no task can run into any more.
     """
     ended = await end_abandoned(handle, properties)
     expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
@@ -124,7 +124,7 @@ async def _expire(
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
-    """Return the lists whose fences nobody runs into any more.
+    """Return the lists whose fences no task can run into any more.
 
     A fence may be much younger than its list, whose author stood still in between. But he put it before the entry of a
     commit, or before he gave a rolled-back instant back: both have to lie behind, and the entry as long as the list.
@@ -170,7 +170,7 @@ async def _drop_late(handle: TableHandle) -> None:
 async def _drop_late_numbers(handle: TableHandle) -> None:
     """Delete the objects of numbers whose put landed once more after they had been dropped.
 
-    Those that the log has passed, and does not tell as unfinished, are nobody's; of the others a look tells.
+    Numbers that the log has passed, and does not name as unfinished, have no writer; the others are read.
     """
     registration = handle.log.history.registration
     found = {registration_number(entry.path) async for entry in handle.backend.list(REGISTRATION_FOLDER)}
@@ -182,7 +182,7 @@ async def _drop_late_numbers(handle: TableHandle) -> None:
 async def _drop_bodies(handle: TableHandle) -> None:
     """Delete the bodies of entries that are not in the log, and never will be: it has decided their instant otherwise.
 
-    Whoever put such a body was to put its entry at the number after those that it had read, and the decision is not
+    A writer of such a body was to put its entry at the number after those that it had read, and the decision is not
     among these. So that number is taken by now. While an instant is not decided its body stays, however old: its writer
     may live, and come back to the commit.
     """
@@ -195,7 +195,7 @@ async def _drop_bodies(handle: TableHandle) -> None:
         if decided is None:
             continue
         if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
-            # One of an older commit is taken for its own. That of a rollback may be, too: its entry tells.
+            # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
             known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
 

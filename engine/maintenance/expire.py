@@ -80,8 +80,8 @@ def _may_be_due(handle: TableHandle, after_s: float) -> bool:
     """False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
 
     It was replaced after its writer had begun, whose instant is the time of that by its clock. If that clock, or ours,
-    is wrong, we may look in vain, or later than we could: what is due, the store's times decide. An instant to come
-    tells that one is wrong, and nothing else.
+    is wrong, this may read without result, or later than possible: the store's times decide what is due. An instant in
+    the future shows that one is wrong, and nothing else.
     """
     history = handle.log.history
     replacing = history.replacing(range(history.horizon + 1, history.head + 1))
@@ -122,13 +122,13 @@ async def find_due(
 async def expire(
     handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
 ) -> Due:
-    """Win a clean entry, then delete. Returns what went: less than was due where somebody reads under a lease, nothing
+    """Win a clean entry, then delete. Return what was deleted: less than was due where a reader has a lease, nothing
     where another clean was ahead.
 
     The entry has an instant of its own, reserved as that of a write: if this process dies, the next writer finds the
     reservation, and with the entry in the log it deletes what is left. Where the block is cancelled, likewise.
 
-    Readers are asked for twice: so that no instant is begun in vain, and once it is reserved, by the look that counts.
+    Readers are read twice: so that no instant is started for nothing, and once it is reserved, when it counts.
     """
     readers = await find_readers(handle)
     await drop_dead(handle, readers)

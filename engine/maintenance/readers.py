@@ -1,6 +1,6 @@
 """Reader leases, as a clean sees them: no file that a leased snapshot may still open is expired.
 
-The order that makes this safe is told in ``writes/reading``.
+``inspection.leased_snapshot`` describes the order that makes this safe.
 """
 
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ class Readers:
 
     @property
     def horizon_max(self) -> int | None:
-        """No clean may have a later horizon; None where nobody reads."""
+        """The latest horizon that a clean may have; None without readers."""
         return min((reader.position for reader in self.living), default=None)
 
 
 async def find_readers(handle: TableHandle) -> Readers:
-    """Read the leases. A beat is put and deleted, to tell the store's time by, unless there are none.
+    """Read the leases. A heartbeat is put and deleted, to read the store's clock by, unless there are none.
 
-    The time is asked before the leases are listed: whoever stands still in between takes no lease for older than it is.
+    The time is read before the leases are listed: a pause in between makes no lease appear older than it is.
     Where we may not write, every lease counts whose process is not known to be gone.
     """
     if not [entry async for entry in handle.backend.list(READ_FOLDER)]:
@@ -57,7 +57,10 @@ async def find_readers(handle: TableHandle) -> Readers:
 
 
 async def drop_dead(handle: TableHandle, readers: Readers) -> None:
-    """Delete the leases of dead readers. One that lives after all puts its own again, with its next beat."""
+    """Delete the leases of dead readers.
+
+    A reader that is alive after all puts its lease again with its next heartbeat.
+    """
     for reader in readers.dead:
         _events.info("lease.dropped", position=reader.position, host=reader.process.host, pid=reader.process.pid)
     if readers.dead:
@@ -65,7 +68,7 @@ async def drop_dead(handle: TableHandle, readers: Readers) -> None:
 
 
 async def _read(handle: TableHandle, path: str) -> Reader | None:
-    """None where it was given up meanwhile. What cannot be read holds everything until it has expired."""
+    """None if it was given up since. An unreadable lease retains everything until it has expired."""
     try:
         return Reader.decode(await handle.backend.get(path), source=path)
     except NotFound:
@@ -81,7 +84,7 @@ async def _read(handle: TableHandle, path: str) -> Reader | None:
 
 
 UNKNOWN = WriterIdentity(host="unknown", boot_id=None, pid_namespace=None, pid=0, started=None)
-"""Whoever wrote what cannot be read: no process of this machine, so that only time tells."""
+"""The writer of an unreadable lease: not a process of this machine, so that only its age counts."""
 
 
 def _sorted(readers: list[Reader]) -> tuple[Reader, ...]:

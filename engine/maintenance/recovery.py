@@ -25,7 +25,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 _events = EventLog(__name__)
 
 PROBE = "probe-"
-"""Begins the name of a beat that belongs to no instant."""
+"""Prefix of the name of a heartbeat that belongs to no instant."""
 
 
 async def open_reservations(handle: TableHandle) -> list[Reservation]:
@@ -35,7 +35,7 @@ async def open_reservations(handle: TableHandle) -> list[Reservation]:
         try:
             found.append(Reservation.decode(await handle.backend.get(path), source=path))
         except NotFound:
-            continue  # finished meanwhile
+            continue  # finished since
     return found
 
 
@@ -71,7 +71,8 @@ class _Recovered:
 
 
 async def _recover(handle: TableHandle, properties: TableProperties, own: str) -> _Recovered:
-    reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
+    # before the heartbeats: a reserved writer has put its heartbeat before
+    reservations = await open_reservations(handle)
     ages = await heartbeat_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
@@ -91,7 +92,9 @@ async def _recover(handle: TableHandle, properties: TableProperties, own: str) -
 
 
 def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
-    """True if the writer's process has certainly ended, or its last beat is older than its own lease, or gone."""
+    """Return whether the writer's process has certainly ended, or its last heartbeat is older than its lease, or
+    missing.
+    """
     age = ages.get(reservation.instant, float("inf"))
     return reservation.writer.is_gone(seen_from=seen_from) or age > reservation.expiry_s
 
@@ -106,9 +109,9 @@ async def end_instant(handle: TableHandle, properties: TableProperties, reservat
 async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation) -> None:
     """After its rollback entry: on return the writer, should it live, acks no marker without having read that entry.
 
-    It does so for half a lease after a beat, and it may have beaten since it was taken for dead. Every beat reads the
-    log, so no later one than the last now can have missed the entry. Where staging is closed before the markers are
-    read, or tasks look for the seal themselves, a late ack does no harm.
+    It does so for half a lease after a heartbeat, and it may have put one since it was treated as dead. Every heartbeat
+    reads the log, so no later one than the last now can have missed the entry. Where staging is closed before the
+    markers are read, or tasks look for the seal themselves, a late ack does no harm.
     """
     is_harmless = handle.backend.has_staging or reservation.marker_kind == "direct"
     if is_harmless or reservation.writer.is_gone(seen_from=WriterIdentity.here()):
@@ -122,25 +125,25 @@ async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation)
 
 
 async def clock_probe(handle: TableHandle) -> str:
-    """Put a beat that belongs to no instant, to tell the store's time by. The caller deletes it."""
+    """Put a heartbeat that belongs to no instant, to read the store's clock by. The caller deletes it."""
     path = f"{HEARTBEAT_FOLDER}/{PROBE}{new_nonce()}"
     await handle.backend.put(path, b"")
     return path
 
 
 async def heartbeat_ages(handle: TableHandle, own: str) -> dict[str, float]:
-    """Seconds since the last beat of each instant, measured from one's own fresh beat."""
-    beats = await _heartbeats(handle)
-    now = _now(beats, own)
-    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+    """Return the seconds since the last heartbeat of each instant, measured from the caller's own fresh one."""
+    heartbeats = await _heartbeats(handle)
+    now = _now(heartbeats, own)
+    return {path.rpartition("/")[2]: now - modified for path, modified in heartbeats.items() if path != own}
 
 
 async def _heartbeats(handle: TableHandle) -> dict[str, float]:
     return {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
 
 
-def _now(beats: dict[str, float], own: str) -> float:
-    return beats.get(own, max(beats.values(), default=0.0))
+def _now(heartbeats: dict[str, float], own: str) -> float:
+    return heartbeats.get(own, max(heartbeats.values(), default=0.0))
 
 
 async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
@@ -154,7 +157,7 @@ async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], r
             await drop(handle, [found.registration])
             continue
         age = ages.get(found.instant)
-        if age is None:  # it has not even beaten
+        if age is None:  # it has not even put a heartbeat
             age = _now(await _heartbeats(handle), own) - entry.modified
         if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
             await drop_unreserved(handle, found.instant, registration=found.registration, unfinished=found.unfinished)
@@ -163,7 +166,7 @@ async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], r
 
 
 async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
-    """A writer that died before it had an instant has left a beat, and no data."""
+    """Delete the heartbeat of a writer that died before it had an instant. It has no data."""
     for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
         if name.startswith(PROBE):
             await handle.backend.delete([heartbeat_path(name)])
@@ -174,7 +177,7 @@ async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved
 async def drop_unreserved(
     handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
 ) -> None:
-    """Drop what lies under an instant that nobody has reserved, and in whose writer's life nobody believes.
+    """Drop what is stored under an instant that no writer has reserved, and whose writer counts as dead.
 
     Its instant is taken first: should it live after all, it finds it taken and goes on with another one. And the log
     gets past it before it is given back: a delete of the reservation that lands late may not meet another one there.
@@ -197,7 +200,7 @@ async def drop_unreserved(
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
-    """False if whoever reserves it now is sure to find the log past it, or if it is none."""
+    """Return False if a writer that reserves it now is sure to find the log past it, or if it is not an instant."""
     with suppress(CorruptObject):
         return parse_instant(instant) > parse_instant(handle.log.history.reached_instant)
     return False

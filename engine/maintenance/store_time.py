@@ -8,11 +8,11 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 
 
 async def store_time(handle: TableHandle) -> float:
-    """Return the store's time, by the newest beat: one's own, unless that was swept by somebody who is far ahead."""
+    """Return the store's time by the newest heartbeat: the caller's own, unless a writer with a fast clock swept it."""
     own = await clock_probe(handle)
     try:
-        beats = [entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)]
+        heartbeats = [entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)]
     finally:
         with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
             await handle.backend.delete([own])
-    return max(beats, default=0.0)
+    return max(heartbeats, default=0.0)

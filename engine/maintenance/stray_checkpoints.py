@@ -5,12 +5,12 @@ from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for
 
 
 async def drop_strays(handle: TableHandle) -> None:
-    """Delete what was put for a position before that of the newest checkpoint, and is no part of the newest two.
+    """Delete objects that were put for a position before the newest checkpoint's, and are not part of the newest two.
 
-    Nobody will make a checkpoint of it: whoever still writes one for such a position looks at the pointer again before
+    No process will make a checkpoint of them: a writer of such a position reads the pointer again before
     putting its own, finds another, and gives up. What was put for its own position may be about to take the place of a
     damaged one, and waits until a checkpoint has passed it, as does what was put for a later one. While the newest one
-    cannot be read everything stays: what belongs to it, nobody knows.
+    cannot be read everything stays, since its parts are unknown.
     """
     found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
     if not found:

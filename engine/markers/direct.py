@@ -1,4 +1,4 @@
-"""Direct markers: one empty object each, put by whoever writes the data file. No service is needed."""
+"""Direct markers: one empty object each, put by the task that writes the data file. No service is needed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -60,6 +60,6 @@ async def create_direct(
     try:
         await check_open()
     except Stopped:
-        # The files will never be begun, and nobody may come by here again.
+        # The files will never be started, and no other cleanup may follow.
         await backend.delete([f"{folder}/{line}" for line in lines])
         raise

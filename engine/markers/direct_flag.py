@@ -1,12 +1,12 @@
 """The flag of direct markers: ``.hoodie/.temp/<T>/DIRECT``, put before the first one that a task puts beside a service.
 
-Tasks put their own markers only while the service of their job is out of reach, and tell nobody. So that the job need
-not list its folder to learn that none did, whoever puts one has put this object before. Its name is known: one get
-tells.
+Tasks put their own markers only while the service of their job is out of reach, and without a report. So that the job
+need not list its folder to learn that there are none, a task puts this object before its marker. Its name is known: one
+get shows whether it exists.
 
 No marker that counts is missed. A task that is acked has put the flag, then its marker, and then has looked for the
 seal of the job, and found none. The job puts its seal, and then looks for the flag. The task's look came before the
-seal, and the flag before that look: the job finds it, unless somebody has dropped the folder in between. That is done
+seal, and the flag before that check: the job finds it, unless the folder was dropped in between. That is done
 only once the log has decided the instant, and then the job finds that entry in place of winning its own.
 """
 

@@ -60,7 +60,7 @@ async def always_open() -> None:
 
 
 class MarkerDirectory:
-    """Made by ``MarkerEngine.directory``. Nothing is read or written until somebody asks."""
+    """Made by ``MarkerEngine.directory``. Nothing is read or written before the first request."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class MarkerDirectory:
         """Return once every marker survives a crash. Asking twice for a marker is one marker.
 
         A request for a marker still in flight waits for the same flush: "it existed" is an answer that must survive a
-        crash too. Whoever stops waiting leaves the flush as it is.
+        crash too. A caller that stops waiting leaves the flush as it is.
 
         Raises:
             InvalidRequest: a path that could leave the table or break a segment's lines.
@@ -169,14 +169,14 @@ class MarkerDirectory:
     async def delete(self) -> bool:
         """Seal the directory and remove it from storage; False if there was nothing."""
         self.seal()
-        await self.drained()  # what landed after the listing would stay for ever
+        await self.drained()  # an object that arrived after the listing would stay permanently
         paths = [entry.path async for entry in self._backend.list(self._folder)]
         await self._backend.delete(paths)
         self._durable.clear()
         return bool(paths)
 
     async def drained(self) -> None:
-        """Return when nothing that was sent to storage is under way any more: flushes, their second copies, a merge.
+        """Return when nothing that was sent to storage is in flight any more: flushes, their second copies, a merge.
 
         To be called after ``seal`` or ``end``. What the process gave up waiting for may land all the same.
         """
@@ -198,7 +198,9 @@ class MarkerDirectory:
             scope.cancel()
 
     def observe_throttling(self) -> None:
-        """Slow down if the store has throttled anybody since the last time: its backend repeats what it may itself."""
+        """Slow down if the store has throttled a request since the last call: its backend retries on its own what it
+        may.
+        """
         count = self._throttled()
         if count > self._throttled_count:
             self.counts.throttled += self.pace.throttled(anyio.current_time())
@@ -280,7 +282,7 @@ class MarkerDirectory:
             for batch in batches:
                 await batch.wait()
             if not batches:
-                await anyio.lowlevel.checkpoint()  # whoever asks for what is there, again and again, lets others run
+                await anyio.lowlevel.checkpoint()  # a caller in a loop of requests for known markers lets others run
             await self.check_open()
         return answers
 
@@ -299,7 +301,7 @@ class MarkerDirectory:
 
     @contextmanager
     def until_over(self) -> Iterator[None]:
-        """Whoever waits in this block waits no longer than the directory takes markers, for storage neither."""
+        """Bound the waits in this block, for storage too, by the time in which the directory takes markers."""
         self._refuse_if_over()
         with anyio.CancelScope() as scope:
             self._patience.add(scope)
@@ -378,7 +380,7 @@ class MarkerDirectory:
 
 
 def _answer(line: str, unasked: set[str]) -> MarkerAnswer:
-    """Of all who ask for a marker, and of a request that names it twice, one is told CREATED."""
+    """Of all requests for a marker, and of a request that names it twice, one gets CREATED."""
     if line not in unasked:
         return MarkerAnswer.EXISTED
     unasked.remove(line)

@@ -31,8 +31,8 @@ async def flush(
 ) -> int:
     """Return once exactly these bytes survive a crash under exactly this path: how often they were sent.
 
-    Nobody else uses the path for other bytes, so a put whose answer is missing is simply repeated: an early copy that
-    lands late changes nothing. ``hedge`` sends a second copy where the first is late; ``pace`` is told of throttling
+    No other process uses the path for other bytes, so a put without a response is simply repeated: an early copy that
+    arrives late changes nothing. ``hedge`` sends a second copy where the first is late; ``pace`` records throttling
     and says when to ask again.
 
     Raises:
@@ -66,7 +66,7 @@ async def flush(
 
 
 async def next_start(pace: Pace) -> None:
-    """Return when the next put may be sent. Others may have been sent meanwhile, and the interval may have changed."""
+    """Return when the next put may be sent. Others may have been sent since, and the interval may have changed."""
     delay_s = pace.delay_s(anyio.current_time())
     while delay_s:  # without one, no turn of the loop: it would cost each ack some 20 us
         await anyio.sleep(min(delay_s, POLL_S))
@@ -85,7 +85,7 @@ async def until_answered(
 ) -> T:
     """Return what storage answers; a request that stays without an answer is repeated.
 
-    One that is throttled is no attempt: it is repeated at the directory's pace, for as long as a silent store would be
+    A throttled one is not an attempt: it is repeated at the directory's pace, for as long as a silent store would be
     asked.
 
     Raises:

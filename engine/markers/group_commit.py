@@ -10,7 +10,7 @@ from tallymark.engine.markers.flush import next_start
 
 
 async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None:
-    """Flush what waits until cancelled; then nobody is left waiting."""
+    """Flush what waits until cancelled; then no request is left waiting."""
     try:
         async with anyio.create_task_group() as tasks:
             directory.hedge.run_in(tasks)
@@ -65,7 +65,7 @@ async def _carry(directory: MarkerDirectory, batch: MarkerBatch) -> None:
     try:
         await directory.flush(batch)  # durable
     except TallymarkError as error:
-        directory.abandon(batch, error)  # nobody was told otherwise
+        directory.abandon(batch, error)  # no request was acked
     except Exception as error:  # no store may raise this, and one that does must not end the others' work
         directory.abandon(batch, FlushFailed(f"{directory} could not be written: {error!r}"))
     except BaseException:

@@ -3,7 +3,7 @@
 A put is late when it takes longer than most of the recent ones did (``MarkerSettings.hedge_quantile``), and so long
 that a second one may well come first: see ``Hedge.late_s``.
 
-Owns: when a second copy is sent, how many there may be, and who still waits for an answer that nobody needs.
+Owns: when a second copy is sent, how many there may be, and which tasks still wait for a superfluous answer.
 """
 
 from collections.abc import Awaitable, Callable
@@ -46,7 +46,7 @@ class Hedge:
         self._tasks = tasks
 
     async def send(self, put: Callable[[], Awaitable[None]]) -> None:
-        """Return with the first good answer. Raises the last error, once no copy is under way any more.
+        """Return with the first good answer. Raises the last error, once no copy is in flight any more.
 
         The copy that is not needed is left to end by itself: a put that has begun can hardly be called back, and
         ``drained`` waits for it.
@@ -72,7 +72,7 @@ class Hedge:
         self._counts.hedges_won += race.winner > 0
 
     async def drained(self) -> None:
-        """Return when every copy that is under way now has ended, however it ended."""
+        """Return when every copy that is in flight now has ended, however it ended."""
         for race in tuple(self._races):
             await race.ended.wait()
 

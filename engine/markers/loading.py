@@ -1,6 +1,6 @@
 """Loading of a marker directory from storage, while other processes may write there.
 
-A merge puts one segment, and then deletes those that it stands for. A listing that is no snapshot could pass the place
+A merge puts one segment, and then deletes those that it replaces. A listing that is not a snapshot could pass the place
 of the new segment before it is put, and the place of an old one after it is deleted. Two things keep it from losing
 their markers:
 
@@ -43,9 +43,9 @@ class LoadedMarkers:
         """Each marker as a line of a segment (``name``)."""
         self.object_count = 0
         self.segments: dict[str, int] = {}
-        """The bytes of each segment whose incarnation was claimed: nobody rewrites it, so it may be merged."""
+        """The bytes of each segment whose incarnation was claimed: no server rewrites it, so it may be merged."""
         self.is_announced = False
-        """Whether the folder says that it holds segments: whoever began the instant may have said so already."""
+        """Whether the folder states that it contains segments: the writer of the instant may have put that already."""
         self.next_incarnation = FIRST_INCARNATION
         """Above every incarnation that was found, so that its segments may replace all of theirs."""
 

@@ -33,7 +33,7 @@ class _Merged:
 
 
 class SegmentMerge:
-    """The segments of one directory that its server may merge, and the one merge that may be under way."""
+    """The segments of one directory that its server may merge, and the one merge that may be in flight."""
 
     def __init__(
         self, backend: Backend, numbers: SegmentNumbers, settings: MarkerSettings, counts: MarkerCounts
@@ -76,11 +76,11 @@ class SegmentMerge:
         self._plan.found(path, size)
 
     def end(self) -> None:
-        """No merge begins any more. One whose put is under way goes on; ``drained`` waits for it."""
+        """Start no more merges. One whose put is in flight continues; ``drained`` waits for it."""
         self._is_over = True
 
     async def drained(self) -> None:
-        """Return when no merge is under way."""
+        """Return when no merge is in flight."""
         await self._quiet.wait()
 
     async def run(self) -> None:

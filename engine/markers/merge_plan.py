@@ -4,7 +4,7 @@ Owns: the account of the segments in storage, and of the bytes that rewriting th
 arithmetic is in ``docs/decisions/0008-merge-policy.md``, the measurements are there and in ``0027-twenty-objects.md``.
 
 Each segment carries a credit: the bytes that its markers may still be written again. At four bytes written for each
-byte of markers a flush brings three times its own size. Whoever is merged pays for the merge, and the new segment
+byte of markers a flush brings three times its own size. A merged segment pays for the merge, and the new segment
 inherits what remains. Segments that were merged equally often go together, like the digits of a counter (Bentley and
 Saxe, Decomposable searching problems, 1980): a merge takes whole ranks, the youngest first, and as many of them as
 leave room for the next merge.
@@ -50,7 +50,7 @@ class _Rank:
 
 
 class MergePlan:
-    """Believes what it is told: segments are added once they are durable, and dropped once they need not stay."""
+    """Trusts its caller: segments are added once they are durable, and dropped once they need not stay."""
 
     def __init__(self, *, count_max: int, freed_min: int, ratio_max: float) -> None:
         self._count_max = count_max
@@ -92,7 +92,7 @@ class MergePlan:
     def due(self, *, wasted: int = 0) -> tuple[LiveSegment, ...]:
         """Return the segments to merge into one now; nothing as long as there are few, or the credit does not suffice.
 
-        ``wasted``: bytes sent so far that became no segment, by repeated puts and failed ones; nobody's credit.
+        ``wasted``: bytes sent so far that became no segment, by repeated puts and failed ones; they earn no credit.
         """
         count, room = len(self.segments), self._room
         if count <= max(self._count_max, self._freed_min + room):

@@ -22,7 +22,7 @@ _IOS = frozenset(get_args(MarkerIo))
 _PLAIN = re.compile(
     rf"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*{re.escape(INFIX)}(?:{'|'.join(get_args(MarkerIo))})", re.ASCII
 )
-"""Most lines: ASCII, and no segment of the path begins with a space or a dot, so that a glance tells them good."""
+"""Most lines: ASCII, and no segment of the path starts with a space or a dot, so that one match accepts them."""
 
 
 def marker_line(path: str, io: str = "CREATE") -> str:

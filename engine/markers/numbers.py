@@ -39,7 +39,7 @@ class SegmentNumbers:
         """What the put of the last claim took that was answered; not its repeats, nor the claims that others had."""
 
     async def claim(self, incarnation: int) -> None:
-        """Take this incarnation or the next one that nobody had.
+        """Take this incarnation or the next one that no server had.
 
         Raises:
             FlushFailed: storage did not take a claim; asking again is safe.
@@ -58,7 +58,7 @@ class SegmentNumbers:
         )
 
     async def next(self) -> str:
-        """Return the path of a segment that nobody has used. Whatever happens to its put, the number is spent.
+        """Return the path of a segment that no server has used. Whatever happens to its put, the number is spent.
 
         Raises what ``claim`` raises, where an incarnation's numbers are used up.
         """
@@ -77,7 +77,7 @@ class SegmentNumbers:
         return frozenset(self._objects)
 
     def unclear(self, path: str) -> None:
-        """A copy of its put may land whenever it likes: whatever is deleted of it meanwhile may be there in the end."""
+        """A copy of its put may arrive at any time: whatever is deleted of it until then may be there in the end."""
         self._lasting.add(path)
 
     def deleted(self, paths: Iterable[str]) -> None:

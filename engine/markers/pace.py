@@ -3,7 +3,7 @@
 A request that finds the directory idle is flushed at once; under load a flush starts every interval and takes all that
 waits. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.
 
-Timers of event loops wake up to a millisecond late, which is more than an interval where puts are quick. Nobody waits
+Timers of event loops wake up to a millisecond late, which is more than an interval where puts are quick. No flush waits
 for one that wakes later than a start would be early, and a start that was late, or early, for that counts from when it
 was due: so many flushes start as the interval says.
 
@@ -72,7 +72,7 @@ class PutTimes:
 
 
 class Pace:
-    """Sync and pure: it is told the time, in seconds of a monotonic clock."""
+    """Sync and pure: times are passed in, in seconds of a monotonic clock."""
 
     def __init__(self, interval_s: float | Literal["auto"], *, throttled_max_s: float = 5.0) -> None:
         """``throttled_max_s``: throttling lengthens the interval no further."""
@@ -110,7 +110,7 @@ class Pace:
         return (self._expected_s if median_s is None else median_s) < QUICK_MEDIAN_S
 
     def delay_s(self, now: float) -> float:
-        """Return how long the next flush has to wait, for which somebody asks who has something to flush."""
+        """Return how long the next flush has to wait. Call it only with something to flush."""
         delay_s = self._last_start + self.interval_s - now
         if delay_s <= self._timer_late_s:
             return 0.0
@@ -144,7 +144,7 @@ class Pace:
 
     def throttled(self, now: float, *, started: float | None = None) -> bool:
         """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
-        that were under way. ``started`` is when the one was that was throttled, where that is known.
+        that were in flight. ``started`` is when the throttled one started, where that is known.
         """
         self._throttled_at = now
         if started is None:

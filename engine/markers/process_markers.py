@@ -1,7 +1,7 @@
 """Totals of all marker directories of this process, in every engine.
 
 Owns: sums that never fall, over directories that are served and those that were. It is the process's, as a scrape is:
-no engine need be told of it, and one that serves no table counts like a job's.
+no engine has to register there, and one that serves no table counts like a job's.
 """
 
 import threading

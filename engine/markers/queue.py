@@ -23,7 +23,7 @@ class MarkerQueue:
         self._batch_of: dict[str, MarkerBatch] = {}
         self._arrival = anyio.Event()
         self._is_full = False
-        """It has refused somebody, and has not become half empty since."""
+        """It has refused a request, and has not become half empty since."""
 
     @property
     def waiting(self) -> int:
@@ -66,7 +66,7 @@ class MarkerQueue:
             await self._arrival.wait()
 
     def take(self) -> MarkerBatch | None:
-        """All that waits, as one batch; None if it was refused meanwhile."""
+        """Return all that waits, as one batch; None if it was refused since."""
         batch, self._forming = self._forming, None
         return batch
 

@@ -34,7 +34,7 @@ class MarkerWatch:
     async def scan(self) -> MarkerFolder:
         """One listing, and one get for each segment that was not there before: segments are never rewritten.
 
-        A merge that goes on meanwhile may hide markers until the next look.
+        A concurrent merge may hide markers until the next scan.
 
         Raises:
             CorruptObject: a segment cannot be understood.

@@ -4,9 +4,9 @@ import threading
 
 
 class Outage:
-    """Begins when the service was waited for in vain, and ends when it has answered.
+    """Starts when a wait for the service was unsuccessful, and ends with its next response.
 
-    One for all tasks of a job in one process, told and asked from any thread: what one task has waited for, the others
+    One for all tasks of a job in one process, used from any thread: what one task has waited for, the others
     need not wait for again. While it lasts one ask in every ``pause_s`` tries the service all the same.
     """
 

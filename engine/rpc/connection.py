@@ -355,7 +355,7 @@ class ThreadIo:
 
     def close(self) -> None:
         with self._lock:
-            self._is_woken = True  # nobody needs another byte
+            self._is_woken = True  # no further byte is needed
             self.wake_reader.close()
             self._wake_writer.close()
 

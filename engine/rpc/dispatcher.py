@@ -112,7 +112,7 @@ class Dispatcher:
         self._cached_bytes_max = min(_CACHED_BYTES_MAX, self._message_bytes - overhead_bytes)
 
     def start(self, asked: Sequence[tuple[Peer, Request]]) -> None:
-        """What is at hand is told when this returns; the rest is posted."""
+        """Run the requests. Cached responses are queued on return; the others are sent when they are known."""
         for_markers: dict[str, list[tuple[Peer, CreateMarkers]]] = {}
         for peer, request in asked:
             if isinstance(request, CreateMarkers):
@@ -153,7 +153,7 @@ class Dispatcher:
         self._counts.look_ups += 1
         try:
             has_estimate = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
-        except Exception:  # a fault is told where the blocks are looked up, and ends that request alone
+        except Exception:  # the lookup raises the fault again, and ends that request alone
             has_estimate = False
         if not has_estimate:
             self._tasks.start_soon(self._answer_look_up, peer, request)
@@ -187,7 +187,7 @@ class Dispatcher:
         return cutter.rest()
 
     async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
-        """Once the peer has taken what it was told before, and what others have waited longer to tell it."""
+        """Send once the peer has taken the responses before this one, and those that have waited longer."""
         async with peer.sending:
             await peer.room()
             peer.respond([answer], ending=ending)

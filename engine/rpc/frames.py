@@ -17,7 +17,7 @@ class FrameReader:
     """
 
     def __init__(self, limit: int, *, setting: str) -> None:
-        """``setting`` is what an error tells people to change where ``limit`` is too low."""
+        """``setting`` is the setting that an error names where ``limit`` is too low."""
         self._limit = limit
         self._setting = setting
         self._buffer = bytearray()

@@ -11,8 +11,8 @@ Both sides hold the job's key and show it over both sides' fresh nonces and ever
 From then on each frame ends in 16 bytes of an HMAC over its number and its body, with a key of the session and the
 direction: what is forged, altered, repeated, reordered or sent back to its sender is refused.
 
-There is no confidentiality. Names and sizes of files can be read on the way; the job's key cannot. Where the network is
-not trusted with file names, run the service behind TLS or in an encrypted network.
+The protocol has no confidentiality. Names and sizes of files can be read in transit; the job's key cannot. Where the
+network is not trusted with file names, run the service behind TLS or in an encrypted network.
 
 Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messages inside mean (``wire``).
 """
@@ -50,7 +50,7 @@ class ServiceAddress:
 
 
 def job_key(secret: bytes, instant: str) -> bytes:
-    """Return the key that opens one job at the service that holds the secret. It tells nothing about another job's.
+    """Return the key that opens one job at the service that has the secret. It reveals nothing about another job's.
 
     Raises:
         InvalidRequest: the secret is too short to resist guessing.
@@ -86,7 +86,10 @@ class ServerHandshake:
     """The server's half: give it the peer's frames, send what it returns, until ``session`` is there."""
 
     def __init__(self, secret: bytes, *, nonce: bytes, frame_bytes: int) -> None:
-        """``nonce``: NONCE_BYTES from a cryptographic source, never used before. ``frame_bytes`` is told the client."""
+        """``nonce``: NONCE_BYTES from a cryptographic source, never used before.
+
+        ``frame_bytes`` is sent to the client.
+        """
         self._secret = secret
         self._nonce = nonce
         self._frame_bytes = frame_bytes

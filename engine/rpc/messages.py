@@ -43,7 +43,7 @@ PIECE_COUNT_MAX = PATH_COUNT_MAX // 2
 """Pieces in one answer at most, however short they are."""
 ANSWER_BYTES = 8192
 """The largest frame that a service sends, but for blocks: those are bounded by ``ServiceSettings.frame_bytes``, which
-the handshake tells."""
+the handshake contains."""
 PIECE_OVERHEAD_BYTES = 14
 ANSWER_OVERHEAD_BYTES = 16
 
@@ -68,7 +68,7 @@ class CreateMarkers:
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Please tell what these partitions hold as of a position."""
+    """Request for the contents of these partitions as of a position."""
 
     id: int
     """As of ``CreateMarkers``."""

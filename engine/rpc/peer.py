@@ -1,4 +1,4 @@
-"""One peer of the service: what it has said and was not carried out yet, and what it is told and has not taken yet.
+"""One peer of the service: its requests that have not run yet, and the responses that it has not taken yet.
 
 Owns: the handshake, the bound of its requests in flight, and the order of frames. Does not own: when its socket is read
 or written (``connections``), nor what its requests mean (``answering``). Never blocks, and has no task.
@@ -40,7 +40,7 @@ class Peer:
         """How many more of its requests may be in flight."""
         self.is_open = True
         self.is_leaving = False
-        """It was refused: nothing more is heard from it, and the connection ends when it has taken what it was told."""
+        """It was refused: nothing more is read from it, and the connection ends when it has taken its responses."""
         self.on_end: set[Callable[[], None]] = set()
         """Called when the connection has ended."""
         self.sending = anyio.Lock()
@@ -55,7 +55,7 @@ class Peer:
         self._frames: deque[bytes] = deque()
         self._unsent = bytearray()
         self.ending = 0
-        """Requests that end with what it is told and has not taken yet."""
+        """Requests that end with the responses it has not taken yet."""
         self._emptied: anyio.Event | None = None
 
     @property
@@ -109,7 +109,7 @@ class Peer:
         """Return what it has asked, as far as that may be in flight, and so many at most.
 
         Raises:
-            InvalidRequest: the peer did not send it, or nobody can understand it. Nothing of what follows is good.
+            InvalidRequest: the peer did not send it, or it cannot be decoded. Nothing after it is valid.
         """
         if self._session is None:
             return []
@@ -126,7 +126,7 @@ class Peer:
         self.ending += ending
 
     def refuse(self, error: InvalidRequest) -> None:
-        """Tell it why the connection ends, and leave undone what it has asked and was not begun."""
+        """Send it the reason why the connection ends, and drop its requests that have not started."""
         self._frames.clear()
         refusal = Refusal(WHOLE_CONNECTION, error)
         if self.is_known:
@@ -161,7 +161,8 @@ class Peer:
     def close(self) -> None:
         """End the connection, whatever it has not taken yet.
 
-        Bytes left unread would make it a reset, which takes from the peer what it was told last: some are let go.
+        Bytes left unread would make it a reset, which takes the last responses from the peer: some are read and
+        dropped.
         """
         self.is_open = False
         self._frames.clear()

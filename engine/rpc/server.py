@@ -186,7 +186,7 @@ class Connections:
         self._handshakes: dict[Peer, float] = {}
         """Until when each has to be known, the earliest first."""
         self._slow: dict[Peer, float] = {}
-        """Until when each has to have taken what it was told, the earliest first."""
+        """Deadline of each peer to take its responses, the earliest first."""
         self._waiting = anyio.CancelScope()
         self._responding: dict[Peer, None] = {}
         self._resumed: dict[Peer, None] = {}
@@ -206,7 +206,7 @@ class Connections:
                     self._poll.watch(listener, 0, READ, listener)
                 try:
                     await self._serve()
-                finally:  # before the tasks have ended: some may be amid what cannot be cancelled
+                finally:  # before the tasks have ended: some may run what cannot be cancelled
                     self._send_shutdown_error()
                     for peer in [*self._peers]:
                         self._end(peer)
@@ -219,7 +219,7 @@ class Connections:
             await self._serve_ready()
 
     async def _wait(self) -> None:
-        """Until a socket is ready, somebody may go on, or the time of somebody is over."""
+        """Wait until a socket is ready, a peer can continue, or a deadline has passed."""
         if self._resumed:
             await anyio.lowlevel.checkpoint()
             return
@@ -228,7 +228,7 @@ class Connections:
             await self._poll.wait()
 
     async def _serve_ready(self) -> None:
-        """Look after whoever may go on, and every socket that is ready."""
+        """Serve the peers that can continue, and every socket that is ready."""
         resumed, self._resumed = self._resumed, {}
         await self._continue([*resumed])
         ready = self._poll.ready()
@@ -297,7 +297,7 @@ class Connections:
             self._handshakes.pop(peer, None)
 
     async def _continue(self, peers: Sequence[Peer]) -> None:
-        """Begin what these have asked, as far as that may be in flight, and send what they were told."""
+        """Start the requests of these peers, as far as they may be in flight, and send their responses."""
         while peers:
             count_max = max(_AT_ONCE // len(peers), 1)
             asked = [(peer, request) for peer in peers for request in self._requests_of(peer, count_max)]
@@ -325,8 +325,8 @@ class Connections:
         return requests
 
     async def _post(self, peers: Collection[Peer]) -> None:
-        """Send what these were told, with what others of this moment are about to be told: acks of one flush are found
-        by several tasks, and each write costs both sides more than the bytes of many acks.
+        """Send the responses of these peers, with others that are queued at the same moment: acks of one flush are
+        found by several tasks, and each write costs both sides more than the bytes of many acks.
         """
         self._responding.update(dict.fromkeys(peers))
         if self._is_posting:
@@ -334,7 +334,7 @@ class Connections:
         self._is_posting = True
         try:
             ending = sum([peer.ending for peer in self._responding])
-            if self._counts.inflight > ending:  # else there is nobody who could have another answer
+            if self._counts.inflight > ending:  # otherwise no peer can get another response
                 await anyio.lowlevel.checkpoint()
         finally:  # cancelled, too: others rely on it
             self._is_posting = False
@@ -359,7 +359,7 @@ class Connections:
             self._slow.pop(peer, None)
             if peer.is_leaving:
                 self._end(peer)
-        elif peer not in self._slow:  # what it is told meanwhile is bounded by what it may have in flight
+        elif peer not in self._slow:  # responses until then are bounded by its requests in flight
             self._slow[peer] = anyio.current_time() + self._settings.send_timeout_s
             self._waiting.deadline = min(self._waiting.deadline, self._slow[peer])
 

@@ -47,7 +47,8 @@ def test_a_disk_that_is_fit_ends_with_exit_code_0_and_nothing_left(tmp_path):
 def test_the_page_says_what_the_document_says(capsys):
     show_doctor(console(), document.doctor("s3://bucket", FOUND))
     page = capsys.readouterr().out
-    for fact in ("broken", "32 of 32 won", "40.0 ms", "12.5 ms", "120 s behind", "953.7 MiB", "run jobs nearer", "taken"):
+    facts = ("broken", "32 of 32 won", "40.0 ms", "12.5 ms", "120 s behind", "953.7 MiB", "run jobs nearer", "taken")
+    for fact in facts:
         assert fact in page
     assert page.splitlines()[-1] == "s3://bucket is not fit: creates a name once: 32 of 32 won."
 
