@@ -121,7 +121,7 @@ class TaskSettings:
     """Settings of a task's file writer. Sent to tasks in the ticket."""
 
     row_group_bytes: int = 64 * 1024 * 1024
-    """Arrow bytes of one partition that are buffered before they are encoded: large enough for good encodings."""
+    """Arrow bytes of one partition that are buffered before they are encoded: enough for good encodings."""
     buffer_bytes: int = 256 * 1024 * 1024
     """Maximum Arrow bytes that a task buffers for all its partitions; above it, the fullest partition is encoded
     early."""

@@ -115,7 +115,7 @@ class Table:
         anything else is refused. ``base`` is the position that the caller has read the table at: an overwrite replaces
         what lay in its scope then, keeps what was appended since, and conflicts if any of it was replaced since.
 
-        ``txn="name:batch"`` names this write for good: it is committed once, however often it is run. Where it was
+        ``txn="name:batch"`` names this write permanently: it is committed once, however often it is run. Where it was
         committed before, the job has its result in ``committed``, and nothing is written; two that run at once commit
         once.
 
@@ -195,16 +195,16 @@ class Table:
 
     @asynccontextmanager
     async def reading(self, as_of: AsOf | None = None) -> AsyncIterator[Snapshot]:
-        """As ``snapshot``, and its files stay for as long as the block lasts: no clean lets them go meanwhile.
+        """As ``snapshot``, and its files stay as long as the block lasts: no clean deletes them.
 
-        A lease says so to everybody who cleans; it is renewed as a writer's is (``LeaseSettings``). If this process
-        dies it counts no more: at once for others on this machine, or ``expiry_s`` after its last beat.
+        A lease states that to every cleaner; it is renewed as a writer's is (``LeaseSettings``). If this process
+        dies it no longer counts: at once for others on this machine, or ``expiry_s`` after its last heartbeat.
 
         Raises:
             UnsupportedTable: there is no table.
             InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files; or
                 ``as_of`` names nothing that was, or files of it are no longer retained.
-            TryAgain: storage does not tell how a clean was decided that may let them go.
+            TryAgain: storage gives no clear outcome of a clean that may delete them.
         """
         async with lease_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
             yield snapshot
@@ -213,7 +213,7 @@ class Table:
     async def view(self) -> AsyncIterator[TableView]:
         """Yield the table's file-system view for the block: it follows the log, and answers partition by partition.
 
-        For who asks again and again; ``snapshot`` is for once. Raises UnsupportedTable where there is no table.
+        For repeated queries; ``snapshot`` is for one. Raises UnsupportedTable where there is no table.
         """
         properties = await self._properties()
         handle = self._handle(lasts=True)
@@ -314,8 +314,8 @@ class Table:
         """Put the table in order: as ``rollback()``, and remove what has been kept for long enough.
 
         Each write does that for replaced files at its end; ``retain_hours`` in place of the table's own is for this
-        call alone. With ``dry_run`` nothing goes, and the result is what would. ``progress`` is told how many replaced
-        files are deleted, and of how many. Whatever this call dies over, the next write or clean does.
+        call alone. With ``dry_run`` nothing is deleted, and the result is what would be. ``progress`` receives how many
+        replaced files are deleted, and of how many. Whatever this call dies over, the next write or clean does.
 
         Raises:
             UnsupportedTable: there is no table.
@@ -330,7 +330,7 @@ class Table:
     async def checkpoint(self) -> Checkpointed:
         """Leave a checkpoint of all that the log holds by now, from which it is read on; jobs do so now and then.
 
-        Where the newest one is of this position and sound, that is told. Reads every part of it.
+        Where the newest one is of this position and sound, it is returned. Reads every part of it.
 
         Raises:
             UnsupportedTable: there is no table.

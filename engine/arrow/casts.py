@@ -1,6 +1,7 @@
 """Lossless casts between Arrow types.
 
-It decides by type, not by the values at hand, so that a job does not fail half way for one large number. Times are the
+It decides by type, not by the values in a batch, so that a job does not fail half way for one large number. Times are
+the
 exception: pandas makes nanoseconds of all of them, so there it says yes and the cast looks at each value.
 """
 

@@ -25,7 +25,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def _settled(array: Any, path: str, absent: "pa.Array[Any] | None") -> "pa.Array[Any]":
-    """``absent`` tells the rows at which an outer struct is null: whatever stands there does not count."""
+    """``absent`` marks the rows at which an outer struct is null: their values do not count."""
     kind = array.type
     if arrow_types.is_struct(kind):
         return _settled_struct(array, path, absent)

@@ -1,7 +1,7 @@
 """The size of rows before they are encoded, in a measure that a query engine can take, too, without touching Arrow.
 
 A text or binary column counts the bytes of its values, every other column a fixed number a row: about what a value of
-its type takes. How many of these one encoded byte stands for, the files of a partition tell.
+its type takes. The files of a partition show how many of these one encoded byte corresponds to.
 """
 
 from typing import Any

@@ -17,8 +17,8 @@ from tallymark.engine.timeline.properties import TableProperties
 async def plan_clean(handle: TableHandle, properties: TableProperties, retain_hours: float | None) -> CleanResult:
     """Return the result that ``clean`` would have, fences of rollbacks aside. All that is stored stays as it is.
 
-    Where the age of something counts, a beat is put and deleted, to tell the store's time by, as ``status`` does. Where
-    we may only read, the newest log entry tells it, and what is due since then is left out.
+    Where the age of an object counts, a heartbeat is put and deleted, to read the store's clock by, as ``status`` does.
+    With read access only, the newest log entry shows the time, and what is due since then is left out.
     """
     status = await read_status(handle, properties)
     ended = [await _would_end(handle, found) for found in status.open_instants if found.writer == "dead"]

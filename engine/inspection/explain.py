@@ -60,7 +60,7 @@ async def explain(handle: TableHandle, properties: TableProperties, file: str) -
     """``file`` is a path below the table, a URL of the same, or the bare name of a data file.
 
     Beside the log it asks for the file, for the reservation of the instant that is to deal with it and, where that one
-    is open, for its markers and its beat. Raises InvalidRequest for what does not lie below the table.
+    is open, for its markers and its heartbeat. Raises InvalidRequest for a file that is not below the table.
     """
     await handle.log.refresh()
     history = await handle.log.reach(0)

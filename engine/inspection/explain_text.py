@@ -58,7 +58,7 @@ class Explanation:
     rewritten_bytes: int | None = None
     """Of the files that were written once more to come to it, all in all; likewise."""
     made_of: tuple[str, ...] = ()
-    """The small file that it was made of by filling that; several where the log does not tell which of them."""
+    """The small file that it was made of by filling that; several where the log does not show which of them."""
     filled_into: tuple[str, ...] = ()
     """The file that its own rows went into, since it was small and was filled; likewise."""
 
@@ -254,7 +254,7 @@ def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explan
 
 
 def _to_be_removed(facts: FileFacts, found: Explanation) -> Explanation:
-    """It is there, and whoever decided so deletes it before he gives back his instant."""
+    """It is there, and the writer of that decision deletes it before it gives back its instant."""
     if facts.writer is None:
         why = f"{found.why} It came back after it had been deleted, such as out of a copy."
         return replace(found, why=why, next=NO_WRITER)
@@ -352,5 +352,5 @@ def _by_whom(writer: OpenInstant) -> str:
 
 
 def _command(writer: OpenInstant, url: str) -> str | None:
-    """Nobody is to interrupt a writer that lives."""
+    """Advice: do not interrupt a live writer."""
     return f"tallymark rollback {quote(url)}" if writer.writer == "dead" else None

@@ -47,7 +47,7 @@ async def lease_snapshot(
     Raises:
         InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or files of it are no
             longer retained.
-        TryAgain: a clean is being decided, and storage has not told for long how.
+        TryAgain: a clean is being decided, and storage has given no clear outcome for long.
     """
     _check_keeps(properties)
     position = await _position(handle, properties, as_of)

@@ -22,7 +22,7 @@ class OpenInstant:
 
     reservation: Reservation
     beat_age_s: float | None
-    """Seconds since the writer's last beat, by the store's clock; None where no beat or no clock can be had."""
+    """Seconds since the writer's last heartbeat, by the store's clock; None without a heartbeat or a clock."""
     writer: WriterState
     """``dead``: the next write or rollback ends the instant. ``unknown``: storage lets us read only."""
     decision: EntryKind | None
@@ -44,8 +44,8 @@ class TableStatus:
 
 
 async def read_status(handle: TableHandle, properties: TableProperties) -> TableStatus:
-    """Read it. Where instants are open, a beat is put and deleted, to tell the store's time by."""
-    reservations = await open_reservations(handle)  # before the beats: whoever is reserved by now has beaten before
+    """Read it. Where instants are open, a heartbeat is put and deleted, to read the store's clock by."""
+    reservations = await open_reservations(handle)  # before the heartbeats: a reserved writer has put one before
     ages = await _heartbeat_ages(handle) if reservations else None
     history = await handle.log.refresh()
     return TableStatus(
@@ -59,7 +59,7 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
 
 
 async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | None:
-    """One of them, as the log that was read last knows it; None where nobody has the instant any more."""
+    """One of them, as the log that was read last knows it; None where no writer has the instant any more."""
     path = f"{OPEN_FOLDER}/{instant}"
     try:
         reservation = Reservation.decode(await handle.backend.get(path), source=path)
@@ -76,7 +76,7 @@ async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[D
 
 
 async def _heartbeat_ages(handle: TableHandle) -> dict[str, float] | None:
-    """As ``heartbeat_ages``; None where we may not write, and so cannot tell the store's time."""
+    """As ``heartbeat_ages``; None with read access only, which cannot read the store's clock."""
     try:
         own = await clock_probe(handle)
     except NotPermitted:

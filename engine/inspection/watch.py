@@ -1,8 +1,8 @@
 """Progress of open instants from their markers in storage, from any process, without the service.
 
-A look costs two listings, of reservations and of beats, and a read of the log's tail; for each open instant one listing
-of its markers (a page for 1,000 objects), and a get for each segment that is new. Once a minute a beat is put and
-deleted, to tell the store's time by.
+A scan costs two listings, of reservations and of heartbeats, and a read of the log's tail; for each open instant one
+listing of its markers (a page for 1,000 objects), and a get for each segment that is new. Once a minute a heartbeat is
+put and deleted, to read the store's clock by.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 CLOCK_S = 60.0
-"""For how long the store's time is told by our own clock: they drift by less than a beat's second meanwhile."""
+"""Time for which the local clock stands in for the store's: they drift by less than a second in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,11 +35,11 @@ class WatchedInstant:
     folder: MarkerFolder
     """As it was last seen while the instant was open."""
     beat_age_s: float | None
-    """Since the writer's last beat, by the store's clock; None where there is none, or we may read only."""
+    """Since the writer's last heartbeat, by the store's clock; None without one, or with read access only."""
     markers_s: float | None = None
     """Markers a second since the look before; None at the first."""
     is_over: bool = False
-    """Told by one look, the last one that shows it."""
+    """Set by one scan, the last one that shows it."""
     decision: EntryKind | None = None
     """What the log says, once it is over; None for one that its writer gave up before the log heard of it."""
     position: int | None = None
@@ -73,7 +73,7 @@ class InstantWatch:
         if instant is not None and instant not in reserved and instant not in self._seen:
             raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
         history = await self._handle.log.refresh()
-        history.forget(history.head)  # what was decided is told without its entry, and a watch may last for days
+        history.forget(history.head)  # decisions are known without their entries, and a watch may last for days
         self._over &= reserved
         selected = reserved - self._over | self._seen.keys()
         if instant is not None:
@@ -116,7 +116,7 @@ class InstantWatch:
         )
 
     def _ended(self, instant: str, beat_age_s: float | None, decided: Decided | None) -> WatchedInstant:
-        """One that is not open any more; it is told this once."""
+        """One that is not open any more; it is returned this once."""
         last = self._last(instant, beat_age_s)
         self._over.add(instant)
         self._seen.pop(instant, None)
@@ -140,7 +140,7 @@ class InstantWatch:
                     data = await self._handle.backend.get(path)
                     self._reservations[instant] = Reservation.decode(data, source=path)
             except NotFound:
-                continue  # given back meanwhile
+                continue  # given back since
             names.add(instant)
         self._reservations = {name: self._reservations[name] for name in names}
         return names

@@ -172,7 +172,7 @@ class ProcessMeter:
                     _add_requests(self._ended, self._watched.pop(id(backend)))
 
     def count(self, name: str) -> None:
-        """One more of something that is no job's own."""
+        """Count one more of something that belongs to no job."""
         with self._lock:
             self._ended.counts[name,] += 1
 

@@ -12,7 +12,7 @@ from tallymark.engine.partitions.path import PartitionValue
 from tallymark.engine.partitions.static import StaticPartition
 
 _TYPES: Mapping[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string(), date: pa.date32()}
-"""By the type of the value. A decimal is not among them: it does not tell how many digits others have."""
+"""By the type of the value. A decimal is not included: it does not show how many digits others have."""
 
 
 def missing_columns(
@@ -21,7 +21,7 @@ def missing_columns(
     """The static columns that the input's schema lacks: as the table has them, or as they are to be in a new one.
 
     Raises:
-        InvalidRequest: a new column, of whose type its value tells nothing.
+        InvalidRequest: a new column whose value does not determine its type.
     """
     names = [name for name in given if name not in schema.names]
     return [_new_field(name, given[name]) if table is None else table.field(name) for name in names]
@@ -39,7 +39,7 @@ def _new_field(name: str, value: object) -> "pa.Field[Any]":
 
 
 def type_of_value(value: object) -> pa.DataType | None:
-    """Return what a new table's column is that its static value alone tells of; None where it does not tell enough."""
+    """Return the type of a new table's column from its static value; None where the value does not determine it."""
     return _TYPES.get(type(value))
 
 

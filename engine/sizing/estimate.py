@@ -1,6 +1,6 @@
 """Estimate of the encoded size of incoming rows, from the sizes of the table's rows.
 
-Where the rows were measured, and files or a sample tell what a plain byte comes to, that is what counts: rows that have
+Where the rows were measured, and files or a sample show what a plain byte takes, that counts: rows that have
 become longer are seen before they are written. Else it is the bytes of a row, and where nothing is known, a guess.
 """
 
@@ -61,7 +61,7 @@ class Estimates:
         return max(1, rows.rows * GUESSED_ROW_BYTES)
 
     def bytes_with(self, updates: FileUpdates) -> int:
-        """Of their file, footer included: as it is, but for what the rows that come anew are longer or shorter.
+        """Size of their file, footer included: as it is, except that updated rows are longer or shorter.
 
         Those that they replace are taken to be as long as the file's are on the average.
         """

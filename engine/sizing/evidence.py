@@ -26,7 +26,7 @@ class Trend:
 
 
 def trend(ages: Sequence[int], weights: Sequence[float], rates: Sequence[float], *, of_two: float = 0.0) -> Trend:
-    """Of at least one rate, the newest first: ``ages`` tells how many instants ago each was observed.
+    """Of at least one rate, the newest first: ``ages`` are how many instants ago each was observed.
 
     ``of_two`` is how far two instants are believed to lie on a line, 0 to 1.
     """
@@ -62,14 +62,15 @@ FOOTER_BYTES = 4096
 dictionaries take, about 1 KB a column."""
 
 SIGNIFICANT_BYTES = 1 << 20
-"""A file of this size tells as much as any larger one. In files of 0.2 to 1 MB a row was seen to take 0 to 4 % more
+"""A file of this size is as significant as any larger one. In files of 0.2 to 1 MB a row was seen to take 0 to 4 % more
 than in large ones; in files of 12 to 60 KB, 16 to 92 %."""
 
 NEWEST_FILES, OF_AN_INSTANT = 16, 4
 """Of a partition, that are looked at, and of these by one instant: what rows take is seen, and where that is going."""
 
 HALVED_BY = 2
-"""Instants after which a file tells half as much: a drift is followed within a few commits, one odd commit is not."""
+"""Instants after which a file is half as significant: a drift is followed within a few commits, one odd commit is not.
+"""
 
 _INSTANT = slice(-len("20130101000000000.parquet"), None)
 
@@ -81,7 +82,7 @@ class Observation:
     instant: str
     """Only compared."""
     weight: float
-    """1 for as much as one can tell."""
+    """1 for full significance."""
     rate: float
     """Encoded bytes for each unit of what came in."""
 
@@ -105,7 +106,10 @@ class Evidence:
 
 
 def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int]) -> Evidence | None:
-    """Of the newest of these files; None where none tells anything. ``measure`` is what came in, 0 for not known."""
+    """Evidence of the newest of these files; None where none is significant.
+
+    ``measure`` is the size before, 0 if unknown.
+    """
     significant = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
     if not significant:
         return None
@@ -147,7 +151,9 @@ def _of_two(ages: Sequence[int], weights: Sequence[float]) -> float:
 
 
 def _encoded_bytes(file: DataFile) -> float:
-    """Without the footer. A file of a footer's size tells next to nothing; it must not tell that rows take no bytes."""
+    """Without the footer. A file as small as its footer shows almost nothing; it must not make rows appear to take
+    nothing.
+    """
     return max(file.bytes - FOOTER_BYTES, file.bytes / 4)
 
 

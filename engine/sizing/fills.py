@@ -22,7 +22,7 @@ class Fill:
     file: DataFile
     vessel: Bin
     updates: int = 0
-    """Rows of the file that come anew."""
+    """Rows of the file that are updated."""
 
 
 def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill:
@@ -64,4 +64,4 @@ def least_bytes(file: DataFile, budget: float) -> int | None:
 
 
 def _ceil(number: float) -> int:
-    return ceil(min(number, _NO_FILE_HAS))  # a budget next to nothing asks for more than a number can tell
+    return ceil(min(number, _NO_FILE_HAS))  # a tiny budget requires more than a number can express

@@ -7,7 +7,7 @@ from tallymark.engine.timeline.entry import DataFile
 
 NEW_FILES_MAX = 1_000_000
 """Of one partition. The largest commits known have some hundred thousand in all; beyond, a count was mistyped, and the
-plan would take all memory before anybody saw it."""
+plan would take all memory before it could be shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class PlannedFile:
     fill: DataFile | None = None
     """The file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
     updates: int = 0
-    """Of the rows that it takes over, those that come anew."""
+    """Of the rows that it takes over, those that are updated."""
 
 
 def check_new_files(partition: str, rows: int, count: int) -> None:

@@ -65,7 +65,7 @@ def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSe
     that updates rewrite anyway.
 
     ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"`` looks
-    at none. A file that rows come anew of is planned whatever its size is, and whatever rewriting it takes. Pure: the
+    at none. A file with updated rows is planned whatever its size is, and whatever rewriting it takes. Pure: the
     same profile, files and settings make the same plan, in any process.
     """
     held = by_partition(files)

@@ -17,7 +17,7 @@ class IncomingRows:
     """Partition path; empty for a table without partitions."""
     rows: int
     plain_bytes: int | None = None
-    """Their size as ``plain_bytes`` measures it; None where nobody has measured."""
+    """Their size as ``plain_bytes`` measures it; None if it was not measured."""
 
     def __post_init__(self) -> None:
         _check_counts(f"partition {self.partition!r}", self.rows, self.plain_bytes)
@@ -35,12 +35,12 @@ def added_up(rows: Iterable[IncomingRows]) -> tuple[IncomingRows, ...]:
 
 @dataclass(frozen=True, slots=True)
 class FileUpdates:
-    """Rows of one file that come anew. Where they are is known, so they go there, whatever its size."""
+    """Updated rows of one file. Their place is known, so they go there, whatever its size."""
 
     file: DataFile
     rows: int
     plain_bytes: int | None = None
-    """Of the rows as they are to be, by ``plain_bytes``; None where nobody has measured."""
+    """Size of the rows after the update, by ``plain_bytes``; None if it was not measured."""
 
     def __post_init__(self) -> None:
         _check_counts(self.file.path, self.rows, self.plain_bytes)
@@ -58,8 +58,8 @@ class Sample:
     rows: int
     plain_bytes: int
     encoded_bytes: int
-    """Of their columns in a Parquet file, compressed, without the footer. Of about 1 MB on they tell what a large file
-    takes; of less, up to a few times more, since dictionaries are spread over few rows."""
+    """Of their columns in a Parquet file, compressed, without the footer. From about 1 MB on they show what a large
+    file takes; of less, up to a few times more, since dictionaries are spread over few rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Encoded bytes for each unit of what comes in, partition by partition.
 
-A partition is believed as far as its own files tell, and for the rest taken for one like the others (credibility, as
+A partition is believed as far as its own files show, and for the rest treated like the others (credibility, as
 actuaries have it): with evidence of weight w it counts w / (w + k), where k is how much files of one partition differ
 over how much partitions do.
 
-Where all files are small, and so dearer than what comes, they still tell how partitions differ. How much rows take in
-larger files, a sample tells, if there is one.
+Where all files are small, and so more expensive than new ones, they still show how partitions differ. What rows take in
+larger files, a sample shows, if there is one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ PARTITIONS_COMPARED = 32
 """Of the table, at least, where it has as many; those that the write adds to are all looked at, then the newest."""
 
 _DOUBT_MIN, _DOUBT, _DOUBT_MAX = 1 / 64, 1 / 16, 8.0
-"""Of k: its bounds, and what it is taken for where no partition has two files: one of 1 MB is believed nearly alone,
+"""Bounds of k, and its default where no partition has two files: one of 1 MB is believed nearly alone,
 one of 10 KB next to not at all."""
 
 
@@ -43,7 +43,7 @@ class Rates:
         measure: Callable[[DataFile], int],
         sampled: Observation | None,
     ) -> Self | None:
-        """None where neither a file nor the sample tells anything."""
+        """None where neither a file nor the sample shows anything."""
         compared = {partition for partition in wanted if partition in stored}
         if len(compared) < PARTITIONS_COMPARED:
             compared |= _newest(stored, PARTITIONS_COMPARED)

@@ -19,7 +19,7 @@ class TaskLoop:
     """Owned by one task, used from any thread. ``close`` it."""
 
     def __init__(self, *, patience_s: float) -> None:
-        """``patience_s`` bounds the wait for what is under way when it is closed."""
+        """``patience_s`` bounds the wait for calls in flight when it is closed."""
         self._patience_s = patience_s
         self._lock = threading.Lock()
         self._running = ExitStack()
@@ -40,7 +40,7 @@ class TaskLoop:
         return future
 
     def close(self) -> None:
-        """Let what is under way land, within the patience, so that the job finds it; then stop."""
+        """Let calls in flight end, within the patience, so that the job finds their results; then stop."""
         with self._lock:
             self._is_closed = True
         wait(list(self._pending), timeout=self._patience_s)

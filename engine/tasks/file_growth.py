@@ -15,13 +15,13 @@ COLUMN_BYTES = 100
 """Of a file for each column, beside its name: Parquet's schema and Arrow's. 70 to 95 were measured, of eight types."""
 
 NAME_BYTES = 3
-"""For each one of the name's: it is told by both schemas, by Arrow's in base 64."""
+"""For each byte of the name: both schemas contain it, Arrow's in base 64."""
 
 CHUNK_BYTES = 85
 """Of each column of a row group, beside its name, least and greatest value. 60 to 75 were measured in small files."""
 
 STATISTICS_BYTES_MAX = 4096
-"""A value beyond this is not told as the least or the greatest (Parquet's C++ library)."""
+"""A longer value is not recorded as the least or the greatest (Parquet's C++ library)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class FooterSize:
     of_any_rows: int
     """Of a row group, whatever its rows are."""
     _texts: tuple[int, ...]
-    """Places of the columns whose values tell."""
+    """Places of the columns whose values matter."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> "FooterSize":
@@ -45,7 +45,7 @@ class FooterSize:
         )
 
     def of_rows(self, rows: pa.Table) -> int:
-        """Of a row group of these; of a text in a nested column, as if it were as long as can be told."""
+        """Of a row group of these; of a text in a nested column, as if it were as long as statistics allow."""
         return self.of_any_rows - 2 * sum(STATISTICS_BYTES_MAX - _longest(rows.column(place)) for place in self._texts)
 
 
@@ -65,10 +65,10 @@ def _longest(column: "pa.ChunkedArray[Any]") -> int:
 
 LARGEST = 1.25
 """No file is larger than this many times the maximum, whatever its rows come to, unless one row alone is, or what the
-footer has to tell of its columns."""
+footer has to record of its columns."""
 
 FOR_ROWS = 1.2
-"""Of that, what rows may take with what Parquet tells of them; the rest is for what nobody has counted."""
+"""Of that, what rows may take with their Parquet statistics; the rest is for what is not counted."""
 
 PLANNED_FULL = 1.125
 """A file of which a plan knows is full beyond this: its rows may take an eighth more than was expected, so that no
@@ -104,7 +104,7 @@ class FileGrowth:
         return count if encoded_bytes else max(1, count)
 
     def _fits(self, rows: pa.Table, room: float) -> bool:
-        """With what is told of each column in the footer, and before each page once more."""
+        """With the statistics of each column in the footer, and before each page once more."""
         left = room - most_bytes(rows)
         return 2 * self.footer.of_any_rows <= left or 2 * self.footer.of_rows(rows) <= left
 

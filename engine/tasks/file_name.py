@@ -13,7 +13,7 @@ _NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}-0_\d+-\d+-\d+_(
 
 
 def new_file_name(*, instant: str, task: int, stage: int, attempt: int) -> str:
-    """Return a name that nobody else has or will have: its file id is fresh, so a file id is never reused."""
+    """Return a name that no other file has or will have: its file id is fresh, so a file id is never reused."""
     assert min(task, stage, attempt) >= 0
     return f"{uuid4()}-0_{task}-{stage}-{attempt}_{instant}.parquet"
 

@@ -25,7 +25,7 @@ class Filling:
     """Of one attempt of a task."""
 
     def __init__(self, planned: Sequence[PlannedFile]) -> None:
-        """Raises InvalidRequest for two files of one partition: rows could not be told to belong to one of them."""
+        """Raise InvalidRequest for two files of one partition: no rule would assign a row to one of them."""
         self._planned: dict[str, PlannedFile] = {}
         for file in planned:
             if self._planned.setdefault(file.partition, file) is not file:

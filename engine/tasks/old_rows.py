@@ -30,11 +30,11 @@ def read_old_rows(
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
     """Each file with its rows, in order and in this schema, some at a time; files that are gone are left out.
 
-    A file is gone where another commit has replaced it meanwhile. Held are the bytes of one file, and of those that
+    A file is missing where another commit has replaced it since. In memory are the bytes of one file, and of those that
     are read ahead. How long a read may take is storage's own affair (``RetrySettings.timeout_s``).
 
     Raises:
-        CorruptObject: a file is no Parquet file, or does not hold the rows that its commit told of.
+        CorruptObject: a file is not a Parquet file, or does not contain the rows that its commit recorded.
     """
     waiting = deque(files)
     asked: deque[tuple[DataFile, Future[bytes]]] = deque()
@@ -64,7 +64,7 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
-    """So many of this file's rows are about ``BATCH_BYTES`` in Arrow, by what it was told that they take."""
+    """The number of this file's rows that take about ``BATCH_BYTES`` in Arrow, by their recorded size."""
     stored = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     row_bytes = max(file.plain_bytes, stored) / max(1, file.rows)
     return min(BATCH_ROWS_MAX, max(1, round(BATCH_BYTES / max(1.0, row_bytes))))

@@ -91,12 +91,12 @@ class OpenFile:
     def publish(self) -> DataFile:
         """Bring the file to its path. On return it survives a crash.
 
-        Where an object store does not tell what became of it, the same bytes go under another name, with a marker of
+        Where an object store gives no clear outcome, the same bytes are put under another name, with a marker of
         its own: the file that is returned is the one that is known to be there. The names before are neither reported
         as files nor given back as unused, so that the job closes them as it does those of lost attempts.
 
         Raises:
-            Sealed: the job was committed or rolled back meanwhile; nothing was published.
+            Sealed: the job was committed or rolled back since; nothing was published.
             CorruptObject: something else lies under this file's own name; it was not touched.
             Unavailable: unknown. The attempt is lost; the file can be found through its marker. Else what ``take`` of
                 the constructor raises.

@@ -23,7 +23,7 @@ def partition_paths(
     """Return the path of each of ``count`` rows, by the code by which tasks place them. ``schema`` is the table's.
 
     ``keys`` are the partition columns as the input has them; of a static partition it may lack some, or all, and a
-    batch without columns does not tell how many rows it has.
+    batch without columns does not have a number of rows.
 
     Raises:
         InvalidRequest: a row does not lie where the write may put it, or a value fits no path.

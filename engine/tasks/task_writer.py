@@ -58,7 +58,7 @@ def write_task(
     ``buffer_bytes``, one batch and one row group being encoded, and what the open files' sinks hold: nothing worth
     counting on stores with staging, the bytes of each open file where a store takes only whole objects.
 
-    ``batches`` may be a table or a reader, too. ``task`` tells the job which reports are of one task; with ``stage``
+    ``batches`` may also be a table or a reader. ``task`` identifies the reports of one task; with ``stage``
     and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``planned`` are the
     files that this task was planned to write, one a partition at most (``WriteJob.size``): where one fills a small
     file, that file's rows are written once more, before the new ones. A plan is advice: other rows are written, too.
@@ -68,11 +68,11 @@ def write_task(
         InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, a row lies where the
             job does not write, or a partition has two planned files.
         CorruptObject: a small file that was to be filled cannot be read.
-        Sealed: the job was committed or rolled back meanwhile.
+        Sealed: the job was committed or rolled back since.
         ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
         FlushFailed: storage does not take its markers.
         Unavailable: storage did not answer.
-            After any error nothing of this attempt counts; the job removes what it had published. Try anew.
+            After any error nothing of this attempt counts; the job removes what it had published. Retry.
     """
     _check_caller(task=task, stage=stage, attempt=attempt)
     if ticket.is_committed:

@@ -32,13 +32,14 @@ class DataFile:
     rows: int
     bytes: int
     plain_bytes: int = 0
-    """Of its rows before they were encoded, as ``sizing.plain_bytes`` measures them; 0 where that was not told."""
+    """Of its rows before they were encoded, as ``sizing.plain_bytes`` measures them; 0 where it was not recorded."""
     rewritten_bytes: int = 0
     """Of the files that were written once more to come to this one, all in all: each time its bytes by then."""
 
     @classmethod
     def of_fields(cls, fields: Sequence[Any]) -> "DataFile":
-        """What ``fields`` gave, of this release or another: earlier ones told four values, later ones may tell more.
+        """Return the file of ``fields``, of this release or another: earlier ones record four values, later ones may
+        record more.
 
         Raises:
             TypeError, ValueError: no release gave that.
@@ -67,7 +68,7 @@ class LogEntry:
     kind: EntryKind
     instant: str
     nonce: str
-    """Random, to tell one's own entry from another's after a lost answer."""
+    """Random, to recognize the writer's own entry after a lost response."""
     base: int
     """The position that the writer had read when it began."""
     operation: Operation
@@ -83,7 +84,7 @@ class LogEntry:
     request: str = ""
     """With a txn, what was declared of the write, in a canonical form: a rerun declares the same."""
     summary: WriteSummary | None = None
-    """How the write came about; None for a rollback, and in entries of releases that did not tell it."""
+    """The outcome of the write; None for a rollback, and in entries of releases that did not record it."""
     horizon: int = 0
     """Of a clean: files that were replaced up to this position may be deleted from now on."""
     registration: int = 0

@@ -18,8 +18,8 @@ APPENDS_KEPT = 20
 class History:
     """What follows from the entries from the first to ``head``. An instant's first entry counts.
 
-    The entries themselves are at hand from ``base`` on. Asked for one before it, a history fails: whoever may need one
-    calls ``CommitLog.reach`` first. All that is told without an entry is told of the whole log.
+    The entries themselves are available from ``base`` on. A query for one before it fails: a caller that may need one
+    calls ``CommitLog.reach`` first. Answers that need no entry cover the whole log.
     """
 
     def __init__(self, base: HistoryBase = NO_HISTORY) -> None:
@@ -39,7 +39,7 @@ class History:
 
     @property
     def base(self) -> int:
-        """The position from which on entries are at hand; 0 where all are."""
+        """The position from which on entries are available; 0 where all are."""
         return self._base
 
     @property
@@ -149,7 +149,7 @@ class History:
         return self._decided.get(instant)
 
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
-        """Return the position and entry that decided an instant, which is at hand; None while it is open."""
+        """Return the position and entry that decided an instant, which is available; None while it is open."""
         decided = self._decided.get(instant)
         return None if decided is None else (decided.position, self.entry(decided.position))
 
@@ -163,7 +163,7 @@ class History:
 
     @property
     def registration(self) -> Registrations:
-        """What the log tells of the numbers under which writers begin."""
+        """The registration numbers that the log records."""
         return self._begun
 
     @property

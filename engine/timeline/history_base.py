@@ -38,8 +38,8 @@ class HistoryBase:
     """By the position of a clean, the positions whose replaced files it let go."""
     horizon: int = 0
     registration: Registrations
-    """What they tell of the numbers under which writers begin. It has no default: whoever took the numbers before the
-    base for free would begin where nobody looks for him."""
+    """The registration numbers that they record. It has no default: a writer that treated the numbers before the
+    base as free would register where no other writer reads."""
     appends: tuple[tuple[int, int], ...] = ()
     """Rows and bytes of the files that the newest appends added, the newest last."""
 

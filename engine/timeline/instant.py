@@ -17,7 +17,7 @@ def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
     Only real clock times come out: readers drop an instant such as second 61 without a word.
 
     Raises:
-        CorruptObject: ``after`` is no instant, or the last there can be.
+        CorruptObject: ``after`` is not an instant, or the last possible one.
     """
     try:
         return max(_digits(moment), _digits(parse_instant(after) + timedelta(milliseconds=1)))
@@ -26,7 +26,7 @@ def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
 
 
 def parse_instant(instant: str) -> datetime:
-    """Return the moment of an instant. Raises CorruptObject for what is no real clock time."""
+    """Return the moment of an instant. Raises CorruptObject for a value that is not a real clock time."""
     try:
         if len(instant) == 17 and instant.isascii() and instant.isdigit():
             return datetime.strptime(instant + "000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)

@@ -1,6 +1,6 @@
-"""A writer's right not to be rolled back, and the beats that renew it.
+"""A writer's right not to be rolled back, and the heartbeats that renew it.
 
-Time only ever decides whether somebody starts a rollback, never whether something is committed: that is the log's.
+Time only ever decides whether a process starts a rollback, never whether something is committed: the log decides that.
 """
 
 import math
@@ -48,13 +48,13 @@ class Lease:
         return heartbeat_path(self._instant)
 
     async def begin(self) -> None:
-        """The first beat. Its instant is reserved after it, and the log read after that: by whoever reserves."""
+        """Put the first heartbeat. The writer reserves its instant after it, and reads the log after that."""
         started = self._now()
         await self._backend.put(self.path, b"")
         self._last_heartbeat = started
 
     async def renew(self) -> None:
-        """Renew the lease, and learn whether it was in vain. Does nothing once it was given up. Raises RolledBack."""
+        """Renew the lease, and check whether it was lost. Does nothing once it was given up. Raises RolledBack."""
         async with self._beating:
             if self._is_over:
                 return
@@ -64,9 +64,10 @@ class Lease:
             self._last_heartbeat = started
 
     async def keep(self) -> None:
-        """Beat at every interval until cancelled. Missed beats are logged: the acks themselves look at the lease.
+        """Put a heartbeat at every interval until cancelled. Missed ones are logged: the acks themselves check the
+        lease.
 
-        A beat under way is ended first: one that landed after ``give_up`` would stay.
+        A heartbeat in flight is ended first: one that arrived after ``give_up`` would stay.
         """
         await keep_beating(
             self.renew,
@@ -76,26 +77,26 @@ class Lease:
         )
 
     async def give_up(self) -> None:
-        """On return no beat is on its way, and none will be: what its writer deletes from now on stays deleted."""
+        """On return no heartbeat is in flight, and none will be: what its writer deletes from now on stays deleted."""
         self._is_over = True
         async with self._beating:
             pass
 
     async def check_open(self) -> None:
-        """Return if nobody can have begun to roll this instant back, or the log says that nobody did.
+        """Return if no process can have started to roll this instant back, or the log shows that none did.
 
         Raises:
-            RolledBack: somebody did.
+            RolledBack: another writer did.
         """
         if self._now() - self._last_heartbeat >= self._settings.expiry_s / 2:
             await self.check_log()
 
     async def check_log(self) -> None:
-        """Return if nobody has rolled this instant back so far. Raises RolledBack."""
+        """Return if no writer has rolled this instant back so far. Raises RolledBack."""
         self._refuse_if_rolled_back(await self._log.refresh())
 
     def _due_s(self) -> float:
-        """Until the beat after the first one, which may be long ago: its instant was reserved meanwhile."""
+        """Time until the heartbeat after the first one, which may be long ago: its instant was reserved in between."""
         since = self._now() - self._last_heartbeat
         return (
             max(0.0, self._settings.heartbeat_interval_s - since)
@@ -104,7 +105,7 @@ class Lease:
         )
 
     def _now(self) -> float:
-        """Seconds that go on while the machine sleeps: a writer that wakes does not take its beat for young."""
+        """Return seconds of a clock that includes sleep: a writer that wakes does not treat its heartbeat as recent."""
         return anyio.current_time() + self._asleep_s()
 
     def _refuse_if_rolled_back(self, history: History) -> None:
@@ -123,7 +124,7 @@ async def keep_beating(
     first_s: float,
     missed: Callable[[Exception], None],
 ) -> None:
-    """Beat after ``first_s``, then at every interval, until cancelled; a beat under way is ended first."""
+    """Renew after ``first_s``, then at every interval, until cancelled; a heartbeat in flight is ended first."""
     await anyio.sleep(first_s)
     while True:
         try:

@@ -1,6 +1,6 @@
 """The commit log: ``.hoodie/.tallymark/log/<n>``, one entry a number, won by put-if-absent.
 
-Owns: who wins a number, and never telling an unclear outcome as a clear one. Does not own: what makes two writes
+Owns: who wins a number, and never reporting an unclear outcome as a clear one. Does not own: what makes two writes
 conflict (``conflict``), nor what follows from an entry.
 """
 
@@ -39,7 +39,7 @@ READ_AHEAD = 32
 """Entries asked for at once when the log is read: ten thousand entries at 30 ms a request take ten seconds, not 300."""
 
 PROBE_AHEAD = 2
-"""Entries asked for with that of a checkpoint: one more than tells the end, so that a gap there is seen."""
+"""Entries requested with that of a checkpoint: one more than shows the end, so that a gap there is seen."""
 
 
 class LogStart(Protocol):
@@ -73,8 +73,8 @@ class CommitLog:
 
         An entry that is gone is noticed where the reading comes by it. Without a checkpoint, the first one goes by a
         listing of all: then each is. From a checkpoint, its own entry and two further numbers are looked at, at least:
-        one that is gone before it is noticed when somebody has to ``reach`` it; of those after it, one that is followed
-        by another within what is looked at.
+        one that is missing before it is noticed when a caller has to ``reach`` it; of those after it, one that is
+        followed by another within what is looked at.
 
         Raises:
             CorruptObject: an entry cannot be read, or is gone.
@@ -123,7 +123,7 @@ class CommitLog:
         which has then certainly not been written.
 
         Raises:
-            RolledBack: the instant was decided by somebody else's entry.
+            RolledBack: the instant was decided by another writer's entry.
             CommitUnknown: a put stayed unclear; the entry may be in the log, or may still get there.
             Unavailable: storage fell silent before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
@@ -165,7 +165,7 @@ class CommitLog:
                 check(history)
                 return await self._take(attempt, history.head + 1)
             except AlreadyExists:
-                continue  # taken: the next reading tells by whom
+                continue  # taken: the next read shows by which writer
             except Unavailable:
                 # Repeated at the same number with the same bytes, until that number has been read.
                 await anyio.sleep(self._settings.retry_pause_s)
@@ -179,7 +179,7 @@ class CommitLog:
         except (AlreadyExists, NotPermitted, InvalidPath):
             attempt.unclear = before  # this put did nothing; an earlier one at this number may have
             raise
-        if self.history.head == number - 1:  # else it has been read meanwhile
+        if self.history.head == number - 1:  # otherwise it has been read since
             self.history.apply(attempt.entry)
         return number
 
@@ -200,7 +200,7 @@ class CommitLog:
         return window
 
     async def _read_listed(self) -> None:
-        """The first reading without a checkpoint: by a listing, an entry that is gone is never taken for the log's end.
+        """Read the log without a checkpoint: with a listing, a missing entry is never treated as the log's end.
 
         An empty log beside a Hudi timeline with commits has been lost: a copy of the table has left it behind.
         """
@@ -210,7 +210,7 @@ class CommitLog:
             if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
                 raise _gone(self.history.head + 1)
         if newest == 0 and (projected := await self._projected_instant()) is not None:
-            await self._read_window(1)  # somebody may have won the first entry meanwhile, and projected it
+            await self._read_window(1)  # another writer may have won the first entry since, and projected it
             if self.history.head == 0:
                 raise CorruptObject(
                     f"{LOG_FOLDER} is empty, and {projected} is there; restore .hoodie/.tallymark from a copy"
@@ -234,7 +234,7 @@ class CommitLog:
         newest = max(found, default=0)
         for number in range(first, first + size):
             if number <= self.history.head:
-                continue  # this process has won it meanwhile
+                continue  # this process has won it since
             if number not in found and number < newest:  # won while the others were asked for
                 found |= await read_entries(self._backend, [number])
                 if number not in found:
@@ -252,7 +252,7 @@ class CommitLog:
         return encode_pointer(entry.nonce, _body_path(entry))
 
     async def _drop_body(self, attempt: "_Attempt") -> None:
-        """The entry will not be in the log: nobody will ask for its body."""
+        """The entry will not be in the log: no reader will request its body."""
         if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
             with suppress(BackendError):
                 await self._backend.delete([_body_path(attempt.entry)])
@@ -328,7 +328,7 @@ def new_nonce() -> str:
 
 
 def _body_path(entry: LogEntry) -> str:
-    """It names the instant: whoever sweeps bodies knows by the log whether this one can still be asked for."""
+    """It names the instant: a sweeper of bodies knows by the log whether this one can still be requested."""
     return f"{BODY_FOLDER}/{entry.instant}/{entry.nonce}"
 
 

@@ -19,5 +19,5 @@ NO_ENTRY_HASH = sha256(b"").digest()
 
 def next_hash(before: bytes, position: int, entry: LogEntry) -> bytes:
     """Return the hash of a position, whose entry this is, by that of the position before."""
-    told: bytes = msgpack.packb([position, entry.instant, entry.kind, entry.nonce])
-    return sha256(before + told).digest()
+    packed: bytes = msgpack.packb([position, entry.instant, entry.kind, entry.nonce])
+    return sha256(before + packed).digest()

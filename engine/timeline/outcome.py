@@ -29,7 +29,7 @@ class Outcome(TypedDict):
 
 
 def outcome_of(entry: LogEntry) -> Outcome:
-    """Of a commit that tells how it came about. Raises CorruptObject for an entry of an earlier release, or another."""
+    """Return the outcome of a commit. Raises CorruptObject for an entry of an earlier release, or of another kind."""
     summary = entry.summary
     if summary is None or entry.kind != "commit":
         raise CorruptObject(f"the {entry.kind} of instant {entry.instant} does not tell how it came about")

@@ -1,4 +1,4 @@
-"""The projection of a log entry: the Hudi timeline files (version 6, timeline layout 1) that tell its readers of it.
+"""The projection of a log entry: the Hudi timeline files (version 6, timeline layout 1) for readers of Hudi.
 
 Owns: paths and bytes. Does not own: when they are put, and in which order entries are projected (``writes``).
 The bytes are a pure function of the entry and the table's properties, so that any process may write them, again and
@@ -104,12 +104,12 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
 
 def _told(entry: LogEntry) -> dict[str, str]:
     """Return what Hudi has no place for: texts, as all extra metadata."""
-    told = {"tallymark.nonce": entry.nonce}
+    extra = {"tallymark.nonce": entry.nonce}
     if entry.txn is not None:
-        told["tallymark.txn"] = entry.txn
+        extra["tallymark.txn"] = entry.txn
     if entry.summary is not None:
-        told["tallymark.result"] = _json(outcome_fields(entry)).decode("ascii")
-    return told
+        extra["tallymark.result"] = _json(outcome_fields(entry)).decode("ascii")
+    return extra
 
 
 def _commit_metadata(operation: str) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""A reader's right to find the files of its snapshot: ``.hoodie/.tallymark/read/<nonce>``, and the beats that renew it.
+"""A reader's right to find the files of its snapshot: ``.hoodie/.tallymark/read/<nonce>``, and the heartbeats that
+renew it.
 
 Owns: what the lease says, and keeping it alive. Does not own: which position a reader gets (``writes/reading``), nor
 how a clean heeds it (``writes/readers``).
@@ -36,14 +37,14 @@ class Reader:
     """No clean may have a later horizon: what was replaced after this position of the log stays."""
     process: WriterIdentity
     expiry_s: float
-    """The lease as its reader keeps it: a beat older than this protects nobody."""
+    """The lease as its reader keeps it: an older heartbeat protects no reader."""
 
     @property
     def path(self) -> str:
         return f"{READ_FOLDER}/{self.nonce}"
 
     def is_dead(self, age_s: float, *, seen_from: WriterIdentity) -> bool:
-        """True if its process has certainly ended, or its last beat is older than its lease."""
+        """Return whether its process has certainly ended, or its last heartbeat is older than its lease."""
         return self.process.is_gone(seen_from=seen_from) or age_s > self.expiry_s
 
     def encode(self) -> bytes:
@@ -94,7 +95,8 @@ class ReaderLease:
         await self.renew()
 
     def move_to(self, position: int) -> None:
-        """The snapshot is of a later position; the next beat says so, and until then the lease holds more than it has
+        """The snapshot is of a later position; the next heartbeat records it, and until then the lease retains more
+        than it has
         to: a second put at once is more than GCS takes of one object.
         """
         assert position >= self._position, "a lease never moves back: what lies behind it may be gone"
@@ -112,8 +114,8 @@ class ReaderLease:
             _events.warning("lease.lapsed", position=self._position, late_s=late_s)
 
     async def keep(self) -> None:
-        """Beat at every interval until cancelled. Missed beats are logged; a scan fails if its files go, it never
-        leaves rows out.
+        """Put a heartbeat at every interval until cancelled. Missed ones are logged; a scan fails if its files are
+        deleted, it never leaves rows out.
         """
         await keep_beating(
             self.renew,
@@ -123,7 +125,7 @@ class ReaderLease:
         )
 
     async def give_up(self) -> None:
-        """On return the lease is gone, and no beat will bring it back."""
+        """On return the lease is deleted, and no heartbeat will put it again."""
         self._is_over = True
         async with self._beating:
             await self._backend.delete([self._path])

@@ -1,6 +1,6 @@
 """Numbers under which writers begin: ``.hoodie/.tallymark/begun/<k>``, k = 1, 2, ... By them the open ones are got.
 
-Owns: what the log tells of the numbers. Who takes one and who looks at them is ``writes.numbers``, with the argument;
+Owns: what the log records of the numbers. ``instants.registration`` takes and reads them, and has the argument;
 ``docs/decisions/0017-nothing-is-listed.md`` has it at length.
 """
 
@@ -17,12 +17,12 @@ class Registrations:
     """What is known of the numbers by a log, as far as it was read; nothing, to begin with."""
 
     number: int = 0
-    """The greatest of any entry: a smaller one that is not there is over, or nobody will ever go on with it."""
+    """The greatest of any entry: a smaller one that is not there is over, or no writer will ever continue it."""
     unfinished: tuple[int, ...] = (UNNUMBERED,)
     """Of the smaller ones those that were not over when the writer of that number began."""
 
     def after(self, number: int, unfinished: tuple[int, ...]) -> "Registrations":
-        """When an entry has been read that tells these; 0 where it tells none."""
+        """Return the state after an entry that records these; 0 for an entry without."""
         if number > self.number:
             return Registrations(number, unfinished)
         if number == UNNUMBERED and UNNUMBERED not in self.unfinished:

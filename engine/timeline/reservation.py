@@ -26,7 +26,7 @@ class Reservation:
     marker_kind: MarkerKind
     operation: str
     expiry_s: float
-    """The lease as its writer keeps it: until a beat is this old, the writer counts on not being rolled back."""
+    """The lease as its writer keeps it: until a heartbeat is this old, the writer counts on not being rolled back."""
     registration: int = 0
     """The number under which the writer has begun, whose object says the same; 0 for one that took none."""
     unfinished: tuple[int, ...] = ()

@@ -1,8 +1,8 @@
 """The seal of an instant: ``.hoodie/.tallymark/seal/<T>``, for tasks that put their own markers.
 
-A service seals in memory, and a task that asks nobody does not hear of it. So whoever ends an instant puts this object
-before the markers are read, and every author of a marker looks for it after its own put: a marker that this reading can
-have missed is refused by its author.
+A service seals in memory, and a task with direct markers does not learn of it. So the process that ends an instant puts
+this object before the markers are read, and every author of a marker looks for it after its own put: a marker that this
+reading can have missed is refused by its author.
 """
 
 from tallymark.backends.contract import Backend

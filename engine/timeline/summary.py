@@ -21,7 +21,7 @@ class SizingSummary:
     rewritten_bytes: int
     """Of these."""
     lost_fills: int
-    """Files that were filled in vain: another write had replaced them, and the new rows have files of their own."""
+    """Lost fills: another write had replaced the small files, and the new rows have separate files."""
     size_error_p95: float | None
     """Of the files that were planned and committed: by how much their sizes differ from the plan's, over the plan's.
     The least value that 95 of 100 do not exceed; None where there are none. A file too large for one, and split,
@@ -57,7 +57,7 @@ class WriteSummary:
     seconds: float
     """From the moment that tasks could begin to the moment when the log was asked to decide."""
     sizing: SizingSummary | None = None
-    """None where no sizes were planned, and in entries of releases that did not tell it."""
+    """None where no sizes were planned, and in entries of releases that did not record it."""
 
     def fields(self) -> dict[str, object]:
         return asdict(self)

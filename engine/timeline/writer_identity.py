@@ -13,7 +13,7 @@ _PID_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterIdentity:
-    """A process of one boot of one machine. Where a fact cannot be had, it is None, and only the lease tells."""
+    """A process of one boot of one machine. An unknown fact is None; then only the lease decides."""
 
     host: str
     boot_id: str | None
@@ -34,7 +34,7 @@ class WriterIdentity:
         )
 
     def is_gone(self, *, seen_from: "WriterIdentity") -> bool:
-        """True if this process certainly has ended: same machine, same boot, and nobody there by that id."""
+        """Return whether this process certainly has ended: same machine, same boot, and no process with that id."""
         mine = (self.host, self.boot_id, self.pid_namespace)
         if None in mine or self.started is None or mine != (seen_from.host, seen_from.boot_id, seen_from.pid_namespace):
             return False

@@ -7,7 +7,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What a view keeps of every partition, whether its rows are at hand or not."""
+    """What a view keeps of every partition, whether its rows are loaded or not."""
 
     live: int
     """Files that are live."""

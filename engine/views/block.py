@@ -6,7 +6,7 @@ A row is a head of fixed size, little-endian, and the file's name in UTF-8:
     added at, removed at                        2 x 4 bytes
     length of the name                          2 bytes
 
-A name of ours takes 70 bytes or a few more, and so a file some 114. The partition is not part of it: whoever has a
+A name made here takes about 70 bytes, and so a file about 114. The partition is not part of it: the holder of a
 block knows whose it is.
 Rows stand in the order in which they came. No row is ever changed but for the position of its removal.
 """
@@ -170,7 +170,7 @@ def cut_rows(block: bytes | bytearray | memoryview) -> Iterator[bytes]:
 def mark_removed(block: bytearray, name: str, position: int) -> bool:
     """Set the position at which the file of this name was removed; False where no row has that name, or it was before.
 
-    A row's length tells a name from a text that happens to stand in the middle of another.
+    A row's length distinguishes a name from a text that happens to be in the middle of another.
     """
     wanted = name.encode("utf-8")
     at = block.find(wanted, _HEAD.size)

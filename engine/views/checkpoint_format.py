@@ -2,7 +2,7 @@
 
     .hoodie/.tallymark/checkpoint/
         <position>-<nonce>          a manifest: all that a reader of the log needs at once
-        <position>-<nonce>.<k>      its parts: the rows of a run of partitions each, read when somebody asks for one
+        <position>-<nonce>.<k>      its parts: the rows of a run of partitions each, read at the first query for one
         latest                      the pointer: the names of the newest manifest and the one before; put last
 
 A manifest also names parts of earlier ones, where no partition has changed.

@@ -61,7 +61,7 @@ class Checkpoints:
     async def newest(self) -> HistoryBase | None:
         """Return what the newest checkpoint says; None where there is none, or none that can be read. No listing.
 
-        Where both that the pointer names are gone, it is asked again: others may have put newer ones meanwhile.
+        Where both that the pointer names are missing, it is read again: others may have put newer ones since.
         """
         tried: set[str] = set()
         while names := [name for name in await self.pointer() if name not in tried]:
@@ -86,7 +86,7 @@ class Checkpoints:
         return self._base
 
     async def pointer(self) -> tuple[str, ...]:
-        """Return the names of the newest manifest and the one before; none where there are none, or nobody can tell."""
+        """Return the names of the newest manifest and of the one before; none where there are none, or unknown."""
         try:
             return decode_pointer(await self._backend.get(POINTER))
         except NotFound:
@@ -96,7 +96,7 @@ class Checkpoints:
             return ()
 
     async def read(self, name: str, *, is_needed: bool = True) -> Manifest | None:
-        """The manifest of this name; None where it is gone or cannot be read, which is told and counted where it is
+        """The manifest of this name; None where it is missing or unreadable, which is logged and counted where it is
         needed, or where it is of another log.
         """
         if name in self._foreign:
@@ -123,10 +123,10 @@ class Checkpoints:
 
 
 class CheckpointBase:
-    """A ``ViewBase``: reads the part in which a partition lies. Where one cannot be read, the log tells all rows."""
+    """A ``ViewBase``: reads the part that contains a partition. If one cannot be read, the log supplies all rows."""
 
     def __init__(self, backend: Backend, manifest: Manifest, lost: Callable[[str, Exception], None]) -> None:
-        """``lost`` is told of a part that cannot be read, and why."""
+        """``lost`` is called with a part that cannot be read, and the reason."""
         self._backend = backend
         self._lost = lost
         self._reading: dict[str, Lazy[dict[str, bytes]]] = {}

@@ -1,7 +1,7 @@
 """Writer of checkpoints: parts first, then the manifest that names them, then the pointer to the manifest.
 
-A death anywhere leaves the pointer at what was there before, whole; what was put is then named by nobody, and swept by
-``tallymark clean``. Of two writers at once the later pointer stands.
+A death anywhere leaves the pointer at what was there before, whole; new objects are then named by no pointer, and swept
+by ``tallymark clean``. Of two writers at once the later pointer stands.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ async def write_checkpoint(
 ) -> Checkpointed | None:
     """Leave a checkpoint of the head of both, and begin at it from now on; the newest, where that is as new.
 
-    Everything up to that position has been projected. None where somebody else has left one meanwhile: then nothing of
+    Everything up to that position has been projected. None where another writer has left one since: then nothing of
     this one is left. ``table`` is when the table was created.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
@@ -63,7 +63,7 @@ async def write_checkpoint(
 
 @dataclass(slots=True)
 class _New:
-    """A checkpoint that is being written: of one position, whatever comes meanwhile."""
+    """A checkpoint that is being written: of one position, whatever is committed since."""
 
     backend: Backend
     checkpoints: Checkpoints
@@ -101,7 +101,7 @@ class _New:
         )
         await self._put(manifest.path, encode_manifest(manifest))
         if await self.checkpoints.pointer() != pointer:
-            await self._give_up()  # parts that this one names may have been dropped by whoever put that
+            await self._give_up()  # parts that this one names may have been dropped by the writer of that
             return None
         named = [manifest.name, *([newest.name] if newest is not None else [])]
         await self.backend.put(POINTER, encode_pointer(named))
@@ -194,7 +194,7 @@ class _New:
 
 
 def _is_of(manifest: Manifest, history: History) -> bool:
-    """As far as the history can tell: one beyond its head is of a log that has gone on."""
+    """As far as the history knows: one beyond its head is of a log that has continued."""
     position = manifest.position
     return position > history.head or (
         position >= history.base and history.hash_at(position) == manifest.history.hash.hex()

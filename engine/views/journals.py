@@ -81,7 +81,7 @@ TAIL_COUNT_MAX = 32
 """Small pieces at the end of a journal. Then they become one: it takes as long as one look-up, every 32 commits."""
 
 FOLDED_BYTES_MIN = 4 * 1024
-"""Names of files that went, in a journal: if they are more than this and a quarter of it, its rows are written anew."""
+"""Names of removed files in a journal: if they are more than this and a quarter of it, its rows are rewritten."""
 
 _WAITING_OVERHEAD_BYTES = 128
 """What a partition's records take beside themselves while they wait."""
@@ -95,7 +95,7 @@ class _Journal:
     """What is known of one in memory: where it lies, and what it has to come to."""
 
     first: int
-    """The number of its first piece. No other had it: pieces that could not be deleted are seen by nobody."""
+    """The number of its first piece. No other had it: pieces that could not be deleted are never read."""
     count: int = 0
     tail: int = 0
     """Pieces before this one are full."""
@@ -177,7 +177,7 @@ class Journals:
         self._wait_no_more(partition)
         journal = self._journals.pop(partition, None)
         if journal is not None and journal.count:
-            with suppress(PiecesFailed):  # nobody knows its pieces any more; the next to read or write is told
+            with suppress(PiecesFailed):  # its pieces are unknown now; the next read or write raises
                 self._pieces.write(dict.fromkeys(range(journal.first, journal.first + journal.count)))
 
     def close(self) -> None:
@@ -253,7 +253,7 @@ class Journals:
             raise self._lost(error, partition) from error
 
     def _lost(self, error: CorruptObject | PiecesFailed, partition: str | None) -> DamagedStore:
-        """Give up what cannot be believed any more: what to tell of it."""
+        """Give up what is not trusted any more; return what to report of it."""
         if isinstance(error, CorruptObject):
             assert partition is not None, "nothing is put together of none"
             self.forget(partition)

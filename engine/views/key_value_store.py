@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 
 _KEY_BYTES = 8
 MEMORY_BYTES_MIN = 4 * 1024 * 1024
-"""RocksDB does not come with less, whatever it is told."""
+"""RocksDB does not work with less, whatever the setting."""
 _WRITTEN_SHARE = 4
 """A quarter of memory for what is not on disk yet: the rest finds what is read."""
 _BUFFER_COUNT = 8
 """Of that: while one is written to, seven may be on their way to disk before a write has to wait."""
 _BLOOM_BITS = 10
-"""A key, in memory: one of a hundred of its files is looked into in vain."""
+"""Memory per key: one in a hundred of its files is read for nothing."""
 _LOG_BYTES = 1024 * 1024
 _REFUSALS = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT, EFBIG, EROFS, EACCES))
-"""RocksDB tells them as text only."""
+"""RocksDB reports them as text only."""
 
 
 _STALL = "Write stall"
-"""What RocksDB tells in place of waiting: on a full disk it might wait for ever."""
+"""RocksDB's report in place of waiting: on a full disk it might wait permanently."""
 _STALL_PAUSE_S = 0.002
 _STALL_COUNT_MAX = 5_000
 """Ten seconds, for a buffer of some megabytes."""
@@ -172,7 +172,7 @@ def _failed(error: Exception) -> PiecesFailed:
 class KeyValueStore:
     """A ``ViewStore``. RocksDB keeps within ``memory_bytes``: what it has written lately, and what it has read.
 
-    That a file went which is not there is told by who asks for the partition next: nothing is read for a removal.
+    A removed file that is not there is reported at the next query for the partition: nothing is read for a removal.
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:

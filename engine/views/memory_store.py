@@ -10,8 +10,8 @@ COPIED_BYTES_MAX = 32 * 1024
 row does. Beside such blocks they would leave holes in the heap, once put to them, half as large as all blocks."""
 
 ADDED_MAX = 32
-"""Runs of rows that wait beside a larger block for somebody to ask for the partition: one that many commits add to, and
-nobody asks for, is put together now and then."""
+"""Runs of rows that wait beside a larger block for a query of the partition: one that many commits add to, and
+no query reads, is put together now and then."""
 
 
 class MemoryStore:

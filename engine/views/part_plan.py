@@ -1,7 +1,7 @@
 """Layout of a checkpoint: which partitions share a part, and which parts of the previous one are reused. Pure.
 
 A part is used again where none of its partitions has changed, and none of its rows has become invisible. All others are
-cut anew, into parts of about ``PART_BYTES``.
+cut again, into parts of about ``PART_BYTES``.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,7 +13,7 @@ from tallymark.engine.views.checkpoint_format import Part
 
 PART_BYTES = 512 * 1024
 """Of rows: 4,600 files, 100 kB compressed. A partition that is asked for costs one request of some 30 ms, whose bytes
-take no longer; a table of a million files has 220 parts, and an append to one partition has one of them written anew.
+take no longer; a table of a million files has 220 parts, and an append to one partition rewrites one of them.
 """
 
 

@@ -5,7 +5,7 @@
     size before compression         8 bytes
     zstd                            the rest
 
-all little-endian. The CRC finds damage by accident, as a torn copy or a bad disk makes it; it is no signature.
+all little-endian. The CRC finds damage by accident, such as a torn copy or a bad disk; it is not a signature.
 """
 
 import struct

@@ -12,9 +12,9 @@ _PRAGMAS = {
     "page_size": 8192,  # the rows of 100 files take two of them
     "journal_mode": "MEMORY",  # a write that does not fit is taken back, and no later process reads what is here
     "synchronous": "OFF",  # for the same reason nothing has to survive a crash
-    "locking_mode": "EXCLUSIVE",  # nobody else opens it
+    "locking_mode": "EXCLUSIVE",  # no other process opens it
     "cache_size": -1024,  # KiB: what is asked for often lies in memory anyway, as a block
-    "mmap_size": 0,  # a mapped file that somebody cuts off ends the process
+    "mmap_size": 0,  # truncation of a mapped file ends the process
     "cell_size_check": "ON",  # look at a page that was read before it is believed
 }
 _REFUSALS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
@@ -36,7 +36,7 @@ class SpillFile:
 
     @property
     def memory_bytes(self) -> int:
-        """It keeps a mebibyte of pages and no more, which nobody counts."""
+        """It keeps a mebibyte of pages and no more, which is not counted."""
         return 0
 
     @property
@@ -105,7 +105,7 @@ class SpillFile:
         return self._database
 
     def _check_is_there(self) -> None:
-        """A file that somebody has deleted or replaced can still be read and grow, where nobody sees it."""
+        """A file that another process has deleted or replaced can still be read and grow, unseen."""
         try:
             inode = self._path.stat().st_ino
         except OSError as error:

@@ -19,7 +19,7 @@ class SpillableStore:
 
     What comes to a partition that lies in the file is put behind it there: its block is neither read nor written. A
     block that is larger than memory stays in the file, and is in memory only while it is read. That a file went which
-    is not there is told by who asks for the partition next, where it is not in memory.
+    is not there is reported at the next query for the partition, where it is not in memory.
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int, waiting_bytes_max: int | None = None) -> None:

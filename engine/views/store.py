@@ -50,7 +50,8 @@ class StoreStatistics:
 class ViewStore(Protocol):
     """Blocks by partition. Owned by one thread; its methods may wait for a local disk, and for nothing else.
 
-    Each method may raise DamagedStore. Then what it was told holds for no partition concerned: the view forgets them.
+    Each method may raise DamagedStore. Then nothing that it stored is valid for the partitions concerned: the view
+    forgets them.
     """
 
     def contains(self, partition: str) -> bool: ...

@@ -1,6 +1,6 @@
-"""A folder that one store of one process has to itself. Made anew for it, and never read by another.
+"""A folder for one store of one process. It is made for that store, and never read by another.
 
-A process that dies leaves its folder behind. A store that is opened beside it removes it: whoever lives holds the lock
+A process that dies leaves its folder behind. A store that is opened beside it removes it: a live process has the lock
 on the file in there, and the kernel takes it from those who do not. That holds within one boot of one kernel, in
 whatever container; a folder of another machine, or of a time before the last boot, is left alone.
 """
@@ -73,5 +73,5 @@ def _locked(folder: Path) -> int:
 
 
 def _boot() -> str:
-    """Return which boot of which kernel this is; empty where it cannot be told: then nothing is swept."""
+    """Return which boot of which kernel this is; empty where it is unknown: then nothing is swept."""
     return WriterIdentity.here().boot_id or ""

@@ -99,7 +99,7 @@ class View:
         """Return the answers as of a position, whatever is applied later.
 
         Raises:
-            InvalidRequest: it lies beyond the head, or below the floor: then the log alone can tell.
+            InvalidRequest: it is beyond the head, or below the floor: then only the log knows.
         """
         if not self.answers(position):
             raise InvalidRequest(
@@ -134,7 +134,7 @@ class View:
         """All rows of a partition that a position from the floor to the head may see; empty for an unknown one.
 
         Raises:
-            FullStore: there is no room to hold it. The next call may find some.
+            FullStore: there is no room for it. The next call may find some.
         """
         while True:
             try:
@@ -145,7 +145,7 @@ class View:
             except DamagedStore as damage:
                 self._rebuild(damage)
                 if isinstance(damage, FullStore):
-                    raise  # else it would be read for ever
+                    raise  # otherwise it would be read permanently
 
     def cached_block(self, partition: str) -> bytes | None:
         """``block``, where nothing has to be read from the base for it; else None."""
@@ -172,7 +172,7 @@ class View:
             await self.block(partition)
 
     def rebase(self, base: ViewBase) -> None:
-        """Start from a later base from now on: what came before it, nobody has to keep for this view any more."""
+        """Start from a later base from now on: what came before it need not be kept for this view any more."""
         self._base = base
         for partition, changes in list(self._unread.items()):
             self._unread[partition] = [change for change in changes if change.position > base.position]
@@ -213,7 +213,7 @@ class View:
         base = self._base
         blocks = dict(await base.blocks(partition)) if partition in base.partitions else {partition: b""}
         if base is not self._base:
-            return  # what came between the two bases may be forgotten: whoever asks reads the later one
+            return  # what came between the two bases may be forgotten: callers read the later one
         for found, block in blocks.items():
             if not self._store.contains(found):
                 self._store.load(found, self._as_of_head(found, block))
@@ -280,10 +280,10 @@ class View:
 class ViewAt:
     """What a table held when its log ended at a position: never what came later, and never a part of it.
 
-    Queries wait for a partition that has to be read first; of one that is at hand they wait for nothing.
+    Queries wait for a partition that has to be read first; a loaded one needs no wait.
 
     Raises, each of them:
-        InvalidRequest: the view has let go of this position meanwhile.
+        InvalidRequest: the view has released this position since.
         CorruptObject: a partition's rows cannot be read.
         FullStore: the disk has no room for a partition's rows.
     """
@@ -344,7 +344,7 @@ class ViewAt:
         return tuple(row.file for row in rows if row.added_at > position)
 
     async def removed_since(self, position: int) -> tuple[DataFile, ...]:
-        """Return the files that were live at an older position, and are no more; sorted by path."""
+        """Return the files that were live at an older position, and are not any more; sorted by path."""
         self._view.at(position)
         rows = [row async for row in self._changed_since(position) if row.is_live(position)]
         self._view.at(position)  # rows of the older one may have gone while this waited

@@ -35,5 +35,5 @@ async def _history(backend: Backend, position: int, log_hash: str) -> tuple[Hist
         try:
             return await read_until(backend, position, log_hash, start=manifest.history), base
         except CorruptObject as error:
-            checkpoints.refuse(str(error))  # the log itself tells whose fault that is
+            checkpoints.refuse(str(error))  # the log itself shows the cause
     return await read_until(backend, position, log_hash), NoBase()
