@@ -6,7 +6,7 @@ nor retries, measuring or faults (wrappers).
 Paths are relative to the backend's root, ``/``-separated, without empty, ``.`` or ``..`` segments and without control
 characters; ``check_path`` says so for every backend alike. Two families of stores exist. Those with staging (local
 disk, HDFS) can rename: a data file grows in a staging directory and is renamed to its name when it is whole. Those
-without (object stores) cannot: a data file arrives by one put-if-absent. ``Backend.has_staging`` tells which.
+without (object stores) cannot: a data file is stored by one put-if-absent. ``Backend.has_staging`` shows which.
 """
 
 import re
@@ -16,7 +16,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 from tallymark.backends.errors import InvalidPath
 
 _PLAIN = re.compile(r"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*", re.ASCII)
-"""Most paths: ASCII, and no segment begins with a space or a dot, so that a glance tells them good."""
+"""Most paths: ASCII, and no segment starts with a space or a dot, so that one match accepts them."""
 
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -65,7 +65,7 @@ class NewFile(Protocol):
 
         Raises:
             Unavailable: the bytes cannot be had again. So it is on stores with staging: a rename of which one cannot
-                tell whether it happened is a sick disk or a dead NameNode, which a second name does not cure.
+                cannot report an outcome has a sick disk or a dead NameNode, which a second name does not cure.
         """
         ...
 
@@ -107,7 +107,7 @@ class Backend(Protocol):
         """Every object below the directory (``""`` is the root), at any depth, sorted by path.
 
         Sees every put that had returned before the listing began, and none that a delete had undone before it began.
-        What happens meanwhile it may or may not see, and so with what grows in a staging directory. A directory that
+        Concurrent changes may or may not be seen, also of files that grow in a staging directory. A directory that
         does not exist is empty.
         """
         ...

@@ -4,7 +4,7 @@ Owns: how the contract's promises are kept on a POSIX file system: a small objec
 then linked (put_new, which fails where the name is taken) or renamed (put) into place, and its directory synced
 (``local_directories``).
 A data file is written in its staging directory and linked into place; closing the staging directory renames it away,
-and whoever still writes there has lost the path it would publish from. What a disk refuses is told by
+and a process that still writes there has lost the path it would publish from. The error of a disk is reported by
 ``local_errors``; what a file system does not promise, by ``mounts``.
 """
 

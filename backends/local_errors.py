@@ -63,9 +63,9 @@ def _meaning(path: str, place: Path, error: OSError) -> BackendError:
         return NotPermitted(f"{path}: {error.strerror}: {_rights(place)}; nothing was done. Check rights and path")
     if error.errno in (errno.EINVAL, errno.EILSEQ) and named is not None:
         return InvalidPath(f"path {path!r}: {_disk(place)} takes no such name; rename it")
-    tell = _REFUSALS.get(error.errno or 0)
-    if tell is not None:
-        return tell(path, place)
+    refusal = _REFUSALS.get(error.errno or 0)
+    if refusal is not None:
+        return refusal(path, place)
     return Unavailable(f"{path}: {error.strerror or error} on {_disk(place)}; the operation may have succeeded or not")
 
 

@@ -10,7 +10,7 @@ from tallymark.backends.local_errors import NO_LINKS, no_links, no_object
 def link(source: Path, target: Path) -> None:
     """Give the file its name, or raise FileExistsError if another file has it.
 
-    Over NFS an answer can be lost and the link be asked for again; then the server tells of a taken name, and it was
+    Over NFS a response can be lost and the link be requested again; then the server reports a taken name, and it was
     taken by us. The file under the name settles it: no other call links or names this source.
     """
     ours = os.lstat(source)
@@ -27,7 +27,7 @@ def link(source: Path, target: Path) -> None:
 
 
 def replace(source: Path, target: Path) -> None:
-    """Give the file its name by rename(2), which over NFS can tell that it is missing since we have renamed it."""
+    """Give the file its name by rename(2), which over NFS can report it missing after this process has renamed it."""
     ours = os.lstat(source)
     try:
         os.replace(source, target)  # noqa: PTH105 - beside os.link

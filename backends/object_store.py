@@ -75,7 +75,7 @@ class ObjectStoreBackend:
         return self._list(directory, after)
 
     async def delete(self, paths: Sequence[str]) -> None:
-        """As the contract's. Where that takes several requests, each is repeated by itself: whoever repeated the whole
+        """As the contract's. Where that takes several requests, each is repeated separately: to repeat the whole
         for one lost answer among a thousand would never come to its end.
         """
         if 0 < len(paths) <= self._delete_count:  # as usual; a task group would take half as long as a near store

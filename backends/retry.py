@@ -5,7 +5,7 @@ its own puts).
 
 How the bounds compose: every call through ``Retries`` ends within ``timeout_s``, so that bounds above see an answer
 before they run out: ``MarkerSettings.flush_timeout_s`` (30 s) contains one put_new with all its repeats, and
-``CommitSettings.decision_timeout_s`` (120 s) several of them, one after the other. Whoever raises ``timeout_s`` to what
+``CommitSettings.decision_timeout_s`` (120 s) several of them, one after the other. To raise ``timeout_s`` to what
 stands above makes those attempts overlap, which is safe and costs requests.
 """
 

@@ -20,7 +20,7 @@ class Spool:
         """``memory_bytes``: what is kept in memory at most."""
         self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes)  # noqa: SIM115
         if not memory_bytes:
-            self._file.rollover()  # to the standard library 0 is no limit at all
+            self._file.rollover()  # to the standard library 0 means without a limit
 
     @property
     def sink(self) -> BinaryIO:
@@ -42,7 +42,7 @@ class Spool:
 
     def close(self) -> None:
         """Forget the bytes."""
-        with suppress(OSError):  # the last of them, for which there is no room, are not needed
+        with suppress(OSError):  # without room for the last of them: they are not needed
             self._file.close()
 
     def _whole(self) -> Data:

@@ -1,10 +1,10 @@
 """Synchronisation of the partitions in Spark's catalog with the commit log.
 
-Owns: when the catalog is told, and that in the end it has been told the newest. Does not own: the SQL
+Owns: when the catalog is updated, and that it has the newest state in the end. Does not own: the SQL
 (``catalog_statement``), nor which catalog table is fit (``catalog_table``).
 
-Several writers may do this at once. Each reads the log, tells the catalog, and reads the log again, until nothing was
-committed in between. So whoever tells the catalog last has told it what the log said after that, too.
+Several writers may do this at once. Each reads the log, updates the catalog, and reads the log again, until nothing was
+committed in between. So the last update has the state of the log after it, too.
 """
 
 import os
@@ -27,14 +27,14 @@ from tallymark.spark_glue.schema import spark_schema
 from tallymark.spark_glue.storage_options import storage_options
 
 ROUNDS = 5
-"""How often the catalog is told before it is left to those whose commits come in between."""
+"""Updates of the catalog before it is left to the writers whose commits come in between."""
 
 _events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogChange:
-    """What a table of the catalog was told. Partitions are paths below the table."""
+    """The update of a catalog table. Partitions are paths below the table."""
 
     table: str
     added: tuple[str, ...]
@@ -72,7 +72,7 @@ def sync_catalog(
 
 
 def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[[], Partitions]) -> CatalogChange:
-    """Tell the catalog until it has been told the newest; ``read`` reads the log."""
+    """Update the catalog until it has the newest state; ``read`` reads the log."""
     started = time.monotonic()
     added: dict[str, None] = {}
     dropped: dict[str, None] = {}
@@ -82,8 +82,8 @@ def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[
             new, gone = _apply(session, target, found)
             added.update(dict.fromkeys(new))
             dropped.update(dict.fromkeys(gone))
-            told, found = found, read()
-            if found.position == told.position:
+            sent, found = found, read()
+            if found.position == sent.position:
                 break
         else:
             raise TryAgain(f"{target.name} was told of its partitions {ROUNDS} times, and others committed each time")
@@ -102,7 +102,7 @@ def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[
 def caught_up(
     session: SparkSession, target: CatalogTable, result: WriteResult, read: Callable[[], Partitions]
 ) -> WriteResult:
-    """The result of a committed write, once the catalog was told of it. Whatever fails here, the commit stands."""
+    """Return the result of a committed write, once the catalog was updated. Whatever fails here, the commit stands."""
     try:
         return replace(result, catalog=str(refresh_catalog(session, target, read)))
     except Exception as error:  # Spark's, Py4J's, the metastore's, storage's: none of them undoes the commit

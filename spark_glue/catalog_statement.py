@@ -21,7 +21,7 @@ _NAME = re.compile(rf"{_NAME_PART}(?:\.{_NAME_PART})?(?:\.{_NAME_PART})?", flags
 
 
 def quoted_name(name: str) -> str:
-    """Return a table's name, part by part in backticks. Raises InvalidRequest for what is no name of a table."""
+    """Return a table's name, part by part in backticks. Raises InvalidRequest for a text that is not a table name."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         raise InvalidRequest(

@@ -37,12 +37,12 @@ def find_catalog_table(
     Raises:
         InvalidRequest: there is none, or it is not fit; the error says how to make one that is.
     """
-    told = quoted_name(name)
+    quoted = quoted_name(name)
     location = re.sub("^s3:", "s3a:", unquoted(url))
-    remedy = f"make one: {create_statement(told, schema, partition_by, location)}"
-    if not session.catalog.tableExists(told):
+    remedy = f"make one: {create_statement(quoted, schema, partition_by, location)}"
+    if not session.catalog.tableExists(quoted):
         raise InvalidRequest(f"catalog_table={name!r} is not in Spark's catalog; {remedy}")
-    found = _Description.of(session, told)
+    found = _Description.of(session, quoted)
     for problem in _problems(session, found, url, schema, partition_by):
         raise InvalidRequest(f"catalog_table={name!r} {problem}; {remedy}")
     return CatalogTable(name=found.name, location=found.facts["Location"].rstrip("/"), partition_by=found.partition_by)
@@ -122,10 +122,10 @@ def _partition_problem(found: _Description, schema: StructType, partition_by: tu
     if [name.casefold() for name in theirs] != [name.casefold() for name in partition_by]:
         return f"is partitioned by {theirs}, and this table by {list(partition_by)}; both have to agree"
     types = {field.name: field.dataType.simpleString() for field in schema}
-    for column, (name, told) in zip(partition_by, found.partition_types.items(), strict=True):
-        kind = re.sub(r"(var)?char\(\d+\)", "string", told)
+    for column, (name, declared) in zip(partition_by, found.partition_types.items(), strict=True):
+        kind = re.sub(r"(var)?char\(\d+\)", "string", declared)
         if kind != types.get(column, kind):  # a column that the rows lack, the write itself refuses
-            return f"has partition column {name!r} as {told}, and this table as {types[column]}; both have to agree"
+            return f"has partition column {name!r} as {declared}, and this table as {types[column]}; both have to agree"
     return None
 
 

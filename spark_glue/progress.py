@@ -22,7 +22,7 @@ REFRESH_S = 0.5
 def shown_progress(session: SparkSession, job: WriteJob, *, wanted: bool | None) -> Iterator[Written | None]:
     """Show, for the time of the block, what is done. ``wanted=None`` means on a terminal and in a notebook only.
 
-    Gives what tasks are to tell at their ends, or None where nobody looks.
+    Yields what tasks report to at their ends, or None without an audience.
     """
     console = Console(stderr=True)
     if not (sys.stderr.isatty() or console.is_jupyter if wanted is None else wanted):
@@ -54,7 +54,7 @@ class _Watch:
         self._started = time.monotonic()
 
     def until(self, ended: threading.Event) -> None:
-        """Read and show until then, and once more. Whatever fails in between is no part of the job."""
+        """Read and show until then, and once more. A failure in between does not affect the job."""
         is_last = False
         while not is_last:
             is_last = ended.wait(REFRESH_S)

@@ -19,7 +19,7 @@ class Reading:
     tasks: int
     """Finished ones, of all stages that the write has needed so far."""
     tasks_known: int
-    """Those and the ones that Spark has told of; 0 before the first."""
+    """Those and the ones that Spark has reported; 0 before the first."""
     files: int
     rows: int
     bytes: int
@@ -49,7 +49,7 @@ def line_for(instant: str, *, console: Console) -> Line:
 
 
 class TerminalLine:
-    """A bar that is drawn in place; where the console is no terminal, its last state once."""
+    """A bar that is drawn in place; where the console is not a terminal, its last state once."""
 
     def __init__(self, instant: str, console: Console) -> None:
         columns = (
@@ -84,7 +84,7 @@ class NotebookLine:
         self._output: Any = None
 
     def show(self, reading: Reading) -> None:
-        with suppress(Exception):  # a notebook that went away is no reason to end
+        with suppress(Exception):  # a closed notebook must not end the job
             self._output.update(_Shown(str(reading), reading.tasks, reading.tasks_known))
 
     def __enter__(self) -> Self:

@@ -70,7 +70,7 @@ def reading(
     """As ``read``, and the files of the table at that position stay for as long as the block lasts.
 
     For scans that may take longer than the table's ``retain_hours``: a lease holds them, renewed by a thread of this
-    process, and no clean lets them go meanwhile. What is computed from the DataFrame after the block has no such right.
+    process, and no clean deletes them until then. Computations on the DataFrame after the block have no such right.
     If this process dies the lease counts no more: at once for others on this machine, two minutes later elsewhere.
 
         with tallymark.reading(spark, url) as flights:
@@ -79,7 +79,7 @@ def reading(
     Raises:
         InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files, or as ``read``.
         UnsupportedTable, MissingExtra: as ``read``.
-        TryAgain: storage does not tell how a clean was decided that may let files of that position go.
+        TryAgain: storage gives no clear outcome of a clean that may delete files of that position.
     """
     table = open_table(url, options=storage_options(spark, url, options))
     with (
@@ -109,7 +109,7 @@ def _patterns(snapshot: Snapshot, url: str) -> list[str]:
 def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> DataFrame:
     """Return the same scan with the nullability that was written: Spark takes every column of a file for nullable.
 
-    Spark has no call for this, so the scan's own attributes are told; it stays the native scan that it was.
+    Spark has no call for this, so the scan's own attributes are set; it stays the native scan that it was.
     """
     if scan.schema == schema or is_connected(spark):  # whose plans lie on the server: there columns stay nullable
         return scan

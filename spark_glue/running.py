@@ -15,7 +15,7 @@ from tallymark.spark_glue.session import is_connected
 async def lost_with_tasks(
     write_job: AbstractAsyncContextManager[WriteJob], session: SparkSession, tag: str
 ) -> AsyncIterator[WriteJob]:
-    """The job; where it is lost while tasks run, as by a rollback, Spark is to stop them: nobody waits for them."""
+    """The job; where it is lost while tasks run, as by a rollback, Spark is to stop them: results no longer count."""
     try:
         async with write_job as job:
             yield job
@@ -38,7 +38,7 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
 
 
 def _cancel_tagged(session: SparkSession, tag: str) -> None:
-    """Tell Spark to stop what runs under the tag."""
+    """Stop what Spark runs under the tag."""
     if is_connected(session):
         session.interruptTag(tag)
     else:

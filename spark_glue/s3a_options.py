@@ -1,7 +1,7 @@
 """Storage options from the session's ``fs.s3a.*`` settings: endpoint and credential source.
 
 Keys in ``fs.s3a.access.key`` and its like are never taken: options travel to tasks, and plans and logs are kept. That
-they are there is noticed, and told where nothing else gives credentials.
+their presence is noticed, and reported where nothing else gives credentials.
 """
 
 import re
@@ -76,7 +76,7 @@ def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str])
 
     Raises:
         InvalidRequest: a provider of credentials that has no counterpart here; keys in the settings, and no other
-            credentials at hand; or keys in the environment, which Hadoop would not look at.
+            credentials available; or keys in the environment, which Hadoop would not read.
     """
     ours = _OfBucket(bucket, settings)
     endpoint, region = _endpoint(ours)
@@ -107,16 +107,17 @@ class _OfBucket:
 
 
 def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
-    """Endpoint and region. A region that is not told may be in the name of one of Amazon's own endpoints."""
-    told, region = settings.get("fs.s3a.endpoint"), settings.get("fs.s3a.endpoint.region")
+    """Endpoint and region. A region that is not set may be in the name of one of Amazon's own endpoints."""
+    endpoint, region = settings.get("fs.s3a.endpoint"), settings.get("fs.s3a.endpoint.region")
     region = None if region in ("sdk", "external", "ec2") else region
-    own = _OF_AMAZON.fullmatch(told or "")
-    if told is None or (own and own[1] is None):
+    own = _OF_AMAZON.fullmatch(endpoint or "")
+    if endpoint is None or (own and own[1] is None):
         return None, region
     region = region or (own[1] if own else None)
-    if "://" not in told:
-        told = f"{'https' if _is(settings.get('fs.s3a.connection.ssl.enabled'), default=True) else 'http'}://{told}"
-    return told, region
+    if "://" not in endpoint:
+        secure = _is(settings.get("fs.s3a.connection.ssl.enabled"), default=True)
+        endpoint = f"{'https' if secure else 'http'}://{endpoint}"
+    return endpoint, region
 
 
 def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
@@ -136,11 +137,11 @@ def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
 
 def _providers(settings: Settings) -> Sequence[str]:
     """The classes that Hadoop would ask, in its order, without packages. Raises InvalidRequest if one is unknown."""
-    told = [name for name in re.split(r"[,\s]+", settings.get(_PROVIDERS) or "") if name]
-    for provider in told:
+    providers = [name for name in re.split(r"[,\s]+", settings.get(_PROVIDERS) or "") if name]
+    for provider in providers:
         if _name(provider) not in (*_OF_THE_CHAIN, *_OF_PROFILES, *_OF_ALL, *_OF_KEYS):
             raise InvalidRequest(f"{_PROVIDERS} names {provider}, which only Hadoop can ask; {_REMEDY}")
-    return [_name(provider) for provider in told]
+    return [_name(provider) for provider in providers]
 
 
 def _refuse_environment(names: Sequence[str], environment: Mapping[str, str]) -> None:

@@ -30,7 +30,7 @@ def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = No
 
 
 def _added(schema: StructType, partition: object) -> StructType:
-    """In the order in which the engine appends them. What is no partition the engine refuses."""
+    """In the order in which the engine appends them. The engine refuses what is not a partition."""
     given = partition if isinstance(partition, Mapping) else {}
     lacking = {name: type_of_value(given[name]) for name in given if isinstance(name, str) and name not in schema.names}
     return from_arrow_schema(pa.schema([pa.field(name, type_) for name, type_ in lacking.items() if type_ is not None]))

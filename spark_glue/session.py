@@ -24,7 +24,7 @@ def refuse_ended(session: SparkSession) -> None:
 def _has_ended(session: SparkSession) -> bool:
     try:
         return bool(session._jsparkSession.sparkContext().isStopped())
-    except (Py4JError, OSError):  # nobody is there to ask
+    except (Py4JError, OSError):  # the JVM has ended
         return True
 
 

@@ -35,7 +35,7 @@ def sized(
 ) -> tuple[DataFrame, Tasks]:
     """Return the same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
-    It computes the DataFrame once, by a Spark job that counts, and where the table's files do not tell what rows
+    It computes the DataFrame once, by a Spark job that counts, and where the table's files do not show what rows
     come to, once more to sample it; the write itself does so again. With sizing off it does nothing.
 
     Raises:
@@ -57,20 +57,21 @@ def sized(
 def workload(
     df: DataFrame, ticket: WriteTicket, files: Callable[[Collection[str]], Iterable[DataFile]], sizing: SizingSettings
 ) -> tuple[Profile, WorkloadProfile]:
-    """What a plan goes by. ``files`` gives the table's; where they do not tell what the rows come to, a sample does."""
+    """The input of a plan. ``files`` gives the table's; where they do not show what the rows take, a sample does."""
     profile = profiled(df, ticket)
     sample = None
     if profile.incoming and sizing.policy != "hudi":
-        telling = files([rows.partition for rows in profile.incoming])
-        sample = None if has_estimate(profile.plain_bytes, telling) else sampled(df, ticket, profile)
+        measured = files([rows.partition for rows in profile.incoming])
+        sample = None if has_estimate(profile.plain_bytes, measured) else sampled(df, ticket, profile)
     return profile, WorkloadProfile(incoming=profile.incoming, sample=sample)
 
 
 def has_estimate(plain_bytes: int, files: Iterable[DataFile]) -> bool:
-    """Return whether files of the table tell what so many bytes of rows come to.
+    """Return whether files of the table show what these bytes of rows take.
 
-    Files that are all small tell less, however many they are, but enough where no more comes than they hold.
+    Files that are all small are less significant, however many they are, but enough where no more is added than they
+    contain.
     """
-    telling = [file for file in files if file.plain_bytes]
-    enough = any(file.bytes >= SIGNIFICANT_BYTES for file in telling)
-    return enough or sum(file.plain_bytes for file in telling) >= plain_bytes
+    measured = [file for file in files if file.plain_bytes]
+    enough = any(file.bytes >= SIGNIFICANT_BYTES for file in measured)
+    return enough or sum(file.plain_bytes for file in measured) >= plain_bytes

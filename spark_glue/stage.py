@@ -24,7 +24,7 @@ def run_tasks(
 ) -> list[TaskReport]:
     """Write all rows; returns the report of the winning attempt of each task, as Spark counts winners.
 
-    ``planned`` are the files that each of the first Spark partitions is to leave. ``written`` is told of each task as
+    ``planned`` are the files that each of the first Spark partitions is to leave. ``written`` receives each task as
     it ends, for those who watch.
 
     Raises:

@@ -20,7 +20,7 @@ ClassicDataFrame: type[DataFrame] = _classic.DataFrame
 """A DataFrame of a session that runs in a JVM of this process's own, not of a Connect client."""
 
 _IN_UTC = {"timezone": "UTC"} if "timezone" in inspect.signature(types.to_arrow_schema).parameters else {}
-"""Spark 4.2 has to be told what the others take for granted: moments travel in UTC."""
+"""Spark 4.2 needs a setting for what the others assume: moments are exchanged in UTC."""
 
 
 def arrow_field(column: StructField) -> "pa.Field[Any]":

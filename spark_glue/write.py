@@ -61,19 +61,20 @@ def write(
     columns, which the DataFrame may lack; an overwrite replaces that part of the table alone. ``only_partitions``, one
     such mapping or several, refuses whatever would touch anything else. ``base`` is the position of the snapshot that
     the DataFrame was made from: an overwrite keeps what was appended since, and conflicts if that was replaced.
-    ``txn="name:batch"`` names this write for good: run again after it was committed, by a retry or a scheduler, it runs
-    no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once (docs/rerunning.md).
-    ``readers="table"``, said by the write that creates the table, keeps replaced files for ``retain_hours`` (24), for
-    running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader, and no more as a directory.
-    ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an append fill small ones: Spark
-    counts the rows by partition first, so that ``df`` is computed twice, and shuffles them once (docs/sizing.md).
-    ``catalog_table`` names a table of Spark's catalog that stands for this one: after the commit it is told of new and
-    of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so, and the commit stands.
-    ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark Connect, whose tasks
-    cannot reach this process. ``views`` says how the job keeps what the table holds (docs/views.md). ``options`` say
-    how storage is reached; left out, the session's Hadoop settings say it (``fs.s3a.endpoint`` and its like,
-    ``dfs.*``), but for keys, which are never read from there. ``progress`` shows tasks, files, rows, bytes and markers
-    while tasks run, on stderr or in a notebook's cell; left out, only on a terminal and in a notebook.
+    ``txn="name:batch"`` names this write permanently: run again after it was committed, by a retry or a scheduler, it
+    runs no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once
+    (docs/rerunning.md). ``readers="table"``, said by the write that creates the table, keeps replaced files for
+    ``retain_hours`` (24), for running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader,
+    and no more as a directory. ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an
+    append fill small ones: Spark counts the rows by partition first, so that ``df`` is computed twice, and shuffles
+    them once (docs/sizing.md). ``catalog_table`` names a table of Spark's catalog that stands for this one: after the
+    commit it receives new and of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so,
+    and the commit stands. ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark
+    Connect, whose tasks cannot reach this process. ``views`` says how the job keeps what the table holds
+    (docs/views.md). ``options`` say how storage is reached; left out, the session's Hadoop settings say it
+    (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never read from there. ``progress`` shows
+    tasks, files, rows, bytes and markers while tasks run, on stderr or in a notebook's cell; left out, only on a
+    terminal and in a notebook.
 
     If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
     end, the next write sees to that.
@@ -175,7 +176,7 @@ def _catalog_target(
 
 
 def _shows(session: SparkSession, progress: bool | None) -> bool | None:
-    """Spark Connect shows a line of its own, and does not tell this process of its tasks."""
+    """Spark Connect shows its own progress, and does not report its tasks to this process."""
     return False if is_connected(session) else progress
 
 

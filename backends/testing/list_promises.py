@@ -51,8 +51,8 @@ class ListPromises(StoreTests):
         await self.fill(backend, paths)
         objects = _Objects(backend, paths)
         await objects.delete(paths[::10])
-        amid = [paths[number::10] for number in (1, 2, 3, 4)]
-        await objects.list_and_delete_at_every_quarter(amid)
+        deleted = [paths[number::10] for number in (1, 2, 3, 4)]
+        await objects.list_and_delete_at_every_quarter(deleted)
         beside = [paths[number::20] for number in (5, 6, 7, 8, 15, 16, 17, 18)]
         await objects.list_while_deleting(beside)
         assert await listed(backend, "k") == sorted(paths[9::10])

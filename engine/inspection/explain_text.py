@@ -102,7 +102,7 @@ def _has_filled(file: DataFile, old: DataFile) -> bool:
     return file.partition == old.partition and file.rewritten_bytes == old.rewritten_bytes + old.bytes
 
 
-NO_WRITER = "Nothing of Tallymark's will touch it: if nobody else needs it, delete it by the store's own means."
+NO_WRITER = "Tallymark will not touch it: unless another program needs it, delete it by the store's own means."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -342,12 +342,12 @@ def _shown(moment: datetime) -> str:
 def _by_whom(writer: OpenInstant) -> str:
     """Who ends the instant."""
     identity, age = writer.reservation.writer, writer.beat_age_s
-    beat = "no beat" if age is None else f"last beat {age:,.0f} s ago"
+    heartbeat = "no heartbeat" if age is None else f"last heartbeat {age:,.0f} s ago"
     who = f"The writer of instant {writer.reservation.instant}, process {identity.pid} on {identity.host}"
     if writer.writer == "dead":
-        return f"{who}, is dead ({beat}): the next write ends its instant."
+        return f"{who}, is dead ({heartbeat}): the next write ends its instant."
     if writer.writer == "alive":
-        return f"{who}, is at work ({beat})."
+        return f"{who}, is at work ({heartbeat})."
     return f"{who}, may be alive or dead: the store lets us read only."
 
 

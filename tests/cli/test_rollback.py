@@ -39,7 +39,7 @@ def test_a_live_writer_is_named_before_it_is_rolled_back_and_left_alone_on_no(tm
             result = await anyio.to_thread.run_sync(ask)
             assert result.exit_code == 1
             assert f"Instant {job.instant} is being written by" in result.stderr
-            assert "(alive, last beat" in result.stderr
+            assert "(alive, last heartbeat" in result.stderr
             assert result.stdout == ""
             await job.commit(reports)
 

@@ -99,7 +99,7 @@ def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
         "decision": "commit",
     }
     shown = shown_by(tables.show_status, status_of("flights", open_instants=[writer]))
-    assert "node1 process 7  dead, commit to be finished  none       direct" in shown
+    assert "node1 process 7  dead, commit to be finished  none            direct" in shown
 
 
 def test_numbers_are_grouped_and_bytes_also_told_in_short():

@@ -163,6 +163,6 @@ def _confirm(at: Place, instant: str) -> None:
     for writer in found["open_instants"]:
         if writer["instant"] == instant:
             age = writer["beat_age_s"]
-            beat = "no beat" if age is None else f"last beat {age:,.0f} s ago"
-            who = f"{writer['host']} process {writer['pid']} ({writer['writer']}, {beat})"
+            heartbeat = "no heartbeat" if age is None else f"last heartbeat {age:,.0f} s ago"
+            who = f"{writer['host']} process {writer['pid']} ({writer['writer']}, {heartbeat})"
             click.confirm(f"Instant {instant} is being written by {who}. Roll it back?", abort=True, err=True)

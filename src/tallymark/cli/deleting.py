@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def shown_deletes() -> Iterator[Callable[[int, int], None] | None]:
-    """Yield what is to be told of deleted files within the block; None where stderr is no terminal."""
+    """Yield a callback for deleted files within the block; None where stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

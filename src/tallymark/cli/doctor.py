@@ -72,7 +72,7 @@ def _warn(url: str) -> None:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str], None]]:
-    """Says what is being tried, where somebody sees it; results go to stdout, this to stderr."""
+    """Show the probe that runs, on a terminal; results go to stdout, this to stderr."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return

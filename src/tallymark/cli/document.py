@@ -72,13 +72,13 @@ class SizingResultFields(TypedDict):
     rewritten_bytes: int
     """Of the files that were filled."""
     lost_fills: int
-    """Files that were filled in vain."""
+    """Small files whose fill was lost to another commit."""
     size_error_p95: float | None
     """Of planned files: by how much their sizes differ from the plan's, over the plan's."""
 
 
 class ResultFields(TypedDict):
-    """A commit's ``WriteResult`` as anybody reads it from the log; in the Hudi timeline it is ``tallymark.result``."""
+    """A commit's ``WriteResult`` as the log records it; in the Hudi timeline it is ``tallymark.result``."""
 
     instant: str
     txn: str | None
@@ -219,7 +219,7 @@ class GroundFields(TypedDict):
     file_system: str
     mount_point: str
     free_bytes: int | None
-    """Null where the file system does not tell."""
+    """Null where the file system does not report it."""
 
 
 class DoctorDocument(TypedDict):
@@ -231,7 +231,7 @@ class DoctorDocument(TypedDict):
     promises: list[PromiseFields]
     latencies: list[LatencyFields]
     clock_skew_s: float | None
-    """How far the store's clock is ahead of this machine's; null where it could not be told."""
+    """How far the store's clock is ahead of this machine's; null where it could not be read."""
     ground: GroundFields | None
     """What a local directory lies on."""
     remarks: list[str]

@@ -35,7 +35,7 @@ class ExplainDocument(TypedDict):
     rewritten_bytes: int | None
     """Written once more to come to it; likewise."""
     made_of: list[str]
-    """The small file that it was made of; several where the log does not tell which of them."""
+    """The small file that it was made of; several where the log does not show which of them."""
     filled_into: list[str]
     """The file that its rows went into, since it was small; likewise."""
     why: str
@@ -68,7 +68,7 @@ async def explain(table: "Table", *, file: str) -> ExplainDocument:
 
 
 def _as_seen_from_here(url: str, file: str) -> str:
-    """A shell completes paths from where it stands: such a path is taken for what it means, if there is a file."""
+    """A shell completes paths from its working directory: such a path means that file, if there is one."""
     if url.startswith("file:") and Path(file).is_file():
         return str(Path(file).absolute())
     return file

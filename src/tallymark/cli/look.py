@@ -1,4 +1,4 @@
-"""The commands that look before somebody leaps: they tell, and change nothing."""
+"""Commands that report and change nothing: files, explain, plan."""
 
 import functools
 from collections.abc import Sequence
@@ -75,8 +75,8 @@ def plan(
     """Show what a write would do, and change nothing.
 
     Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
-    that would come anew; with rows and --sizing, the small files that would be filled, and what that rewrites. A
-    DataFrame tells more: tallymark.plan(df, url, ...).
+    that would be added; with rows and --sizing, the small files that would be filled, and what that rewrites. A
+    DataFrame gives more: tallymark.plan(df, url, ...).
     """
     from tallymark.cli.plan_page import show_plan
 

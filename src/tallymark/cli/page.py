@@ -7,11 +7,11 @@ from rich.console import Console
 from rich.table import Table
 
 UNBOUNDED = 100_000
-"""Columns of a page that is no terminal."""
+"""Columns of a page that is not a terminal."""
 
 
 def console(*, width: int = UNBOUNDED) -> Console:
-    """Nothing is read as markup: names of tables and partitions are anybody's. A terminal has a width of its own."""
+    """Print without markup: names of tables and partitions may contain any character. A terminal has its own width."""
     return Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False, emoji=False)
 
 

@@ -19,7 +19,7 @@ def known() -> list[str]:
 
 
 def parse(_context: click.Context, parameter: click.Parameter, pairs: Iterable[str]) -> StorageOptions:
-    """Return the options that the pairs spell. Values are not repeated in errors: somebody may have typed a key.
+    """Return the options that the pairs spell. Values are not repeated in errors: one may be a key.
 
     Raises:
         BadParameter: with the key, the rule that it breaks and what to say instead.

@@ -43,9 +43,9 @@ def show_status(page: Console, document: StatusDocument) -> None:
     ]
     print_table(page, ["column", "type", ""], columns, folding=(0, 1))
     if not document["open_instants"]:
-        page.print("No open instants: nobody is writing, and nobody has left anything.")
+        page.print("No open instants: no writer is at work, and none has left anything.")
         return
-    headings = ["open instant", "operation", "writer", "state", "last beat", "markers"]
+    headings = ["open instant", "operation", "writer", "state", "last heartbeat", "markers"]
     print_table(page, headings, [_open_instant(instant) for instant in document["open_instants"]], folding=(2, 3))
 
 
@@ -127,7 +127,7 @@ def _doctor_facts(document: DoctorDocument) -> list[tuple[str, str]]:
 
 
 def _clock(ahead_s: float) -> str:
-    if abs(ahead_s) < 1.5:  # stores tell whole seconds
+    if abs(ahead_s) < 1.5:  # stores report whole seconds
         return "the store's and this machine's agree to a second"
     return f"the store's is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
 

@@ -1,4 +1,4 @@
-"""A watch for people: a table that is drawn anew on a terminal, and lines anywhere else."""
+"""A watch for people: a table that is redrawn on a terminal, and lines anywhere else."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ from tallymark.cli.watch import WatchDocument, WatchedFields
 from tallymark.engine.jobs.result import shown_bytes
 
 IDLE = "No open instants."
-HEADINGS = ("open instant", "operation", "markers", "kind", "a second", "segments", "bytes", "last beat")
+HEADINGS = ("open instant", "operation", "markers", "kind", "a second", "segments", "bytes", "last heartbeat")
 
 
 @contextmanager
 def shown_scans() -> Iterator[Callable[[WatchDocument], None]]:
-    """Yield what is to be told of each look."""
+    """Yield a callback for each scan."""
     page = console()
     if sys.stdout.isatty():
         with Live(console=page, auto_refresh=False) as live:
@@ -26,7 +26,7 @@ def shown_scans() -> Iterator[Callable[[WatchDocument], None]]:
         return
     was_idle = False
 
-    def tell(document: WatchDocument) -> None:
+    def show(document: WatchDocument) -> None:
         nonlocal was_idle
         is_idle = not document["instants"]
         if is_idle and not was_idle:
@@ -35,13 +35,13 @@ def shown_scans() -> Iterator[Callable[[WatchDocument], None]]:
         for found in document["instants"]:
             _print(page, f"{document['at']}  {_ended(found) if found['is_over'] else _line(found)}")
 
-    yield tell
+    yield show
 
 
 def _draw(live: Live, document: WatchDocument) -> None:
     for found in document["instants"]:
         if found["is_over"]:
-            live.console.print(_ended(found))  # above what is drawn anew
+            live.console.print(_ended(found))  # above the table that is redrawn
     rows = [_row(found) for found in document["instants"] if not found["is_over"]]
     shown = table_of(HEADINGS, rows, numbers=(2, 4, 5, 6)) if rows else Text(IDLE)
     live.update(Group(shown, Text(f"{document['at']}; Ctrl-C ends")), refresh=True)
@@ -54,10 +54,10 @@ def _print(page: Console, line: str) -> None:
 
 
 def _line(found: WatchedFields) -> str:
-    instant, operation, markers, kind, rate, segments, size, beat = _row(found)
+    instant, operation, markers, kind, rate, segments, size, heartbeat = _row(found)
     return (
         f"{instant}  {operation}  {markers} markers, {kind}  {rate} a second  {segments} segments  {size}  "
-        f"last beat {beat}"
+        f"last heartbeat {heartbeat}"
     )
 
 
