@@ -7,8 +7,6 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 from tallymark.bench.markers import commits, pace_cost, question, recovery, throughput
-from tallymark.bench.markers.model import Load as ModelLoad
-from tallymark.bench.markers.model import simulate
 from tests.support.spark import require_java
 
 TINY = question.Effort(
@@ -114,11 +112,6 @@ def test_bars_compare_acks_rates_and_the_bytes_of_the_largest_job():
     many = [ack("ours", 0.1, 9000.0), ack("hudi", 0.2, 3000.0)]
     jobs = [job("ours", 1000, 9), job("hudi", 1000, 9), job("ours", 9000, 2e6), job("hudi", 9000, 1e8)]
     assert [row.times for row in question.bars(few, many, jobs)] == pytest.approx([15, 15, 3, 50])
-
-
-def test_the_engine_keeps_to_the_model_on_a_store_that_is_not_quick():
-    found = simulate(ModelLoad(shape="constant", put_s=0.03, rate=1000.0, flushes=60))
-    assert abs(found.ack_off) < 0.03
 
 
 def test_a_recovery_reads_every_segment():
