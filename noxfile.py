@@ -98,7 +98,9 @@ FAST = (
     "tests/fuzz",
     "tests/packaging",
     "tests/simulation",
+    "tests/stores",
     "tests/support",
+    "tests/unit",
 )
 """Folders that ``tests`` runs, less what takes long there (``tests/tiers.py``)."""
 

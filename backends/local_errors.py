@@ -39,7 +39,7 @@ def translated(path: str, place: Path, *, missing: type[BackendError] = NotFound
 def no_links(source: Path, target: Path, error: OSError) -> NotPermitted:
     """Return the refusal of a link that no other try would make."""
     if error.errno == errno.EXDEV:
-        rule = f"there are no hard links between {_disk(source.parent)} and {_disk(target.parent)}"
+        rule = f"hard links are not possible between {_disk(source.parent)} and {_disk(target.parent)}"
     else:
         rule = f"{_disk(target.parent)} makes no hard links here ({error.strerror})"
     return NotPermitted(

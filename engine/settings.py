@@ -112,7 +112,7 @@ class LeaseSettings:
             _is_number(self.expiry_s, least=4 * self.heartbeat_interval_s),
             "expiry_s",
             self.expiry_s,
-            "is at least four beat intervals",
+            "is at least four heartbeat intervals",
         )
 
 
@@ -121,7 +121,7 @@ class TaskSettings:
     """Settings of a task's file writer. Sent to tasks in the ticket."""
 
     row_group_bytes: int = 64 * 1024 * 1024
-    """Arrow bytes of one partition that are buffered before they are encoded: enough for good encodings."""
+    """Arrow bytes of one partition that are buffered before they are encoded: enough for efficient encodings."""
     buffer_bytes: int = 256 * 1024 * 1024
     """Maximum Arrow bytes that a task buffers for all its partitions; above it, the fullest partition is encoded
     early."""
@@ -346,7 +346,7 @@ def check_settings(name: str, value: object, kind: type) -> None:
     """Raise InvalidRequest if the value given for this setting is of another type."""
     if not isinstance(value, kind):
         raise InvalidRequest(
-            f"{name}={value!r} is no {kind.__name__}: give {name}={kind.__name__}(), with what differs from its "
+            f"{name}={value!r} is not a {kind.__name__}: give {name}={kind.__name__}(), with what differs from its "
             "defaults, or leave it out"
         )
 

@@ -319,7 +319,7 @@ class Table:
 
         Raises:
             UnsupportedTable: there is no table.
-            InvalidRequest: ``retain_hours`` is no number of hours, or the table keeps no replaced files.
+            InvalidRequest: ``retain_hours`` is not a number of hours, or the table keeps no replaced files.
         """
         properties = await self._properties()
         hours = hours_to_keep(properties, retain_hours)

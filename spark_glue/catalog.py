@@ -86,7 +86,7 @@ def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[
             if found.position == sent.position:
                 break
         else:
-            raise TryAgain(f"{target.name} was told of its partitions {ROUNDS} times, and others committed each time")
+            raise TryAgain(f"{target.name} was updated {ROUNDS} times, and others committed each time")
     session.sql(f"REFRESH TABLE {target.name}")
     change = CatalogChange(table=target.name.replace("`", ""), added=tuple(added), dropped=tuple(dropped))
     _events.info(
@@ -110,7 +110,7 @@ def caught_up(
         _events.warning("catalog.failed", instant=result.instant, table=target.name.replace("`", ""), reason=reason)
         pending = (
             f"catalog table {target.name} does not have the newest partitions ({reason}); the next write that names "
-            "it, or tallymark.sync_catalog, tells it"
+            "it, or tallymark.sync_catalog, updates it"
         )
         return replace(result, pending="; ".join(filter(None, (result.pending, pending))))
 

@@ -25,7 +25,7 @@ def quoted_name(name: str) -> str:
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if match is None:
         raise InvalidRequest(
-            f"catalog_table={name!r} is no name of a table; say 'database.table', with odd parts in backticks"
+            f"catalog_table={name!r} is not the name of a table; say 'database.table', with odd parts in backticks"
         )
     return ".".join(part if part[0] == "`" else quoted(part) for part in match.groups() if part)
 

@@ -108,7 +108,7 @@ def _problems(
             "unset it (ALTER TABLE ... UNSET TBLPROPERTIES), or"
         )
     if str(session.conf.get(_ESCAPED_LITERALS, "false")).lower() == "true":
-        yield f"is told of partitions in SQL that {_ESCAPED_LITERALS}=true does not understand; set it to false, or"
+        yield f"gets its partitions by SQL that {_ESCAPED_LITERALS}=true does not understand; set it to false, or"
 
 
 def _is_parquet(facts: Mapping[str, str]) -> bool:

@@ -30,7 +30,7 @@ SECRETS = (
 )
 """Settings that hold keys, or name a store of them."""
 
-AT_HAND = (
+CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
@@ -126,7 +126,7 @@ def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
     others = [name for name in names if name not in _OF_KEYS]
     _refuse_environment(others, environment)
     first = next(iter(others), None)
-    if first not in _OF_PROFILES and any(environment.get(variable) for variable in AT_HAND):
+    if first not in _OF_PROFILES and any(environment.get(variable) for variable in CREDENTIAL_VARIABLES):
         return None
     is_profile = any(name in _OF_PROFILES for name in names)
     if is_profile or (any(name in _OF_ALL for name in names) and environment.get("AWS_PROFILE")):

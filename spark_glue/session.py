@@ -16,8 +16,8 @@ def refuse_ended(session: SparkSession) -> None:
     """Raises InvalidRequest where the session was stopped, or its Java process is gone."""
     if not is_connected(session) and _has_ended(session):
         raise InvalidRequest(
-            "the Spark session of df has ended: it was stopped, or its Java process is gone; start another, and make "
-            "df anew"
+            "the Spark session of df has ended: it was stopped, or its Java process is gone; start another, and "
+            "create df again"
         )
 
 

@@ -138,7 +138,7 @@ def probes(*, has_staging: bool) -> list[Probe]:
         Probe("has one winner of a race", has_one_winner),
         Probe("shows a put at once", shows_each_put_at_once),
         Probe("publishes data files whole", publishes_whole_files),
-        Probe("closes staging for good", closes_staging),
+        Probe("closes staging permanently", closes_staging),
         Probe("keeps odd names", keeps_names),
         Probe("keeps large objects", keeps_large_objects),
         Probe("lists what is there", many.lists_what_is_there),

@@ -20,7 +20,7 @@ class DataFilePromises(StoreTests):
         assert peek.objects() == {"p=1/a.parquet": b"half and half"}
 
     @promise
-    async def test_a_sink_takes_what_a_binary_file_takes_and_tells_how_much_it_has(
+    async def test_a_sink_takes_what_a_binary_file_takes_and_reports_its_size(
         self, backend: Backend, peek: Peek
     ) -> None:
         await backend.open_staging(STAGING)
@@ -86,7 +86,7 @@ class DataFilePromises(StoreTests):
         assert peek.objects() == {"a": b"rows", "b": b"fence"}
 
     @promise
-    async def test_a_published_path_is_taken_for_put_new(self, backend: Backend, peek: Peek) -> None:
+    async def test_a_published_path_counts_for_put_new(self, backend: Backend, peek: Peek) -> None:
         await self.write_file(backend, "a")
         await checks.refuses_to_create(backend, "a", b"fence")
         assert peek.objects() == {"a": b"rows"}

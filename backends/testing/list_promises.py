@@ -46,7 +46,7 @@ class ListPromises(StoreTests):
         assert await listed(backend, "m") == [f"m/{number:02}" for number in range(1, 20, 2)]
 
     @large_promise
-    async def test_a_listing_amid_deletes_misses_no_object_that_stays_and_invents_none(self, backend: Backend) -> None:
+    async def test_a_listing_during_deletes_misses_no_kept_object_and_invents_none(self, backend: Backend) -> None:
         paths = [f"k/{number % 7}/{number:06}" for number in range(self.listed_object_count)]
         await self.fill(backend, paths)
         objects = _Objects(backend, paths)

@@ -33,7 +33,7 @@ async def position_as_of(handle: TableHandle, properties: TableProperties, as_of
         case datetime():
             if meant > handle.clock.now():
                 raise InvalidRequest(
-                    f"as_of={_told(as_of)} is still to come; leave as_of out to read the table as it is now"
+                    f"as_of={_stated(as_of)} is still to come; leave as_of out to read the table as it is now"
                 )
             position = _at_time(history, await handle.log.times(), meant)
     await check_retained(handle, properties, position, as_of)
@@ -54,8 +54,8 @@ def checked(as_of: AsOf) -> AsOf:
         case str() if (moment := _moment(as_of)) is not None:
             return _zoned(moment)
     raise InvalidRequest(
-        f"as_of={as_of!r} is no position, no instant of 17 digits and no time; 'tallymark timeline' lists positions "
-        "and instants, and a time is a datetime with its zone or a text such as '2026-11-21T09:00:00+00:00'"
+        f"as_of={as_of!r} is neither a position, an instant of 17 digits nor a time; 'tallymark timeline' lists "
+        "positions and instants, and a time is a datetime with its zone or a text such as '2026-11-21T09:00:00+00:00'"
     )
 
 
@@ -77,7 +77,7 @@ def _moment(text: str) -> datetime | None:
 def _zoned(moment: datetime) -> datetime:
     if moment.utcoffset() is None:
         raise InvalidRequest(
-            f"as_of={_told(moment)} has no time zone, and nine o'clock is another moment in each; add one, such "
+            f"as_of={_stated(moment)} has no time zone, and nine o'clock is another moment in each; add one, such "
             "as +00:00"
         )
     return moment
@@ -106,7 +106,7 @@ def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
     if by_then:
         return by_then[-1]
     first = f"the first was at {_shown(put[commits[0] - 1])}" if commits else "there is none yet"
-    raise InvalidRequest(f"as_of={_told(moment)}: nothing had been committed by then; {first}")
+    raise InvalidRequest(f"as_of={_stated(moment)}: nothing had been committed by then; {first}")
 
 
 async def check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
@@ -123,7 +123,7 @@ async def check_retained(handle: TableHandle, properties: TableProperties, posit
     since = history.retained_since(horizon)
     put = await handle.log.times()
     raise InvalidRequest(
-        f"as_of={_told(as_of)} means position {position}, whose files are no longer all retained: "
+        f"as_of={_stated(as_of)} means position {position}, whose files are no longer all retained: "
         f"{_reason(properties)}; retained is everything since position {since}: give position {since} or a later one, "
         f"or a time after {_shown(put[since - 1])}"
     )
@@ -135,7 +135,7 @@ def _reason(properties: TableProperties) -> str:
     return "with readers='directory' what an overwrite replaces, or an append fills, is deleted at once"
 
 
-def _told(as_of: AsOf) -> str:
+def _stated(as_of: AsOf) -> str:
     return repr(as_of.isoformat() if isinstance(as_of, datetime) else as_of)
 
 

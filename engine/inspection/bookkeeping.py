@@ -42,7 +42,7 @@ def bookkeeping(path: str, history: History) -> Bookkeeping | None:
 
 _OF_INSTANTS = {
     r"\.hoodie/\.temp/(?P<instant>\d{17})/(staged|recut)/.+": "A data file in the making, of instant {}.",
-    r"\.hoodie/\.temp/(?P<instant>\d{17})/FILLS": "It tells other writes which small files instant {} is filling.",
+    r"\.hoodie/\.temp/(?P<instant>\d{17})/FILLS": "It shows other writes which small files instant {} is filling.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/DIRECT": "It says that tasks of instant {} may have put markers themselves.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/MARKERS\.type": "It says how the markers of instant {} are kept.",
     r"\.hoodie/\.temp/(?P<instant>\d{17})/MARKERS\d+": "Markers of instant {}: files that it may have begun.",
@@ -69,7 +69,7 @@ _PASSING = {
         "'tallymark clean' sweeps the fences, then the list, a day after its instant (CommitSettings.zombie_after_s).",
     ),
     r"\.hoodie/\.tallymark/beat/probe-[0-9a-f]+": (
-        "Somebody asks for the store's time.",
+        "A process reads the store's clock.",
         "It goes at once; if its author has died, with the next clean, or write that finds another one open.",
     ),
     r"\.hoodie/\.tallymark/read/[0-9a-f]+": (
@@ -77,7 +77,7 @@ _PASSING = {
         "It goes when its reader has ended; if that has died, with the next 'tallymark clean'.",
     ),
     r"\.hoodie/\.tallymark/checkpoint/.+": (
-        "It tells what the table held at one position of its log, so that the log need not be read from the beginning.",
+        "It contains the table's state at one position of its log, so that the log need not be read from its start.",
         "Once two newer checkpoints are there it goes with the next; without it nothing is lost but time.",
     ),
     r"\.hoodie/\.tallymark/tmp/.+": (

@@ -196,7 +196,7 @@ def _replaced(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
         instant=facts.instant,
         position=position,
         why=f"It was committed at position {added_at}, and {shown_end(file, position, entry)}. No reader of the table "
-        "as it is sees it, only whoever reads the plain directory.",
+        "as it is sees it, only readers of the plain directory.",
         next="It has been deleted since.",
         rows=file.rows,
         bytes=file.bytes,
@@ -211,7 +211,7 @@ def _retained(facts: FileFacts, found: Explanation, until: datetime) -> Explanat
         found,
         fate="retained",
         next=f"It stays for running queries and readers of older positions until {_shown(until)}; 'tallymark clean' "
-        "after that, or a write soon after, lets it go, unless somebody reads it under a lease.",
+        "after that, or a write soon after, lets it go, unless a reader has a lease on it.",
         command=f"tallymark clean {quote(facts.url)} --retain-hours 0",
         until=until,
     )
@@ -237,7 +237,7 @@ def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explan
     is_commit = entry.kind == "commit"
     what = (
         f"Instant {entry.instant} was committed at position {position} without it: it is of a task attempt that lost, "
-        "a file that was filled in vain, or a name that was marked ahead and not used."
+        "a file whose fill was lost, or a name that was marked ahead and not used."
         if is_commit
         else f"Its instant {entry.instant} was rolled back at position {position}: none of its files count."
     )
@@ -267,7 +267,7 @@ def _open(facts: FileFacts, writer: OpenInstant) -> Explanation:
     marked = "" if facts.is_marked else " It is not marked, which no task of ours would leave out."
     there = (
         f"It is of instant {facts.instant}, which is open: it is not committed, and no reader of the table sees it, "
-        f"only whoever reads the plain directory.{marked}"
+        f"only readers of the plain directory.{marked}"
     )
     not_there = f"Instant {facts.instant}, which is open, has marked it: it may be on its way."
     return Explanation(
@@ -297,7 +297,7 @@ def _unknown(facts: FileFacts) -> Explanation:
         is_there=facts.is_there,
         instant=facts.instant,
         position=None,
-        why=f"{why} It is no part of the table; whoever reads the plain directory may see it."
+        why=f"{why} It is not part of the table; readers of the plain directory may see it."
         if facts.is_there
         else f"{why} It is not there, either.",
         next=NO_WRITER if facts.is_there else "Nothing will happen.",

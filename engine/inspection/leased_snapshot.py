@@ -45,8 +45,8 @@ async def lease_snapshot(
     """Yield the snapshot as it is now, or was then; its files stay for the block.
 
     Raises:
-        InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or files of it are no
-            longer retained.
+        InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or its files are
+            no longer retained.
         TryAgain: a clean is being decided, and storage has given no clear outcome for long.
     """
     _check_keeps(properties)

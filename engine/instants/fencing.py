@@ -100,7 +100,7 @@ def decode_fences(data: bytes, *, source: str) -> list[str]:
     try:
         fences = unpack(data)
     except ValueError as error:
-        raise CorruptObject(f"{source} is no list of fences: {error!r}") from error
+        raise CorruptObject(f"{source} is not a list of fences: {error!r}") from error
     if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
-        raise CorruptObject(f"{source} is no list of fences")
+        raise CorruptObject(f"{source} is not a list of fences")
     return fences

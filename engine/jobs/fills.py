@@ -18,8 +18,8 @@ def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]
     """Return what the tasks have filled, by the paths of the small files.
 
     Raises:
-        InvalidRequest: a file that was filled twice, that the job's plan does not name, or whose rows are not told to
-            be in any file of the same report.
+        InvalidRequest: a file that was filled twice, that the job's plan does not name, or whose rows are not reported
+            in any file of the same report.
     """
     fills: dict[str, Fill] = {}
     for report in reports:

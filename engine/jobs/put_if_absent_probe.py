@@ -30,9 +30,9 @@ async def check_exclusive(backend: Backend) -> str:
             return path
         await clear(backend, path)
     raise UnsupportedTable(
-        f"{backend.url}: of two writers who created one object at once, both were told that they had. It ignores "
+        f"{backend.url}: of two writers who created one object at once, both got an acknowledgement. It ignores "
         "put-if-absent (If-None-Match on S3), by which commits are decided: writers would undo each other. Keep tables "
-        f"elsewhere, or update the server; 'tallymark doctor {backend.url}' tells more"
+        f"elsewhere, or update the server; 'tallymark doctor {backend.url}' has details"
     )
 
 

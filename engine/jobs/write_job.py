@@ -202,7 +202,7 @@ class WriteJob:
         if self._is_rolled_back:
             return InvalidRequest(f"job {self.instant} was rolled back when its block ended; begin a new one")
         return CommitUnknown(
-            f"job {self.instant} is over, and storage did not tell how it ended; ask tallymark timeline "
+            f"job {self.instant} is over, and storage gave no clear outcome; see tallymark timeline "
             f"{shown(self._handle.backend.url)} once it does",
             instant=self.instant,
         )

@@ -80,7 +80,7 @@ def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobVie
     """
     check_may_block("open_view")
     if not ticket.base_hash:
-        raise InvalidRequest("this ticket is of no job, so that there is no position to look up; take WriteJob.ticket")
+        raise InvalidRequest("this ticket belongs to no job and has no position; take WriteJob.ticket")
     return JobView(ticket, backend)
 
 
@@ -158,7 +158,7 @@ def _checked(partitions: Iterable[str]) -> list[str]:
             partition.encode("utf-8")
         except (AttributeError, UnicodeEncodeError) as error:
             raise InvalidRequest(
-                f"partition {partition!r} is no partition path: give a text such as 'month=1', or '' for a table "
+                f"partition {partition!r} is not a partition path: give a text such as 'month=1', or '' for a table "
                 "without partitions"
             ) from error
     return found

@@ -45,7 +45,7 @@ class ReadingPace:
             if wait_s > patience_s:
                 raise ServiceUnavailable(
                     f"the service is of no use, and this process has begun to read the log {len(self._begun)} times "
-                    f"within a minute (ViewSettings.log_readings={count_a_minute}); what came of it was told each time"
+                    f"within a minute (ViewSettings.log_readings={count_a_minute}); the log has the outcome of each"
                 )
             self._begun.append(now + wait_s)
             return wait_s

@@ -44,11 +44,11 @@ def check_line(text: str) -> str:
     if not _is_plain(text):
         path, infix, io = text.rpartition(INFIX)
         if not infix:
-            raise CorruptObject(f"{text!r} is no marker name: it lacks {INFIX!r}")
+            raise CorruptObject(f"{text!r} is not a marker name: it lacks {INFIX!r}")
         try:
             marker_line(path, io)
         except InvalidRequest as error:
-            raise CorruptObject(f"{text!r} is no marker name: {error}") from error
+            raise CorruptObject(f"{text!r} is not a marker name: {error}") from error
     return text
 
 

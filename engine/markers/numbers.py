@@ -54,7 +54,7 @@ class SegmentNumbers:
             incarnation += 1
         raise CorruptObject(
             f"{self._folder} has had {INCARNATION_LIMIT - FIRST_INCARNATION} servers, and no numbers are left; "
-            "roll the instant back and begin anew"
+            "roll the instant back and start again"
         )
 
     async def next(self) -> str:

@@ -79,13 +79,13 @@ def decode_segment(data: bytes, *, source: str) -> list[str]:
     An unfinished last line is of a put that was never acked: it does not count.
 
     Raises:
-        CorruptObject: a finished line is no marker name. Markers that cannot be read are never taken for none.
+        CorruptObject: a finished line is not a marker name. Unreadable markers are never treated as none.
     """
     whole, _, _ = data.rpartition(b"\n")
     try:
         return check_lines(whole.decode("utf-8")) if whole else []
     except (UnicodeDecodeError, CorruptObject) as error:
-        raise CorruptObject(f"{source} is no marker segment: {error}") from error
+        raise CorruptObject(f"{source} is not a marker segment: {error}") from error
 
 
 def read_marker_type(data: bytes | None) -> bytes | None:

@@ -41,7 +41,7 @@ METRICS = (
     Metric("replaced_files", "counter", (), "Files that commits replaced"),
     Metric("filled_files", "counter", (), "Of those, small files whose rows appends have written once more"),
     Metric("rewritten_bytes", "counter", (), "Bytes of those small files"),
-    Metric("lost_fills", "counter", (), "Small files that were filled in vain: another write had replaced them"),
+    Metric("lost_fills", "counter", (), "Small-file fills lost to a concurrent commit"),
     Metric("markers", "counter", ("kind",), "Markers: those of engines, and of committed jobs what tasks have put"),
     Metric("marker_requests", "counter", (), "Requests for markers, of one or several each"),
     Metric("marker_refusals", "counter", ("reason",), "Of those, refused ones"),

@@ -32,8 +32,8 @@ def _new_field(name: str, value: object) -> "pa.Field[Any]":
     if type_ is None:
         known = ", ".join(type_.__name__ for type_ in _TYPES)
         raise InvalidRequest(
-            f"partition: {name!r} is a new column, and {value!r} does not tell its type (one of type {known} does); "
-            "add the column to the input"
+            f"partition: {name!r} is a new column, and {value!r} does not determine its type (one of type {known} "
+            "does); add the column to the input"
         )
     return pa.field(name, type_)
 

@@ -55,7 +55,7 @@ def _segment(column: str, value: PartitionValue) -> str:
         )
     if ".marker." in segment:
         raise InvalidRequest(
-            f"partition column {column!r}: {segment!r} holds '.marker.', by which markers are told from files; "
+            f"partition column {column!r}: {segment!r} holds '.marker.', which marks markers; "
             "partition by another column or change the value"
         )
     return segment

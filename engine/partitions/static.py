@@ -63,7 +63,7 @@ def prefix_columns(given: Mapping[str, object], *, keyword: str, partition_by: S
     unknown = [name for name in given if name not in partition_by]
     if unknown:
         raise InvalidRequest(
-            f"{given_text}: {unknown[0]!r} is no partition column; the table is partitioned by {list(partition_by)}"
+            f"{given_text}: {unknown[0]!r} is not a partition column; the table is partitioned by {list(partition_by)}"
         )
     columns = tuple(partition_by[: len(given)])
     left_out = [name for name in columns if name not in given]

@@ -233,7 +233,7 @@ class BlockGatherer:
                 continue
             self._begun += piece.data
             if self.is_whole or len(self._begun) > piece.size:
-                raise InvalidRequest("the service answered a look-up with blocks that nobody asked for; report this")
+                raise InvalidRequest("the service answered a look-up with blocks that were not requested; report this")
             if len(self._begun) == piece.size:
                 self.blocks.append(bytes(self._begun))
                 self._begun.clear()

@@ -78,7 +78,7 @@ class JobServer:
         job_key(secret, "")
         if settings.advertised_host is None and _is_every_interface(settings.host):
             raise InvalidRequest(
-                f"setting host={settings.host!r} listens on all interfaces and is no address to connect to; "
+                f"setting host={settings.host!r} listens on all interfaces and is not an address to connect to; "
                 "set advertised_host to the address that tasks reach this machine by"
             )
         self._secret = secret

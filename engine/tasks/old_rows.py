@@ -71,8 +71,8 @@ def _batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
 
 
 def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
-    under_way = sum(other.bytes for other, _ in asked)
-    return not under_way or under_way + file.bytes <= READ_AHEAD_BYTES
+    in_flight = sum(other.bytes for other, _ in asked)
+    return not in_flight or in_flight + file.bytes <= READ_AHEAD_BYTES
 
 
 def _rows_of(

@@ -155,7 +155,7 @@ class OpenFile:
             raise self._sealed() from error
 
     def _sealed(self) -> Sealed:
-        return Sealed(f"instant {self._instant} was committed or rolled back meanwhile; {self._file.path} was dropped")
+        return Sealed(f"instant {self._instant} was committed or rolled back since; {self._file.path} was dropped")
 
     def _taken(self) -> CorruptObject:
         return CorruptObject(

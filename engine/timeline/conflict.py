@@ -42,9 +42,9 @@ def _part(shared: Scope) -> tuple[str, str | None]:
 def _conflict(mine: LogEntry, theirs: LogEntry, position: int, shared: Scope) -> ConflictError:
     part, path = _part(shared)
     if theirs.scope is not None:
-        done = f"which instant {theirs.instant} has overwritten meanwhile"
+        done = f"which instant {theirs.instant} has overwritten since"
     else:
-        done = f"and instant {theirs.instant} has added rows to a file of that meanwhile"
+        done = f"and instant {theirs.instant} has added rows to a file of that since"
     return ConflictError(
         f"instant {mine.instant} wants to overwrite {part}, {done} "
         f"(position {position}, this write had read position {mine.base}); nothing of this write is left: read the "

@@ -46,7 +46,7 @@ class DataFile:
         """
         partition, name, *counts = fields[:6]
         if len(counts) < 2:
-            raise ValueError(f"{fields!r} is no file")
+            raise ValueError(f"{fields!r} is not a file")
         return cls(_text(partition), _text(name), *map(_count, counts))
 
     def fields(self) -> list[object]:
@@ -148,7 +148,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             fenced=tuple(map(_text, fields.pop("fenced"))),
             txn=None if (txn := fields.pop("txn", None)) is None else _text(txn),
             request=_text(fields.pop("request", "")),
-            summary=None if (told := fields.pop("summary", None)) is None else WriteSummary.of_fields(told),
+            summary=None if (summary := fields.pop("summary", None)) is None else WriteSummary.of_fields(summary),
             horizon=_count(fields.pop("horizon", 0)),
             registration=_count(fields.pop("begun", 0)),
             unfinished=tuple(map(_count, fields.pop("unfinished", ()))),
@@ -156,7 +156,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
         )
         parse_instant(entry.instant)
     except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
-        raise CorruptObject(f"{source} is no log entry: {error!r}") from error
+        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
     return entry
 
 
@@ -169,7 +169,7 @@ def decode_pointer(data: bytes, *, source: str) -> str | None:
     """Return the path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
     body = _unpacked(data, source).get("body")
     if body is not None and not isinstance(body, str):
-        raise CorruptObject(f"{source} is no log entry: its body is a {type(body).__name__}, and no path")
+        raise CorruptObject(f"{source} is not a log entry: its body is a {type(body).__name__}, and no path")
     return body
 
 
@@ -182,21 +182,21 @@ def _unpacked(data: bytes, source: str) -> dict[str, Any]:
     try:
         fields = unpack(data)
     except ValueError as error:
-        raise CorruptObject(f"{source} is no log entry: {error!r}") from error
+        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
     if not isinstance(fields, dict):
-        raise CorruptObject(f"{source} is no log entry: not a map")
+        raise CorruptObject(f"{source} is not a log entry: not a map")
     return fields
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a text")
     return value
 
 
 def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise TypeError(f"{value!r} is no count")
+        raise TypeError(f"{value!r} is not a count")
     return value
 
 

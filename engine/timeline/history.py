@@ -139,7 +139,7 @@ class History:
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
         """Yield the entries that count, beyond a position from ``base`` on, in order, with their positions."""
-        assert position >= self._base, f"entries after {position}: at hand are those after {self._base}; reach it first"
+        assert position >= self._base, f"entries after {position}: reach it first; the base is {self._base}"
         for number, entry in enumerate(self._entries[position - self._base :], position + 1):
             if self._decided[entry.instant].position == number:
                 yield number, entry

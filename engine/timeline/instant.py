@@ -32,7 +32,7 @@ def parse_instant(instant: str) -> datetime:
             return datetime.strptime(instant + "000", "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
     except ValueError:
         pass
-    raise CorruptObject(f"{instant!r} is no instant: 17 digits of a UTC time, yyyyMMddHHmmssSSS")
+    raise CorruptObject(f"{instant!r} is not an instant: 17 digits of a UTC time, yyyyMMddHHmmssSSS")
 
 
 def _digits(moment: datetime) -> str:

@@ -280,7 +280,7 @@ def _won(history: History, decided: Decided, entry: LogEntry) -> int:
         return decided.position
     raise RolledBack(
         f"instant {entry.instant} was ended by another writer's {decided.kind} at position {decided.position}: it had "
-        "been taken for dead; write again"
+        "been treated as dead; write again"
     )
 
 

@@ -24,6 +24,6 @@ async def read_until(backend: Backend, position: int, log_hash: str, *, start: H
     if history.hash_at(position) != log_hash:
         raise CorruptObject(
             f"{LOG_FOLDER} is not the log that the job began with: at position {position} its hash is "
-            f"{history.hash_at(position)[:16]!r}, not {log_hash[:16]!r}; has the table been made anew?"
+            f"{history.hash_at(position)[:16]!r}, not {log_hash[:16]!r}; was the table created again?"
         )
     return history

@@ -32,7 +32,7 @@ def outcome_of(entry: LogEntry) -> Outcome:
     """Return the outcome of a commit. Raises CorruptObject for an entry of an earlier release, or of another kind."""
     summary = entry.summary
     if summary is None or entry.kind != "commit":
-        raise CorruptObject(f"the {entry.kind} of instant {entry.instant} does not tell how it came about")
+        raise CorruptObject(f"the {entry.kind} of instant {entry.instant} does not record its outcome")
     return {
         "instant": entry.instant,
         "txn": entry.txn,

@@ -93,7 +93,7 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
         "partitionToWriteStats": {
             partition: [_write_stat(file) for file in files] for partition, files in _by_partition(entry.added)
         },
-        "extraMetadata": {"schema": properties.avro_schema(), **_told(entry)},
+        "extraMetadata": {"schema": properties.avro_schema(), **_extra(entry)},
     }
     if _action(entry) == "replacecommit":
         metadata["partitionToReplaceFileIds"] = {
@@ -102,7 +102,7 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
     return metadata
 
 
-def _told(entry: LogEntry) -> dict[str, str]:
+def _extra(entry: LogEntry) -> dict[str, str]:
     """Return what Hudi has no place for: texts, as all extra metadata."""
     extra = {"tallymark.nonce": entry.nonce}
     if entry.txn is not None:

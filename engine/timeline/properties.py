@@ -198,7 +198,7 @@ def _check_format(found: str | None) -> None:
             "two kinds of writers on one table would delete each other's files"
         )
     if not re.fullmatch(r"[1-9][0-9]{0,8}", found):
-        raise CorruptObject(f"{PROPERTIES} is damaged: tallymark.format={found!r} is no number")
+        raise CorruptObject(f"{PROPERTIES} is damaged: tallymark.format={found!r} is not a number")
     if int(found) != FORMAT:
         raise UnsupportedTable(
             f"the table has tallymark.format={found!r}, and this release writes format {FORMAT}; "

@@ -57,14 +57,14 @@ class Reader:
         try:
             found = unpack(data)
             if found["format"] != FORMAT:
-                raise CorruptObject(f"{source} is no lease of format {FORMAT}; another release of Tallymark reads here")
+                raise CorruptObject(f"{source} is not a lease of format {FORMAT}: another release reads here")
             known = {field.name: found[field.name] for field in fields(cls)}
             known["process"] = WriterIdentity.of_fields(known["process"])
             reader = cls(**known)
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptObject(f"{source} is no reader's lease: {error!r}") from error
+            raise CorruptObject(f"{source} is not a reader's lease: {error!r}") from error
         if not reader._is_sound():
-            raise CorruptObject(f"{source} is no reader's lease: a field holds what no reader puts there")
+            raise CorruptObject(f"{source} is not a reader's lease: a field holds what no reader puts there")
         return reader
 
     def _is_sound(self) -> bool:

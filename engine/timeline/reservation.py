@@ -59,9 +59,9 @@ class Reservation:
             fields["unfinished"] = tuple(fields.get("unfinished", ()))
             found = cls(**fields)
         except (ValueError, KeyError, TypeError) as error:
-            raise CorruptObject(f"{source} is no reservation: {error!r}") from error
+            raise CorruptObject(f"{source} is not a reservation: {error!r}") from error
         if not found._is_sound():
-            raise CorruptObject(f"{source} is no reservation: a field holds what no writer puts there")
+            raise CorruptObject(f"{source} is not a reservation: a field holds what no writer puts there")
         return found
 
     def _is_sound(self) -> bool:

@@ -52,5 +52,5 @@ def is_below(partition: str, prefix: str) -> bool:
 
 def _texts(found: Any) -> frozenset[str]:
     if not all(isinstance(text, str) for text in found):
-        raise TypeError(f"{found!r} are no paths")
+        raise TypeError(f"{found!r} are not paths")
     return frozenset(found)

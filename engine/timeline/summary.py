@@ -66,7 +66,7 @@ class WriteSummary:
     def of_fields(cls, fields: dict[str, Any]) -> "WriteSummary":
         """What ``fields`` gave; others, of a newer release, are left aside. Raises KeyError, TypeError, ValueError."""
         if fields["marker_mode"] not in get_args(MarkerMode):
-            raise ValueError(f"{fields['marker_mode']!r} is no marker mode")
+            raise ValueError(f"{fields['marker_mode']!r} is not a marker mode")
         counts = {name: _number(fields[name], int) for name in ("markers", "direct_markers", "marker_objects", "puts")}
         sizing = fields.get("sizing")
         return cls(
@@ -79,5 +79,5 @@ class WriteSummary:
 
 def _number(value: Any, kind: type[int] | type[float]) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool) or not (math.isfinite(value) and value >= 0):
-        raise TypeError(f"{value!r} is no {kind.__name__} of 0 or more")
+        raise TypeError(f"{value!r} is not a {kind.__name__} of 0 or more")
     return value

@@ -50,7 +50,7 @@ class WriterIdentity:
         found = cls(**fields)
         facts = (found.boot_id, found.pid_namespace, found.started)
         if type(found.host) is not str or any(type(fact) not in (str, NoneType) for fact in facts):
-            raise TypeError("a fact of a process is no text")
+            raise TypeError("a fact of a process is not a text")
         if type(found.pid) is not int or not 0 < found.pid <= _PID_MAX:
             raise ValueError("no process has such an id")
         return found

@@ -138,7 +138,7 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
             parts=tuple(Part(*part[:6]) for part in fields["parts"]),
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise CorruptObject(f"{CHECKPOINT_FOLDER}/{name} is no manifest of a checkpoint: {error!r}") from error
+        raise CorruptObject(f"{CHECKPOINT_FOLDER}/{name} is not a manifest of a checkpoint: {error!r}") from error
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
@@ -191,7 +191,7 @@ def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
     """Return what ``encode_part`` was given. Raises CorruptObject."""
     blocks = unseal(data, source=source).get("blocks")
     if not isinstance(blocks, dict) or {*map(type, blocks)} - {str} or {*map(type, blocks.values())} - {bytes}:
-        raise CorruptObject(f"{source} is no part of a checkpoint: it holds no rows")
+        raise CorruptObject(f"{source} is not a part of a checkpoint: it holds no rows")
     return blocks
 
 

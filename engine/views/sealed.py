@@ -48,7 +48,7 @@ def unseal(data: bytes, *, source: str) -> dict[str, Any]:
         CorruptObject: the bytes, named ``source``, are damaged, something else, or of a newer format.
     """
     if len(data) < _HEAD.size + _SIZE.size or data[:4] != _MAGIC:
-        raise CorruptObject(f"{source} is no part of a checkpoint")
+        raise CorruptObject(f"{source} is not a part of a checkpoint")
     _, version, crc = _HEAD.unpack_from(data)
     if version > FORMAT:
         raise CorruptObject(
@@ -60,9 +60,9 @@ def unseal(data: bytes, *, source: str) -> dict[str, Any]:
     try:
         fields = unpack(_inflated(body[_SIZE.size :], _SIZE.unpack_from(body)[0]))
     except (ValueError, OSError, pa.ArrowException) as error:
-        raise CorruptObject(f"{source} is no part of a checkpoint: {error!r}") from error
+        raise CorruptObject(f"{source} is not a part of a checkpoint: {error!r}") from error
     if not isinstance(fields, dict):
-        raise CorruptObject(f"{source} is no part of a checkpoint: not a map")
+        raise CorruptObject(f"{source} is not a part of a checkpoint: not a map")
     return fields
 
 

@@ -294,6 +294,6 @@ def test_a_table_whose_directories_are_not_to_be_read_has_no_catalog_table(hive:
 
 @pytest.mark.parametrize("name", ["", "a.b.c.d", "db.t; DROP TABLE x", "db..t", "`", 5])
 def test_what_is_no_name_of_a_table_is_refused(hive: SparkSession, tmp_path: Path, name: str) -> None:
-    with pytest.raises(InvalidRequest, match=r"is no name of a table; say 'database\.table'"):
+    with pytest.raises(InvalidRequest, match=r"is not the name of a table; say 'database\.table'"):
         tallymark.write(hive.range(3), str(tmp_path), mode="append", catalog_table=name)
     assert files_below(tmp_path) == set()

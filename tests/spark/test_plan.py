@@ -72,7 +72,7 @@ def test_a_write_based_on_its_plan_takes_what_the_plan_named_and_no_more(spark: 
     tallymark.write(rows(spark), str(table), base=plan.position, **words)
     assert {file.path for file in plan.removed} == before
     assert data_files(table) & (before | came_between) == came_between
-    with pytest.raises(ConflictError, match="overwritten meanwhile"):
+    with pytest.raises(ConflictError, match="overwritten since"):
         tallymark.write(rows(spark), str(table), base=plan.position, **words)
 
 

@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another type": ({"partition": {"year": "2013"}}, "column 'year' is int32, and '2013' is a str; give an int"),
     "too large": ({"partition": {"year": 2**40}}, "column 'year' is int32, which cannot hold 1099511627776"),
     "no prefix": ({"partition": {"month": 1}}, "leaves out 'year'"),
-    "unknown column": ({"partition": {"yaer": 2013}}, "'yaer' is no partition column"),
+    "unknown column": ({"partition": {"yaer": 2013}}, "'yaer' is not a partition column"),
     "no mapping": ({"partition": "year=2013"}, "partition='year=2013': give values"),
     "guard of another type": ({"only_partitions": [{"year": "2013"}]}, "only_partitions=.*'2013' is a str"),
     "whole table outside of the guard": (

@@ -166,7 +166,7 @@ def parse_sizing(_context: click.Context, parameter: click.Parameter, words: Seq
 
 
 def _number(value: str) -> Any:
-    """Return what is no number stays as it is: the settings know which words they take."""
+    """Return what is not a number stays as it is: the settings know which words they take."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(value)

@@ -45,7 +45,7 @@ async def test_a_store_that_keeps_the_contract_is_fit_and_empty_afterwards(has_s
     backend = MemoryBackend(has_staging=has_staging, now=anyio.current_time)
     found = await examined(backend)
     assert (found.is_fit, found.verdict) == (True, "fit: every promise that was tried was kept")
-    assert ("closes staging for good" in {each.promise for each in found.findings}) == has_staging
+    assert ("closes staging permanently" in {each.promise for each in found.findings}) == has_staging
     assert len(found.findings) == 9 + has_staging
     assert found.left == ()
     assert [entry async for entry in backend.list("")] == []
@@ -81,7 +81,7 @@ async def test_a_store_that_breaks_a_promise_is_not_fit_and_the_promise_is_named
 @on_virtual_time
 async def test_a_closed_staging_directory_that_still_publishes_is_found():
     found = await examined(broken.PublishesAfterAClose(has_staging=True))
-    assert "closes staging for good" in {each.promise for each in found.findings if each.result == "broken"}
+    assert "closes staging permanently" in {each.promise for each in found.findings if each.result == "broken"}
 
 
 @on_virtual_time

@@ -105,8 +105,8 @@ async def test_a_position_of_a_rollback_or_a_clean_is_the_state_before_it():
         (datetime(2026, 1, 1), "as_of='2026-01-01T00:00:00' has no time zone.*add one"),  # noqa: DTZ001
         ("2026-01-01T09:00", "has no time zone"),
         ("2026-01-01", "has no time zone"),
-        ("2026-13-01T00:00:00Z", "is no position, no instant of 17 digits and no time"),
-        ("yesterday", "as_of='yesterday' is no position, no instant of 17 digits and no time"),
+        ("2026-13-01T00:00:00Z", "is neither a position, an instant of 17 digits nor a time"),
+        ("yesterday", "as_of='yesterday' is neither a position, an instant of 17 digits nor a time"),
         ("2", "as_of='2' is no position"),
         ("", "as_of='' is no position"),
         (True, "as_of=True is no position"),

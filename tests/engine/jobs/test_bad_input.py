@@ -35,9 +35,9 @@ CALLS: dict[str, tuple[dict[str, Any], tuple[str, str, str]]] = {
         {"mode": "overwrite", "partition": {"month": 1}},
         ("partition={'month': 1}", "leaves out 'year'; the table is partitioned by", "name the first of these"),
     ),
-    "a static name that is no partition column": (
+    "a static name that is not a partition column": (
         {"mode": "overwrite", "partition": {"flight": 1}},
-        ("partition={'flight': 1}", "'flight' is no partition column", "partitioned by ['year', 'month']"),
+        ("partition={'flight': 1}", "'flight' is not a partition column", "partitioned by ['year', 'month']"),
     ),
     "more than the guard allows": (
         {"mode": "overwrite", "only_partitions": YEAR},

@@ -210,7 +210,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "of another type": ({"partition": {"year": "2013"}}, "column 'year' is int32, and '2013' is a str"),
     "too large": ({"partition": {"year": 2**40}}, "cannot hold 1099511627776"),
     "not a prefix": ({"partition": {"month": 1}}, "leaves out 'year'"),
-    "unknown": ({"partition": {"airport": "EWR"}}, "'airport' is no partition column"),
+    "unknown": ({"partition": {"airport": "EWR"}}, "'airport' is not a partition column"),
     "no mapping": ({"partition": "year=2013"}, "give values of first partition columns"),
     "empty": ({"partition": {}}, "partition={}: give values"),
     "names that are none": ({"partition": {2013: "year"}}, "give values"),

@@ -68,7 +68,7 @@ def test_json_holds_what_the_commit_holds_and_what_only_its_reader_knows():
         (1024, "1.0 KiB"),
         (1536 * 1024, "1.5 MiB"),
         (5 << 30, "5.0 GiB"),
-        (5 << 40, "5,120.0 GiB"),
+        (5 << 40, "5.0 TiB"),
     ],
 )
 def test_sizes_are_shown_in_binary_units(count, shown):

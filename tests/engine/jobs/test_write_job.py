@@ -576,7 +576,7 @@ async def test_a_job_whose_end_storage_did_not_tell_is_not_said_to_be_rolled_bac
             finally:
                 storage.add(hanging("get"), hanging("list"))
     with pytest.raises(
-        CommitUnknown, match="is over, and storage did not tell how it ended; ask tallymark timeline 'memory:' once"
+        CommitUnknown, match="is over, and storage gave no clear outcome; see tallymark timeline 'memory:' once"
     ):
         await job.commit([report])
 

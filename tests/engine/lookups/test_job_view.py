@@ -217,7 +217,7 @@ async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
             await in_thread(count_look_up(job.ticket, backend, lambda view: view.files_of("month=1")))
         odd: Any
         for odd in ("month=\udc80", 1, None):
-            with pytest.raises(InvalidRequest, match="is no partition path"):
+            with pytest.raises(InvalidRequest, match="is not a partition path"):
                 await in_thread(count_look_up(job.ticket, backend, partial(JobView.files, partition=odd)))
         assert (await in_thread(count_look_up(job.ticket, backend, JobView.statistics))).fallbacks == 0
         view = await in_thread(partial(open_view, job.ticket, backend=backend))

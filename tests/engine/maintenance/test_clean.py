@@ -194,7 +194,7 @@ async def test_a_list_that_cannot_be_read_deletes_nothing(data):
     await store.backend.put(path, data)
     store.clock.now += DAY_S
     before = data_files(store.objects)
-    with pytest.raises(CorruptObject, match="is no list of fences"):
+    with pytest.raises(CorruptObject, match="is not a list of fences"):
         await table(store.backend).clean()
     assert data_files(store.objects) == before
 

@@ -407,7 +407,7 @@ async def test_a_damaged_segment_is_an_error_and_no_marker_is_lost_over_it():
     storage = MemoryBackend()
     await storage.put(f"{FOLDER}/MARKERS0", b"a.parquet.marker.CREATE,b.parquet\n")
     async with open_marker_engine(storage) as engine:
-        with pytest.raises(CorruptObject, match="MARKERS0 is no marker segment"):
+        with pytest.raises(CorruptObject, match="MARKERS0 is not a marker segment"):
             await engine.directory(INSTANT).create("x.parquet")
     assert list(await stored(storage)) == [f"{FOLDER}/MARKERS0"]
 

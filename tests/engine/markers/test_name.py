@@ -97,7 +97,7 @@ def test_another_io_is_refused_and_the_known_are_named(io):
 
 @pytest.mark.parametrize("text", ["", "a.parquet", "a.marker", "a.marker.", ".marker.CREATE", "markers.type"])
 def test_what_lacks_a_part_is_no_marker_name(text):
-    with pytest.raises(CorruptObject, match="is no marker name"):
+    with pytest.raises(CorruptObject, match="is not a marker name"):
         MarkerName.parse(text)
 
 

@@ -107,8 +107,12 @@ DAYS = schema_of(flight=pa.int64(), year=pa.int32(), month=pa.int32(), day=pa.in
     [
         ({"month": 1}, BY, "leaves out 'year'"),
         ({"year": 2013, "day": 1}, BY, "leaves out 'month'"),
-        ({"yaer": 2013}, BY, r"'yaer' is no partition column; the table is partitioned by \['year', 'month', 'day'\]"),
-        ({"flight": 2013}, BY, "'flight' is no partition column"),
+        (
+            {"yaer": 2013},
+            BY,
+            r"'yaer' is not a partition column; the table is partitioned by \['year', 'month', 'day'\]",
+        ),
+        ({"flight": 2013}, BY, "'flight' is not a partition column"),
         ({"year": 2013}, [], "the table is not partitioned"),
     ],
 )
@@ -149,5 +153,5 @@ def test_a_new_tables_column_is_of_its_values_type():
 
 @pytest.mark.parametrize("value", [None, 1.5, Decimal("1.5"), datetime(2013, 1, 1)])  # noqa: DTZ001
 def test_a_value_that_tells_no_type_makes_no_new_column(value):
-    with pytest.raises(InvalidRequest, match=r"does not tell its type.*add the column to the input"):
+    with pytest.raises(InvalidRequest, match=r"does not determine its type.*add the column to the input"):
         missing_columns(schema_of(row=pa.int64()), {"part": value}, table=None)

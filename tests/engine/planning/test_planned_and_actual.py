@@ -62,7 +62,7 @@ async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done():
     found = told(result)
     assert (found.planned_fills, found.filled_files, found.rewritten_bytes, found.lost_fills) == (1, 0, 0, 1)
     assert found.size_error_p95 is None, "its file is gone, and the one of its new rows was not planned"
-    assert "lost fills      1, cut anew" in str(result)
+    assert "lost fills      1, rewritten" in str(result)
 
 
 @on_both_loops
@@ -129,5 +129,5 @@ def test_a_result_prints_its_plan_beside_what_came_of_it():
     lines = str(replace(RESULT, sizing=sizing)).splitlines()
     assert "planned         4 files, 3.0 MiB; sizes within 3.2 % of it (p95)" in lines
     assert "filled          1 of 2 small files, 1.0 MiB written once more" in lines
-    assert "lost fills      1, cut anew: another write had replaced the small files" in lines
+    assert "lost fills      1, rewritten: another write had replaced the small files" in lines
     assert "<td>1 of 2 small files, 1.0 MiB written once more</td>" in replace(RESULT, sizing=sizing)._repr_html_()

@@ -220,7 +220,7 @@ async def test_of_many_files_the_first_are_shown_and_the_others_counted():
 @on_both_loops
 async def test_settings_of_another_kind_are_refused_before_anything_is_put(name, given):
     store = Store(has_staging=False)
-    with pytest.raises(InvalidRequest, match=rf"^{name}=.* is no \w+Settings: give {name}=\w+Settings\(\)"):
+    with pytest.raises(InvalidRequest, match=rf"^{name}=.* is not a \w+Settings: give {name}=\w+Settings\(\)"):
         async with table(store.backend).write(schema=FLIGHTS, mode="append", **{name: given}):
             pass
     assert not store.objects

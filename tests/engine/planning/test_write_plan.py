@@ -135,7 +135,7 @@ async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted():
         ({"mode": "overwrite", "partition_overwrite": "dynamic"}, "the partitions of its rows"),
         ({"mode": "overwrite", "only_partitions": {"month": 1}}, "replaces the whole table"),
         ({"mode": "append", "partition_by": ["flight"]}, "the table is partitioned by"),
-        ({"mode": "append", "partition": {"day": 1}}, "is no partition column"),
+        ({"mode": "append", "partition": {"day": 1}}, "is not a partition column"),
         ({"mode": "append", "readers": "table"}, "which is fixed"),
         ({"mode": "overwrite", "base": 7}, "the log ends at position 1"),
         ({"mode": "append", "schema": pa.schema([("flight", pa.int64())])}, "column 'month' of the table"),
@@ -166,7 +166,7 @@ async def test_what_was_replaced_since_the_base_conflicts_already():
     store = Store(has_staging=True)
     await committed(store.backend, months={1: 3, 2: 2})
     await committed(store.backend, "overwrite", months={1: 1}, partition_overwrite="dynamic")
-    with pytest.raises(ConflictError, match="overwritten meanwhile"):
+    with pytest.raises(ConflictError, match="overwritten since"):
         await planned(store, "overwrite", base=1)
     plan = await planned(store, "overwrite", base=1, partition_overwrite="dynamic", incoming=["month=2"])
     assert [file.partition for file in plan.removed] == ["month=2"]

@@ -205,7 +205,8 @@ class Peer:
             while not self._session.is_authenticated:
                 self.send()
                 data = self.raw.recv(READ_BYTES)
-                assert data, "the server closed the connection"
+                if not data:
+                    raise ConnectionResetError("the server closed the connection")
                 self._session.receive(data)
         except BaseException:
             self.raw.close()

@@ -96,7 +96,7 @@ def test_a_job_that_ended_meanwhile_seals_the_file(has_staging):
         anyio.run(storage.close_staging, STAGING)
     else:
         anyio.run(storage.put_new, PATH, b"a fence")
-    with pytest.raises(Sealed, match=r"20261121020304005 was committed or rolled back meanwhile; month=1/f.parquet"):
+    with pytest.raises(Sealed, match=r"20261121020304005 was committed or rolled back since; month=1/f.parquet"):
         file.publish()
     file.abandon()
     assert stored(storage) == ({} if has_staging else {PATH: b"a fence"})

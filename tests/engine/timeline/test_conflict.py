@@ -54,8 +54,8 @@ def test_an_overwrite_that_lost_to_an_append_which_filled_a_file_is_told_so():
     filled = commit(2, added=(data_file("month=1", 2),), removed=(OLD,))
     error = conflict(commit(9, scope=partitions("month=1"), removed=(OLD,)), filled)
     assert error is not None
-    assert f"instant {instant(2)} has added rows to a file of that meanwhile" in str(error)
-    assert "overwritten meanwhile" not in str(error)
+    assert f"instant {instant(2)} has added rows to a file of that since" in str(error)
+    assert "overwritten since" not in str(error)
 
 
 def test_two_overwrites_of_an_empty_table_conflict():

@@ -229,7 +229,7 @@ def test_another_format_is_refused_and_blamed_on_another_release(version):
     ids=repr,
 )
 def test_what_no_release_wrote_is_a_corrupt_object(changes):
-    with pytest.raises(CorruptObject, match="no log entry"):
+    with pytest.raises(CorruptObject, match="not a log entry"):
         decode_entry(msgpack.packb(fields(**changes)), source="log/7")
 
 

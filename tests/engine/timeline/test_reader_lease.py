@@ -56,13 +56,13 @@ def changed(**changes: object) -> bytes:
     ],
 )
 def test_what_nobody_here_has_written_is_named(data):
-    with pytest.raises(CorruptObject, match=f"{READ_FOLDER}/n1 is no reader's lease"):
+    with pytest.raises(CorruptObject, match=f"{READ_FOLDER}/n1 is not a reader's lease"):
         Reader.decode(data, source=f"{READ_FOLDER}/n1")
 
 
 def test_another_format_is_named():
     other = msgpack.packb({**msgpack.unpackb(reader().encode()), "format": 2})
-    with pytest.raises(CorruptObject, match="no lease of format 1"):
+    with pytest.raises(CorruptObject, match="not a lease of format 1"):
         Reader.decode(other, source="r")
 
 

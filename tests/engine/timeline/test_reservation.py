@@ -57,5 +57,5 @@ def test_it_lies_at_the_name_of_its_instant():
     ],
 )
 def test_what_is_no_reservation_is_refused_by_the_name_of_its_object(data):
-    with pytest.raises(CorruptObject, match="open/17 is no reservation"):
+    with pytest.raises(CorruptObject, match="open/17 is not a reservation"):
         Reservation.decode(data, source="open/17")

@@ -126,7 +126,7 @@ def test_every_flipped_bit_and_every_cut_is_noticed(data):
 def test_a_manifest_that_lacks_a_field_is_refused(missing):
     fields = unseal(encode_manifest(SOME), source="it")
     del fields[missing]
-    with pytest.raises(CorruptObject, match="is no manifest"):
+    with pytest.raises(CorruptObject, match="is not a manifest"):
         decode_manifest(seal(fields), name=NAME)
 
 
@@ -151,7 +151,7 @@ def test_a_manifest_that_lacks_a_field_is_refused(missing):
 )
 def test_a_manifest_with_a_value_of_another_type_is_refused(name, value):
     fields = unseal(encode_manifest(SOME), source="it")
-    with pytest.raises(CorruptObject, match="is no manifest"):
+    with pytest.raises(CorruptObject, match="is not a manifest"):
         decode_manifest(seal({**fields, name: value}), name=NAME)
 
 
