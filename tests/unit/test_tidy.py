@@ -40,11 +40,13 @@ PAGES = (
     "docs/architecture.md",
     "docs/catalog.md",
     "docs/deploying.md",
+    "docs/operating.md",
     "docs/overwriting.md",
     "docs/planning.md",
     "docs/reading.md",
     "docs/rerunning.md",
     "docs/sizing.md",
+    "docs/storage.md",
     "docs/views.md",
     "tests/README.md",
 )
