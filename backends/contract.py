@@ -88,7 +88,10 @@ class Backend(Protocol):
         ...
 
     async def get(self, path: str) -> bytes:
-        """The object's bytes, of one whole put; what was read once, a crash does not take back. Raises NotFound."""
+        """Return the object's bytes, of one whole put; what was read once, a crash does not take back.
+
+        Raises NotFound.
+        """
         ...
 
     async def put(self, path: str, data: bytes) -> None:

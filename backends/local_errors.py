@@ -49,7 +49,9 @@ def no_links(source: Path, target: Path, error: OSError) -> NotPermitted:
 
 
 def no_object(target: Path) -> NotPermitted:
-    """The refusal to name an object like a thing that is none, and that neither a get nor a listing would show."""
+    """Return the refusal to name an object like a thing that is none, and that neither a get nor a
+    listing would show.
+    """
     kind = "a directory" if target.is_dir() else "neither file nor directory"
     return NotPermitted(
         f"{target}: {kind} is where an object should be; nothing was written. Check what put it there, and move it away"

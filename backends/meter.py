@@ -122,7 +122,8 @@ class RequestStatistics:
         return _Counts().statistics(request_class)
 
     def cost(self, prices: PriceList) -> float:
-        """What these requests and bytes cost, in ``prices.currency``: an upper bound, see ``ClassStatistics.billed``.
+        """Return what these requests and bytes cost, in ``prices.currency``: an upper bound, see
+        ``ClassStatistics.billed``.
 
         Storage itself, and what a vendor bills by the hour, is not in it.
         """

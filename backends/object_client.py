@@ -99,7 +99,7 @@ class ObjectClient:
         return f"{self.url}/{path}" if path else self.url
 
     def check_process(self, path: str) -> None:
-        """Raises NotPermitted in a child of a process that had sent requests: there they would hang."""
+        """Raise NotPermitted in a child of a process that had sent requests: there they would hang."""
         if os.getpid() != _vendors_process():
             raise NotPermitted(
                 f"{self.at(path)}: this process was forked from one that had used object storage, and obstore's "
@@ -138,7 +138,9 @@ class ObjectClient:
         self._put("put_new", path, data, mode="create", attributes={NONCE: nonce})
 
     def page(self, directory: str, after: str | None = None) -> tuple[Sequence[Entry], bool]:
-        """The next objects below the directory, sorted, from beyond that path on; and whether there may be more."""
+        """Return the next objects below the directory, sorted, from beyond that path on; and
+        whether there may be more.
+        """
         below = self.key(directory) + "/" if directory else self._prefix
 
         def page() -> Sequence[Mapping[str, Any]]:
@@ -232,7 +234,10 @@ class ObjectClient:
 
 @cache
 def _vendors_process() -> int:
-    """The process that used an object store first, where the vendor's threads are. Its forks inherit the answer."""
+    """Return the process that used an object store first, where the vendor's threads are.
+
+    Its forks inherit the answer.
+    """
     return os.getpid()
 
 

@@ -251,7 +251,10 @@ class Table:
         return await explain(self._handle(), await self._properties(), file)
 
     async def properties(self) -> TableProperties | None:
-        """What the table is; None where nothing is at the URL yet. Raises UnsupportedTable where something else is."""
+        """Return what the table is; None where nothing is at the URL yet.
+
+        Raises UnsupportedTable where something else is.
+        """
         return await read_properties(self._backend)
 
     async def partitions(self) -> Partitions:
@@ -262,7 +265,8 @@ class Table:
         return Partitions.of(handle.view(properties))
 
     async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """The live files of these partitions and of the newest: what ``plan`` goes by for rows of these partitions.
+        """Return the live files of these partitions and of the newest: what ``plan`` goes by for rows of these
+        partitions.
 
         Raises UnsupportedTable where there is no table.
         """

@@ -42,7 +42,9 @@ def look(module: str, _: Iterable[Any]) -> Iterator[str | None]:
 
 
 def lacking(module: str, version: str | None = None) -> str | None:
-    """What is wrong with this process's Python, in one line: it cannot import the module, or has another version."""
+    """Return what is wrong with this process's Python, in one line: it cannot import the module, or has another
+    version.
+    """
     python = f"Python {platform.python_version()} at {sys.executable} on host {platform.node()}"
     try:
         found = importlib.import_module(module)

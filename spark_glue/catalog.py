@@ -116,7 +116,7 @@ def caught_up(
 
 
 def _apply(session: SparkSession, target: CatalogTable, found: Partitions) -> tuple[list[str], list[str]]:
-    """Returns the partitions that were added, and those that were dropped."""
+    """Return the partitions that were added, and those that were dropped."""
     listed = {partition_values(row[0]) for row in session.sql(f"SHOW PARTITIONS {target.name}").collect()}
     new = sorted(path for path in found.live if partition_values(path) not in listed)
     gone = sorted(path for path in found.emptied if partition_values(path) in listed)

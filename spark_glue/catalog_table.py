@@ -49,7 +49,7 @@ def find_catalog_table(
 
 
 def refuse_catalog(name: str, readers: Readers | None) -> None:
-    """Raises InvalidRequest for a table whose directories are not to be read: Spark's catalog would have them read."""
+    """Raise InvalidRequest for a table whose directories are not to be read: Spark's catalog would have them read."""
     if readers == "table":
         raise InvalidRequest(
             f"catalog_table={name!r}: a table with readers='table' keeps replaced files in its directories, and Spark "

@@ -9,5 +9,5 @@ def numbered(df: DataFrame) -> DataFrame:
 
 
 def column_name(place: int) -> str:
-    """That of the column at a place, counting from 0."""
+    """Return that of the column at a place, counting from 0."""
     return f"column{place}"

@@ -34,7 +34,8 @@ def planned(
     tasks: TaskSettings | None,
     sizing: SizingSettings | None,
 ) -> WritePlan:
-    """The plan by the rows of the DataFrame. What can be refused without them is refused before they are counted.
+    """Return the plan by the rows of the DataFrame. What can be refused without them is refused before they are
+    counted.
 
     ``static`` are the values of a static partition. Rows whose files are sized are looked at as the write does it.
     """

@@ -15,7 +15,7 @@ from tallymark.spark_glue.session import is_connected
 async def lost_with_tasks(
     write_job: AbstractAsyncContextManager[WriteJob], session: SparkSession, tag: str
 ) -> AsyncIterator[WriteJob]:
-    """The job; where it is lost while tasks run, as by a rollback, Spark is to stop them: results no longer count."""
+    """Yield the job; if it is lost while tasks run, as by a rollback, stop them: results no longer count."""
     try:
         async with write_job as job:
             yield job

@@ -136,7 +136,10 @@ def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
 
 
 def _providers(settings: Settings) -> Sequence[str]:
-    """The classes that Hadoop would ask, in its order, without packages. Raises InvalidRequest if one is unknown."""
+    """Return the classes that Hadoop would ask, in its order, without packages.
+
+    Raises InvalidRequest if one is unknown.
+    """
     providers = [name for name in re.split(r"[,\s]+", settings.get(_PROVIDERS) or "") if name]
     for provider in providers:
         if _name(provider) not in (*_OF_THE_CHAIN, *_OF_PROFILES, *_OF_ALL, *_OF_KEYS):

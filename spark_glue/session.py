@@ -13,7 +13,7 @@ def is_connected(part: DataFrame | SparkSession) -> bool:
 
 
 def refuse_ended(session: SparkSession) -> None:
-    """Raises InvalidRequest where the session was stopped, or its Java process is gone."""
+    """Raise InvalidRequest where the session was stopped, or its Java process is gone."""
     if not is_connected(session) and _has_ended(session):
         raise InvalidRequest(
             "the Spark session of df has ended: it was stopped, or its Java process is gone; start another, and "

@@ -57,7 +57,10 @@ def sized(
 def workload(
     df: DataFrame, ticket: WriteTicket, files: Callable[[Collection[str]], Iterable[DataFile]], sizing: SizingSettings
 ) -> tuple[Profile, WorkloadProfile]:
-    """The input of a plan. ``files`` gives the table's; where they do not show what the rows take, a sample does."""
+    """Return the input of a plan.
+
+    ``files`` gives the table's; where they do not show what the rows take, a sample does.
+    """
     profile = profiled(df, ticket)
     sample = None
     if profile.incoming and sizing.policy != "hudi":

@@ -16,7 +16,9 @@ _MASK = 0xFFFFFFFF
 
 
 def task_key(task: int) -> int:
-    """The int that Spark hashes to ``task``, so that ``repartition(count, key)`` sends it there, if count > task."""
+    """Return the int that Spark hashes to ``task``, so that ``repartition(count, key)`` sends it there, if count >
+    task.
+    """
     state = _undo_final_mix(task) ^ _INT_BYTES
     state = (state - _ADDED) * _inverse(5) & _MASK
     mixed = _rotated(state, -13) ^ _SEED

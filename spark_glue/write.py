@@ -181,7 +181,7 @@ def _shows(session: SparkSession, progress: bool | None) -> bool | None:
 
 
 def _check(df: DataFrame, url: object) -> None:
-    """What only the glue can know to be wrong; all else the table checks."""
+    """Raise InvalidRequest for what only the glue can detect; the table checks everything else."""
     if not isinstance(df, DataFrame):
         raise InvalidRequest(
             f"df is a {type(df).__module__}.{type(df).__name__}; give a pyspark.sql.DataFrame. Without Spark, "

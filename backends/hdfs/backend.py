@@ -302,7 +302,7 @@ class HdfsBackend:
 
 
 def parse_hdfs(url: str, rest: str) -> tuple[str, str]:
-    """Authority and root of ``//host:port/path``; the path is taken as it is written, as Hadoop does.
+    """Return authority and root of ``//host:port/path``; the path is taken as it is written, as Hadoop does.
 
     Raises:
         InvalidPath: the path is missing, or HDFS cannot keep it.

@@ -52,7 +52,7 @@ UNANSWERED_COUNT_MAX = 128
 
 class HdfsClient:
     def __init__(self, authority: str, options: StorageOptions) -> None:
-        """``authority`` is ``host:port``, the name of a name service, or "" for the configured default."""
+        """Take ``authority`` as ``host:port``, the name of a name service, or "" for the configured default."""
         self.url = f"hdfs://{authority}"
         self._options = options
         self._process: _Process | None = None

@@ -11,7 +11,8 @@ from tallymark.engine.errors import InvalidRequest
 
 
 def settle_required(column: "pa.Array[Any]", name: str) -> "pa.Array[Any]":
-    """The same values, with no null in a required field of any struct; ``column`` itself if no struct has such fields.
+    """Return the same values, with no null in a required field of any struct; ``column`` itself if no struct has such
+    fields.
 
     Raises:
         InvalidRequest: a required field has a null although its struct is there.

@@ -24,7 +24,8 @@ LEAST_ROWS = 1024
 
 
 def dictionary_columns(rows: pa.Table) -> list[str] | bool:
-    """The Parquet paths of the columns to encode by a dictionary, as ``ParquetWriter(use_dictionary=...)`` takes them.
+    """Return the Parquet paths of the columns to encode by a dictionary, as ``ParquetWriter(use_dictionary=...)`` takes
+    them.
 
     ``rows`` are the first row group, whose dictionary is one of its own. Nested columns have one, as ever.
     """

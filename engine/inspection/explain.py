@@ -21,7 +21,8 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 def paths_below(url: str, text: str) -> tuple[str, ...]:
-    """The relative paths that the text may mean, the likelier first: a relative path, or a URL below the table's.
+    """Return the relative paths that the text may mean, the likelier first: a relative path, or a URL below the
+    table's.
 
     URLs come percent-encoded from Spark (``input_file_name``) and as they are from elsewhere: both are tried. ``s3a://``
     is ``s3://``; a local file may be named without ``file:``.

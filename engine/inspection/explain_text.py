@@ -69,12 +69,16 @@ class Explanation:
 
 
 def made_of(file: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
-    """The small files that this one, which the entry added, may have been made of; none for one of new rows alone."""
+    """Return the small files that this one, which the entry added, may have been made of; none for one of new rows
+    alone.
+    """
     return tuple(old for old in entry.filled if _has_filled(file, old))
 
 
 def filled_into(old: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
-    """The files that may begin with the rows of this one; none where the entry has replaced it without keeping them."""
+    """Return the files that may begin with the rows of this one; none where the entry has replaced it without keeping
+    them.
+    """
     return tuple(file for file in entry.added if old in entry.filled and _has_filled(file, old))
 
 
@@ -254,7 +258,7 @@ def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explan
 
 
 def _to_be_removed(facts: FileFacts, found: Explanation) -> Explanation:
-    """It is there, and the writer of that decision deletes it before it gives back its instant."""
+    """Explain a file that is there, and that the writer of that decision deletes before it gives back its instant."""
     if facts.writer is None:
         why = f"{found.why} It came back after it had been deleted, such as out of a copy."
         return replace(found, why=why, next=NO_WRITER)

@@ -24,7 +24,9 @@ class Snapshot:
 
     @classmethod
     async def of(cls, handle: TableHandle, properties: TableProperties, position: int | None = None) -> "Snapshot":
-        """What the table holds, or held, at a position of its log as far as it was read; left out, at its head."""
+        """Return what the table holds, or held, at a position of its log as far as it was read;
+        left out, at its head.
+        """
         position = handle.log.history.head if position is None else position
         return cls(
             url=handle.backend.url,

@@ -64,7 +64,8 @@ class InstantWatch:
         self._clock_read_at = float("-inf")
 
     async def scan(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
-        """The instants that are open now, or the one that is named, and those that are over since the look before.
+        """Return the instants that are open now, or the one that is named, and those that are over since the look
+        before.
 
         Raises:
             InvalidRequest: the one that is named is not open, at the first look.

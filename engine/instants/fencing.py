@@ -75,7 +75,9 @@ class Fencer:
 
 
 def fence_bytes(schema: pa.Schema) -> bytes:
-    """A Parquet file of zero rows: harmless to every reader, where an empty object would break the whole table."""
+    """Return a Parquet file of zero rows: harmless to every reader, where an empty object would
+    break the whole table.
+    """
     sink = io.BytesIO()
     pq.write_table(schema.empty_table(), sink)
     return sink.getvalue()

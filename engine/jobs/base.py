@@ -42,7 +42,7 @@ class WriteBase:
 
 
 async def check_base(handle: TableHandle, request: WriteRequest) -> None:
-    """Raises InvalidRequest for a base that the log has not reached. Without one, nothing is read.
+    """Raise InvalidRequest for a base that the log has not reached. Without one, nothing is read.
 
     On return the history has all entries since the base.
     """

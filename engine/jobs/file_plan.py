@@ -24,7 +24,8 @@ async def sized(
     is_overwrite: bool,
     instant: str | None = None,
 ) -> SizingPlan:
-    """The plan by these files, which ``reference_files`` has found at the head, and by what other open instants fill.
+    """Return the plan by these files, which ``reference_files`` has found at the head, and by what other open instants
+    fill.
 
     Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
     learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
@@ -38,7 +39,8 @@ async def sized(
 
 
 async def reference_files(at: ViewAt, incoming: Iterable[str]) -> tuple[DataFile, ...]:
-    """The files that a plan goes by, sorted by path: of the partitions that rows come to, and of the newest ones.
+    """Return the files that a plan goes by, sorted by path: of the partitions that rows come to, and of the newest
+    ones.
 
     Only these partitions are looked at.
     """

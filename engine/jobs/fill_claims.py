@@ -18,7 +18,7 @@ from tallymark.engine.packed import unpack
 
 
 def claim_path(instant: str) -> str:
-    """It lies with the instant's markers, and goes with them."""
+    """Return its path: beside the instant's markers, and deleted with them."""
     return f"{marker_folder(instant)}/FILLS"
 
 
@@ -28,7 +28,9 @@ async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
 
 
 async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozenset[str]:
-    """The files that open instants are filling, but for this one, if it is one; by the log as far as it was read."""
+    """Return the files that open instants are filling, but for this one, if it is one; by the log as far as it was
+    read.
+    """
     found: set[str] = set()
 
     async def read(other: str) -> None:

@@ -165,7 +165,7 @@ class _JobHandler(MarkerHandler):
     """The service of one job: its markers, and the blocks of its table's view."""
 
     def __init__(self, engine: MarkerEngine, served: ServedView | None, meter: JobMeter) -> None:
-        """``served`` is None where tasks read the log themselves (ViewSettings.serve)."""
+        """Set ``served`` to None where tasks read the log themselves (ViewSettings.serve)."""
         super().__init__(engine)
         self._served = served
         self._meter = meter
@@ -210,7 +210,7 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
 
 
 async def _clean(handle: TableHandle, properties: TableProperties) -> None:
-    """What is due is deleted after each write, when all of its own is done; if not now, then after the next."""
+    """Delete what is due, after each write, when all of its own is done; if not now, then after the next."""
     try:
         await expire_due(handle, properties)
     except TallymarkError as error:

@@ -43,12 +43,12 @@ async def clear(backend: Backend, path: str) -> None:
 
 
 def is_trial(path: str) -> bool:
-    """True of what a trial has left whose author died."""
+    """Return True of what a trial has left whose author died."""
     return path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")
 
 
 async def _is_refused_once(backend: Backend, path: str) -> bool:
-    """Raises what storage answers instead, unless one answer was clear enough."""
+    """Raise what storage answers instead, unless one answer was clear enough."""
     refused = []
 
     async def create(data: bytes) -> None:

@@ -26,7 +26,7 @@ class WriteTarget:
 
     @classmethod
     def of(cls, request: WriteRequest, properties: TableProperties) -> "WriteTarget":
-        """Raises InvalidRequest where the request does not fit the table, or its guard refuses it already."""
+        """Raise InvalidRequest where the request does not fit the table, or its guard refuses it already."""
         partition = None
         if request.partition is not None:
             partition = StaticPartition.of(
@@ -42,7 +42,9 @@ class WriteTarget:
         return cls(partition=partition, guard=guard, is_overwrite=request.mode == "overwrite", static_scope=scope)
 
     def scope(self, added: Iterable[DataFile]) -> Scope | None:
-        """What the write replaces if it adds these files; None if it replaces nothing because it is an append."""
+        """Return what the write replaces if it adds these files; None if it replaces nothing
+        because it is an append.
+        """
         if self.is_overwrite and self.static_scope is None:
             return Scope(partitions=frozenset(file.partition for file in added))
         return self.static_scope

@@ -29,7 +29,8 @@ def declared(target: WriteTarget) -> str:
 
 
 async def committed_write(log: CommitLog, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
-    """The position and entry that committed the txn, as far as the log was read; None while none has, or without one.
+    """Return the position and entry that committed the txn, as far as the log was read; None while none has, or without
+    one.
 
     Raises:
         InvalidRequest: what was committed had been declared otherwise than in ``request``.

@@ -286,7 +286,7 @@ class WriteJob:
                 raise
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
-        """An append never fails for want of a small file. Raises the conflict where it is about anything else."""
+        """Raise the conflict unless it is about a small file: an append never fails for want of one."""
         lost = self._sizing.lost(self._handle.log.history)
         if not lost:
             self._meter.conflicted()

@@ -69,7 +69,8 @@ os.register_at_fork(after_in_child=PROCESS_BLOCKS.start_over)
 
 
 def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobView":
-    """What the table held when the ticket's job began. Blocking; in any process, and any thread but an event loop's.
+    """Return what the table held when the ticket's job began. Blocking; in any process, and any thread but an event
+    loop's.
 
     The job's service is asked first. Where it has not answered within ``ViewSettings.wait_s``, or is none, the log is
     read in this process, once for all its tasks, with the same answers; the service is asked again when it is back.

@@ -77,7 +77,7 @@ async def expire_due(handle: TableHandle, properties: TableProperties) -> None:
 
 
 def _may_be_due(handle: TableHandle, after_s: float) -> bool:
-    """False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
+    """Return False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
 
     It was replaced after its writer had begun, whose instant is the time of that by its clock. If that clock, or ours,
     is wrong, this may read without result, or later than possible: the store's times decide what is due. An instant in

@@ -36,7 +36,7 @@ class Retention:
         return replace(wanted, readers=readers, retain_hours=hours)
 
     def check_kept(self, properties: TableProperties) -> None:
-        """Raises InvalidRequest where the table exists and was made with something else."""
+        """Raise InvalidRequest where the table exists and was made with something else."""
         for name, asked, there in (
             ("readers", self.readers, properties.readers),
             ("retain_hours", self.retain_hours, properties.retain_hours),

@@ -36,7 +36,7 @@ class DirectFlag:
 
 
 async def is_flagged(backend: Backend, instant: str) -> bool:
-    """False if no task has put a marker itself that may count. To be called after the seal was put."""
+    """Return False if no task has put a marker itself that may count. To be called after the seal was put."""
     try:
         await backend.get(flag_path(instant))
     except NotFound:

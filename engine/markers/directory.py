@@ -224,13 +224,13 @@ class MarkerDirectory:
             self.merge.flushed(path, data)
 
     def complete(self, batch: MarkerBatch) -> None:
-        """The batch is durable: make it visible, then answer."""
+        """Make a durable batch visible, then answer."""
         self._durable.update(batch.lines)
         self.counts.flushed(len(batch.lines))
         self.queue.settle(batch)
 
     def abandon(self, batch: MarkerBatch, error: TallymarkError) -> None:
-        """The batch is not known to be durable: forget its names, then answer."""
+        """Forget the names of a batch that is not known to be durable, then answer."""
         self.counts.batches_failed += 1
         if not isinstance(error, Closed):
             _events.warning("batch.failed", instant=self._instant, markers=len(batch.lines), reason=error)

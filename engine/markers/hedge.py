@@ -42,7 +42,7 @@ class Hedge:
         self._allowance = float(BURST)
 
     def run_in(self, tasks: TaskGroup) -> None:
-        """Copies become tasks of this group, and end with it."""
+        """Run copies as tasks of this group; they end with it."""
         self._tasks = tasks
 
     async def send(self, put: Callable[[], Awaitable[None]]) -> None:

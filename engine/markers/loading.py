@@ -60,7 +60,9 @@ class LoadedMarkers:
 
     @classmethod
     def of_new_instant(cls) -> "LoadedMarkers":
-        """What a reading would find where an instant has just been reserved, and its kind of markers announced."""
+        """Return what a reading would find where an instant has just been reserved, and its kind of
+        markers announced.
+        """
         loaded = cls()
         loaded.is_announced = True
         return loaded
@@ -132,7 +134,7 @@ def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def is_marker_object(folder: str, path: str) -> bool:
-    """False for what else lies in the folder: staged data files come and go while tasks write."""
+    """Return False for what else lies in the folder: staged data files come and go while tasks write."""
     name = path.removeprefix(f"{folder}/")
     return incarnation_of(name) is not None or INFIX in name
 

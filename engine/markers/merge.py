@@ -64,7 +64,7 @@ class SegmentMerge:
         return len(self._plan.segments)
 
     def flushed(self, path: str, data: bytes) -> None:
-        """A segment is durable."""
+        """Record a durable segment."""
         self._plan.flushed(path, len(data))
         if self._recent_bytes + len(data) <= self._settings.merge_memory_bytes:
             self._recent[path] = data
@@ -72,7 +72,7 @@ class SegmentMerge:
         self._arrival.set()
 
     def found(self, path: str, size: int) -> None:
-        """A segment of an earlier server is there."""
+        """Record a segment of an earlier server."""
         self._plan.found(path, size)
 
     def end(self) -> None:
@@ -115,7 +115,10 @@ class SegmentMerge:
             await self._delete_superfluous()
 
     async def _put(self, run: Sequence[LiveSegment]) -> _Merged | None:
-        """The segment that stands for all of these, durable. None if one of them is gone, or the directory ended."""
+        """Return the segment that stands for all of these, durable.
+
+        None if one of them is gone, or the directory ended.
+        """
         data = await self._read(run)
         path = await self._numbers.next()
         if data is None or self._is_over:

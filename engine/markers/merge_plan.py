@@ -65,16 +65,19 @@ class MergePlan:
         """Of the segments, the oldest first: where a merge may begin. They are few, however many segments there are."""
 
     def flushed(self, path: str, size: int) -> None:
-        """A flush has become a segment."""
+        """Record a flush that has become a segment."""
         self.flush_count += 1
         self._append(LiveSegment(path=path, size=size, credit=int((self._ratio_max - 1) * size)))
 
     def found(self, path: str, size: int) -> None:
-        """A segment of an earlier server, younger than those found before. What it has cost is unknown: no credit."""
+        """Record a segment of an earlier server, younger than those found before.
+
+        What it has cost is unknown: no credit.
+        """
         self._append(LiveSegment(path=path, size=size, rank=max(1, round(self._ratio_max) - 1)))
 
     def merged(self, run: Sequence[LiveSegment], path: str, size: int) -> None:
-        """These have become one segment, and need not stay."""
+        """Record that these have become one segment, and need not stay."""
         place = self.segments.index(run[0])
         credit = sum(segment.credit for segment in run) - size
         if credit < size:  # not enough for another rewriting: let it pay where a little is missing
@@ -86,7 +89,7 @@ class MergePlan:
         self._take(segments)
 
     def dropped(self, paths: Collection[str]) -> None:
-        """These lie in storage no more."""
+        """Record that these are deleted."""
         self._take(_without(self.segments, paths))
 
     def due(self, *, wasted: int = 0) -> tuple[LiveSegment, ...]:
@@ -124,7 +127,7 @@ class MergePlan:
         return lengths
 
     def _take(self, segments: list[LiveSegment]) -> None:
-        """These are all."""
+        """Return the plan for all of these."""
         self.segments, self._ranks = [], []
         for segment in segments:
             self._append(segment)

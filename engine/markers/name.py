@@ -80,7 +80,7 @@ class MarkerName:
 
     @classmethod
     def of(cls, path: str, io: str = "CREATE") -> "MarkerName":
-        """Raises InvalidRequest for a path that could leave the table, break a line or end up as another's name."""
+        """Raise InvalidRequest for a path that could leave the table, break a line or end up as another's name."""
         marker_line(path, io)
         return cls(path, cast("MarkerIo", io))
 

@@ -77,11 +77,13 @@ class SegmentNumbers:
         return frozenset(self._objects)
 
     def unclear(self, path: str) -> None:
-        """A copy of its put may arrive at any time: whatever is deleted of it until then may be there in the end."""
+        """Record that a copy of its put may arrive at any time: whatever is deleted of it until then may be there in
+        the end.
+        """
         self._lasting.add(path)
 
     def deleted(self, paths: Iterable[str]) -> None:
-        """These are gone."""
+        """Record that these are deleted."""
         self._objects.difference_update(set(paths) - self._lasting)
 
     async def _is_won(self, path: str) -> bool:

@@ -126,11 +126,11 @@ class Pace:
         self._is_waited_for = False
 
     def expected(self, put_s: float) -> None:
-        """A put of the same size took this long: better than nothing, until a flush was measured."""
+        """Record that a put of the same size took this long: better than nothing, until a flush was measured."""
         self._expected_s = put_s
 
     def measured(self, put_s: float, *, started: float) -> None:
-        """A flush that began at ``started`` is durable, after ``put_s``.
+        """Record that the flush of ``started`` is durable, after ``put_s``.
 
         One during which the store throttled says how long that kept it, not how long a put takes.
         """
@@ -143,7 +143,7 @@ class Pace:
             self._lengthened_s = 0.0
 
     def throttled(self, now: float, *, started: float | None = None) -> bool:
-        """The store asks for fewer requests. Whether that makes the interval longer: it does so once for all the puts
+        """Lengthen the interval, since the store throttles; return whether it did. It does so once for all the puts
         that were in flight. ``started`` is when the throttled one started, where that is known.
         """
         self._throttled_at = now

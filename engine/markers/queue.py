@@ -71,7 +71,7 @@ class MarkerQueue:
         return batch
 
     def settle(self, batch: MarkerBatch, error: TallymarkError | None = None) -> None:
-        """The batch's flush has ended: its markers are on their way no more, and its requesters are answered."""
+        """End the batch's flush: its markers are no longer in flight, and its requests are answered."""
         for line in batch.lines:
             del self._batch_of[line]
         self._is_full = self._is_full and len(self._batch_of) * 2 > self._limit

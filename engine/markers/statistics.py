@@ -106,7 +106,7 @@ class MarkerCounts:
         self.put_bytes += size
 
     def flushed(self, size: int) -> None:
-        """A batch of so many markers."""
+        """Count a batch of this many markers."""
         self.markers += size
         self.batches_flushed += 1
         self.batch_sizes.add(size)
@@ -118,7 +118,7 @@ class MarkerCounts:
         self.merge_bytes += size
 
     def add_all(self, other: "MarkerCounts") -> None:
-        """What another directory has counted; any thread may ask, while it goes on."""
+        """Add the counts of another directory; callable from any thread."""
         for name, theirs in vars(other).items():
             mine = getattr(self, name)
             if isinstance(mine, Histogram):

@@ -50,7 +50,7 @@ class JobMeter:
         self._outcome: Outcome = "failed"
 
     def proposed(self, entry: LogEntry) -> None:
-        """The log is asked to take this entry; the last one counts, once it is ``committed``."""
+        """Record the entry that is put in the log; the last one counts, once it is ``committed``."""
         self._proposed |= {
             ("committed_rows",): entry.new_rows,
             ("committed_bytes",): sum(file.bytes for file in entry.added),
@@ -75,7 +75,7 @@ class JobMeter:
         self._counts.update(self._proposed)
 
     def count_look_up(self) -> None:
-        """A task has asked the service what partitions hold."""
+        """Count a lookup of a task."""
         self._counts["look_ups",] += 1
 
     def conflicted(self) -> None:

@@ -18,7 +18,8 @@ _TYPES: Mapping[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa
 def missing_columns(
     schema: pa.Schema, given: Mapping[str, object], *, table: pa.Schema | None
 ) -> "list[pa.Field[Any]]":
-    """The static columns that the input's schema lacks: as the table has them, or as they are to be in a new one.
+    """Return the static columns that the input's schema lacks: as the table has them, or as they are to be in a new
+    one.
 
     Raises:
         InvalidRequest: a new column whose value does not determine its type.

@@ -22,7 +22,7 @@ class PartitionGuard:
         return any(mine.contains(part.path) or part.contains(mine.path) for mine in self.parts)
 
     def check(self, partition: str) -> None:
-        """Raises InvalidRequest for the partition path of rows that it does not allow."""
+        """Raise InvalidRequest for the partition path of rows that it does not allow."""
         if not self.contains(partition):
             raise InvalidRequest(
                 f"a row belongs to partition {partition!r}, and {self} allows no other than it names; drop such rows, "

@@ -35,7 +35,7 @@ class PartitionIndex:
         return self._paths[number]
 
     def place(self, batch: pa.RecordBatch) -> PartitionedBatch:
-        """Number each row of a batch that has rows.
+        """Assign a number to each row of a batch that has rows.
 
         Raises:
             InvalidRequest: a value that no path can carry, or a partition that the guard does not allow.

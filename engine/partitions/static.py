@@ -56,7 +56,10 @@ class StaticPartition:
 
 
 def prefix_columns(given: Mapping[str, object], *, keyword: str, partition_by: Sequence[str]) -> tuple[str, ...]:
-    """The named columns in the table's order. Raises InvalidRequest unless they are the first of ``partition_by``."""
+    """Return the named columns in the table's order.
+
+    Raises InvalidRequest unless they are the first of ``partition_by``.
+    """
     given_text = f"{keyword}={dict(given)!r}"
     if not partition_by:
         raise InvalidRequest(f"{given_text}: the table is not partitioned; leave {keyword} out, or give partition_by")

@@ -33,7 +33,7 @@ class Outage:
             return is_news
 
     def is_try_due(self, now: float, *, pause_s: float) -> bool:
-        """True for one caller in every ``pause_s`` of an outage."""
+        """Return True for one caller in every ``pause_s`` of an outage."""
         with self._lock:
             if self._next_try_at is None or now < self._next_try_at:
                 return False

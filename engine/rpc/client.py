@@ -33,7 +33,7 @@ class JobClient:
     """Requests of one job over one connection, which is opened with the first request and again whenever it is lost."""
 
     def __init__(self, address: ServiceAddress, instant: str, *, wait_s: float) -> None:
-        """``wait_s`` bounds the wait for each ack, in seconds, all attempts together."""
+        """Bound by ``wait_s`` the wait for each ack, in seconds, all attempts together."""
         self._address = address
         self._instant = instant
         self._wait_s = wait_s

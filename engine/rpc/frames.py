@@ -6,7 +6,10 @@ LENGTH_BYTES = 4
 
 
 def encode_frame(body: bytes) -> bytes:
-    """The body with its length in front. The sender knows the receiver's limit; here only the format's is left."""
+    """Return the body with its length in front.
+
+    The sender knows the receiver's limit; here only the format's is left.
+    """
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
@@ -17,7 +20,7 @@ class FrameReader:
     """
 
     def __init__(self, limit: int, *, setting: str) -> None:
-        """``setting`` is the setting that an error names where ``limit`` is too low."""
+        """Take as ``setting`` the setting that an error names where ``limit`` is too low."""
         self._limit = limit
         self._setting = setting
         self._buffer = bytearray()

@@ -256,7 +256,7 @@ def _stranger(what: str) -> NotAuthenticated:
 
 
 def _raise_refusal(frame: bytes) -> None:
-    """What a service says before it has proved anything: enough to stop or to try again, not to be believed."""
+    """Raise the refusal of a service that has not authenticated: enough to stop or retry, not to be trusted."""
     try:
         answer = decode_answer(frame)
     except InvalidRequest as error:

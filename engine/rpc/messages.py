@@ -128,7 +128,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(data: bytes) -> Request:
-    """Raises InvalidRequest for bytes that ``encode_request`` does not write."""
+    """Raise InvalidRequest for bytes that ``encode_request`` does not write."""
     match unpack(data):
         case [int(kind), int(request_id), str(io), *paths] if kind == CREATE_MARKERS and request_id > WHOLE_CONNECTION:
             return CreateMarkers(request_id, _texts(paths), io)
@@ -151,7 +151,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def decode_answer(data: bytes) -> Answer:
-    """Raises InvalidRequest for bytes that ``encode_answer`` does not write."""
+    """Raise InvalidRequest for bytes that ``encode_answer`` does not write."""
     match unpack(data):
         case [int(kind), int(request_id)] if kind == ACK and request_id > WHOLE_CONNECTION:
             return Ack(request_id)
@@ -226,7 +226,7 @@ class BlockGatherer:
         return len(self.blocks) == self._count
 
     def add(self, pieces: tuple[Piece, ...]) -> None:
-        """Raises InvalidRequest for pieces that do not follow those before."""
+        """Raise InvalidRequest for pieces that do not follow those before."""
         for piece in pieces:
             if not self._begun and len(piece.data) == piece.size and not self.is_whole:
                 self.blocks.append(piece.data)  # as it came, without a copy

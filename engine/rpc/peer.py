@@ -82,7 +82,7 @@ class Peer:
         return len(self._unsent)
 
     def read(self) -> None:
-        """What its socket holds, once.
+        """Read its socket once.
 
         Raises:
             OSError: it has left, or is lost.
@@ -152,7 +152,7 @@ class Peer:
         return ended
 
     async def room(self) -> None:
-        """Returns when nothing waits to be sent, or the connection has ended."""
+        """Return when nothing waits to be sent, or the connection has ended."""
         while self._unsent and self.is_open:
             if self._emptied is None or self._emptied.is_set():
                 self._emptied = anyio.Event()

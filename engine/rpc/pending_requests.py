@@ -189,7 +189,7 @@ class PendingRequests:
             self._answered(part.request)
 
     def lost(self, problem: str) -> None:
-        """The connection is lost: each message without a response is to be sent again."""
+        """Queue each message without a response again, after a lost connection."""
         self._problem = problem
         for request in self._requests():
             request.was_overloaded = False

@@ -399,7 +399,7 @@ class Connections:
         self._end(peer)
 
     def _fail(self, peer: Peer) -> None:
-        """A fault of ours in one connection is not to end the others."""
+        """End one connection after a fault in it, and leave the others."""
         _events.fault("connection.failed")
         self._end(peer)
 

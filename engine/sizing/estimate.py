@@ -37,7 +37,7 @@ class Estimates:
         sample: Sample | None,
         updates: Sequence[FileUpdates] = (),
     ) -> Self:
-        """``stored`` are the table's files by partition."""
+        """Return the estimate; ``stored`` are the table's files by partition."""
         by_plain = by_rows = None
         measured = [rows.partition for rows in incoming if rows.plain_bytes]
         measured += [updated.file.partition for updated in updates if updated.plain_bytes]

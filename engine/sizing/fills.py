@@ -31,7 +31,9 @@ def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill
 
 
 def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, settings: SizingSettings) -> list[Fill]:
-    """The smallest first, as many as these bytes can pay for, until there is room for those that are unhoused."""
+    """Return the smallest files first, as many as these bytes can pay for, until there is room for those that are
+    unhoused.
+    """
     fills: list[Fill] = []
     unpaid = bytes_
     queue = [(file.bytes, file.rewritten_bytes, file.name, file) for file in small]
@@ -48,7 +50,8 @@ def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, s
 
 
 def least_bytes(file: DataFile, budget: float) -> int | None:
-    """That a fill has to insert for its rewriting to be within the budget; None: however many would not do.
+    """Return the rows that a fill has to insert for its rewriting to be within the budget; None: however many would not
+    do.
 
     All that was rewritten to make the file, and itself once more, is at most ``budget`` times what it will have. Files
     of equal appends come to 2 x budget + 1 of them by this, the last of which rewrites 2 x budget times what it

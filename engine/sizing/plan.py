@@ -26,7 +26,7 @@ class PlannedFile:
 
 
 def check_new_files(partition: str, rows: int, count: int) -> None:
-    """Raises InvalidRequest where the rows of a partition would make more files than a plan can hold."""
+    """Raise InvalidRequest where the rows of a partition would make more files than a plan can hold."""
     if count > NEW_FILES_MAX:
         raise InvalidRequest(
             f"partition {partition!r}: its {rows:,} rows would make {count:,} files, and a plan has {NEW_FILES_MAX:,} "

@@ -61,8 +61,8 @@ def small_files(files: Sequence[DataFile], settings: SizingSettings, taken: Abst
 
 
 def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSettings) -> SizingPlan:
-    """The files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled but those
-    that updates rewrite anyway.
+    """Return the files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled but
+    those that updates rewrite anyway.
 
     ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"`` looks
     at none. A file with updated rows is planned whatever its size is, and whatever rewriting it takes. Pure: the

@@ -12,8 +12,8 @@ TASK_FILES = 500
 def tasks_of(
     plan: SizingPlan, *, task_bytes: int, task_count_min: int = 1, task_files: int = TASK_FILES
 ) -> tuple[tuple[PlannedFile, ...], ...]:
-    """The planned files, each in one task; of a partition at most one per task, so that its path determines a row's
-    task.
+    """Return the planned files, each in one task; of a partition at most one per task, so that its path determines a
+    row's task.
 
     As many tasks as ``task_bytes`` asks for: with about ``max_file_bytes`` a task is the work of a file. More where a
     partition has more files, where a task would have more than ``task_files``, or where ``task_count_min`` wants more
@@ -34,7 +34,9 @@ def tasks_of(
 
 
 def _widest_first(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
-    """The files by partition, the largest first; first the partitions with the most files, then with the largest."""
+    """Return the files by partition, the largest first; first the partitions with the most files, then with the
+    largest.
+    """
     found: dict[str, list[PlannedFile]] = {}
     for file in files:
         found.setdefault(file.partition, []).append(file)

@@ -8,7 +8,7 @@ from tallymark.engine.errors import InvalidRequest
 
 
 def check_may_block(call: str) -> None:
-    """Raises InvalidRequest, naming the call, in a thread that runs an event loop."""
+    """Raise InvalidRequest, naming the call, in a thread that runs an event loop."""
     with suppress(RuntimeError):  # no loop runs in this thread, as it should be
         anyio.get_current_task()
         raise InvalidRequest(

@@ -64,7 +64,7 @@ def batches_of(data: bytes, file: DataFile, schema: pa.Schema) -> Iterator[pa.Re
 
 
 def _batch_rows(metadata: pq.FileMetaData, file: DataFile) -> int:
-    """The number of this file's rows that take about ``BATCH_BYTES`` in Arrow, by their recorded size."""
+    """Return the number of this file's rows that take about ``BATCH_BYTES`` in Arrow, by their recorded size."""
     stored = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
     row_bytes = max(file.plain_bytes, stored) / max(1, file.rows)
     return min(BATCH_ROWS_MAX, max(1, round(BATCH_BYTES / max(1.0, row_bytes))))

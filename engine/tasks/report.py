@@ -68,7 +68,7 @@ class TaskReport:
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskReport":
-        """Raises InvalidRequest for bytes that ``encode`` of this release did not write."""
+        """Raise InvalidRequest for bytes that ``encode`` of this release did not write."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(data)
             if fields.pop("format") != FORMAT:

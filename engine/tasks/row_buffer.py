@@ -46,7 +46,9 @@ class RowBuffer:
             self._split()
 
     def due(self) -> int | None:
-        """The partition to encode now: one with a full row group, or the fullest if too much waits; None if neither."""
+        """Return the partition to encode now: one with a full row group, or the fullest if too much waits; None if
+        neither.
+        """
         if not self._rows:
             return None
         fullest = max(self._rows, key=self._bytes.__getitem__)

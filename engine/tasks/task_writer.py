@@ -174,7 +174,7 @@ class TaskWriter:
         self._encode_due()
 
     def _take_over(self, fills: Sequence[DataFile], numbers: Mapping[str, int]) -> None:
-        """The rows of the small files, before any other row of their partitions."""
+        """Write the rows of the small files, before any other row of their partitions."""
         if not fills:
             return
         assert self._read is not None, "who fills files can read them"

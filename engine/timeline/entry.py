@@ -130,7 +130,10 @@ def encode_entry(entry: LogEntry) -> bytes:
 
 
 def decode_entry(data: bytes, *, source: str) -> LogEntry:
-    """The entry that ``encode_entry`` wrote, or that of an earlier release. Raises CorruptObject, naming ``source``."""
+    """Return the entry that ``encode_entry`` wrote, or that of an earlier release.
+
+    Raises CorruptObject, naming ``source``.
+    """
     fields = _unpacked(data, source)
     if fields.pop("format", None) != FORMAT:
         raise CorruptObject(f"{source} is not of log format {FORMAT}; it was written by another release of Tallymark")

@@ -207,7 +207,9 @@ class History:
         return self._horizon
 
     def replaced(self, positions: range) -> tuple[DataFile, ...]:
-        """The files that commits at these positions have replaced, in their order; only such entries are needed."""
+        """Return the files that commits at these positions have replaced, in their order; only such
+        entries are needed.
+        """
         return tuple(file for position in self.replacing(positions) for file in self.entry(position).removed)
 
     def cleaned(self, position: int) -> range:

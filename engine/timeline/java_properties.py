@@ -18,7 +18,10 @@ def store(properties: dict[str, str]) -> bytes:
 
 
 def load(data: bytes, *, source: str) -> dict[str, str]:
-    """What ``store``, or Java, wrote; of a repeated key the last value. Raises CorruptObject, naming ``source``."""
+    """Return what ``store``, or Java, wrote; of a repeated key the last value.
+
+    Raises CorruptObject, naming ``source``.
+    """
     properties = {}
     for line in _logical_lines(data.decode("latin-1")):
         entry = _ENTRY.fullmatch(line)
@@ -57,7 +60,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> str:
-    """Raises ValueError for an escape without its digits, and for half a surrogate pair."""
+    """Raise ValueError for an escape without its digits, and for half a surrogate pair."""
     return _ESCAPE.sub(_character, text).encode("utf-16", "surrogatepass").decode("utf-16")
 
 

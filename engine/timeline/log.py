@@ -50,7 +50,7 @@ class LogStart(Protocol):
         ...
 
     def refuse(self, reason: str) -> None:
-        """It is not of this log: nothing else of it may be used."""
+        """Refuse the base: it is not of this log, and nothing else of it may be used."""
         ...
 
 
@@ -252,7 +252,7 @@ class CommitLog:
         return encode_pointer(entry.nonce, _body_path(entry))
 
     async def _drop_body(self, attempt: "_Attempt") -> None:
-        """The entry will not be in the log: no reader will request its body."""
+        """Delete the body of an entry that will not be in the log: no reader will request it."""
         if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
             with suppress(BackendError):
                 await self._backend.delete([_body_path(attempt.entry)])
@@ -269,7 +269,7 @@ class _Attempt:
     """A number whose put was begun and which has not been read since."""
 
     def has_read(self, head: int) -> None:
-        """The instant is not decided up to here: an unclear put at such a number has failed."""
+        """Raise if the instant is decided up to here; otherwise an unclear put at such a number has failed."""
         if self.unclear is not None and self.unclear <= head:
             self.unclear = None
 
@@ -328,7 +328,9 @@ def new_nonce() -> str:
 
 
 def _body_path(entry: LogEntry) -> str:
-    """It names the instant: a sweeper of bodies knows by the log whether this one can still be requested."""
+    """Return a path that names the instant: a sweeper of bodies knows by the log whether this one can still be
+    requested.
+    """
     return f"{BODY_FOLDER}/{entry.instant}/{entry.nonce}"
 
 

@@ -43,7 +43,8 @@ def floor_files(properties: TableProperties) -> tuple[ProjectedFile, ...]:
 def projected_files(
     entry: LogEntry, properties: TableProperties, *, new_partitions: Collection[str]
 ) -> tuple[ProjectedFile, ...]:
-    """What shows the entry to readers of the Hudi format, in the order in which it is to be put: the last one decides.
+    """Return what shows the entry to readers of the Hudi format, in the order in which it is to be put: the last one
+    decides.
 
     ``new_partitions`` are partition paths that no earlier entry had added files to ("" for a table without
     partitions). Only commits are projected: a rollback and a clean change nothing that those readers see.

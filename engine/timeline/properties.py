@@ -83,7 +83,10 @@ class TableProperties:
         return avro_schema(self.schema, name=self.name)
 
     def encode(self) -> bytes:
-        """The same bytes for the same properties, in ASCII. The checksum stands last, so that a torn file lacks it."""
+        """Return the same bytes for the same properties, in ASCII.
+
+        The checksum stands last, so that a torn file lacks it.
+        """
         partitioning = {"hoodie.table.partition.fields": ",".join(self.partition_by)} if self.partition_by else {}
         return store(
             {
@@ -105,7 +108,8 @@ class TableProperties:
 
     @classmethod
     def decode(cls, data: bytes) -> "TableProperties":
-        """The properties that ``encode`` wrote, also after Hudi's tools have rewritten the file in their own way.
+        """Return the properties that ``encode`` wrote, also after Hudi's tools have rewritten the file in their own
+        way.
 
         Raises:
             UnsupportedTable: a table of Hudi that this library does not write; says what was found and needed.

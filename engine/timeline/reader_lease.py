@@ -95,7 +95,7 @@ class ReaderLease:
         await self.renew()
 
     def move_to(self, position: int) -> None:
-        """The snapshot is of a later position; the next heartbeat records it, and until then the lease retains more
+        """Move to a later position; the next heartbeat records it, and until then the lease retains more
         than it has
         to: a second put at once is more than GCS takes of one object.
         """

@@ -46,7 +46,7 @@ class Scope:
 
 
 def is_below(partition: str, prefix: str) -> bool:
-    """True of the partition itself, too; everything lies below the empty prefix."""
+    """Return True of the partition itself, too; everything lies below the empty prefix."""
     return not prefix or partition == prefix or partition.startswith(f"{prefix}/")
 
 

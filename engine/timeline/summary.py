@@ -64,7 +64,10 @@ class WriteSummary:
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriteSummary":
-        """What ``fields`` gave; others, of a newer release, are left aside. Raises KeyError, TypeError, ValueError."""
+        """Return what ``fields`` gave; others, of a newer release, are left aside.
+
+        Raises KeyError, TypeError, ValueError.
+        """
         if fields["marker_mode"] not in get_args(MarkerMode):
             raise ValueError(f"{fields['marker_mode']!r} is not a marker mode")
         counts = {name: _number(fields[name], int) for name in ("markers", "direct_markers", "marker_objects", "puts")}

@@ -69,7 +69,7 @@ def _started(pid: int) -> str | None:
 
 
 def _is_free(pid: int) -> bool:
-    """True if no process has this id. Where /proc hides those of other users, this does not."""
+    """Return True if no process has this id. Where /proc hides those of other users, this does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -34,7 +34,8 @@ class ViewBase(Protocol):
         ...
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
-        """The block of this partition as of ``position``, and of others that are read with it at no further cost.
+        """Return the block of this partition as of ``position``, and of others that are read with it at no further
+        cost.
 
         Raises:
             CorruptObject: it cannot be read, or is gone.

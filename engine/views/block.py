@@ -58,12 +58,18 @@ def pack_rows(rows: Iterable[FileRow]) -> bytes:
 
 
 def unpack_rows(block: bytes | bytearray | memoryview, partition: str) -> Iterator[FileRow]:
-    """The rows of a block of this partition. Raises CorruptObject where the block ends in mid row, or holds no text."""
+    """Return the rows of a block of this partition.
+
+    Raises CorruptObject where the block ends in mid row, or holds no text.
+    """
     return (FileRow(file, added_at, removed_at) for file, added_at, removed_at in _unpacked(block, partition))
 
 
 def unpack_live(block: bytes | bytearray | memoryview, partition: str, position: int) -> list[DataFile]:
-    """The files that were live at a position, in the order of their rows. Raises CorruptObject, as ``unpack_rows``."""
+    """Return the files that were live at a position, in the order of their rows.
+
+    Raises CorruptObject, as ``unpack_rows``.
+    """
     files, at, end = list[DataFile](), 0, len(block)
     unpack, head, new = _HEAD.unpack_from, _HEAD.size, object.__new__
     block = bytes(block)
@@ -137,8 +143,8 @@ def _damaged(partition: str, error: Exception) -> CorruptObject:
 
 
 def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
-    """The rows that positions from ``floor`` to ``position`` see, as they were there, and the first position at which
-    one of these was removed; 0 where none was.
+    """Return the rows that positions from ``floor`` to ``position`` see, as they were there, and the first position at
+    which one of these was removed; 0 where none was.
     """
     rows, end = bytearray(block), len(block)
     removed: list[tuple[int, int]] = []

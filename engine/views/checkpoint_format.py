@@ -82,7 +82,7 @@ def manifest_name(position: int, nonce: str) -> str:
 
 
 def position_of(name: str) -> int:
-    """That of a manifest of this name. Raises ValueError for no such name."""
+    """Return that of a manifest of this name. Raises ValueError for no such name."""
     return int(name.partition("-")[0])
 
 
@@ -142,7 +142,7 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
-    """Raises KeyError, TypeError for values that a reader of rows would stumble over later, in words of its own."""
+    """Raise KeyError, TypeError for values that a reader of rows would stumble over later, in words of its own."""
     texts, counts = [fields["table"]], [fields[name] for name in _COUNTS]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]

@@ -96,8 +96,8 @@ class Checkpoints:
             return ()
 
     async def read(self, name: str, *, is_needed: bool = True) -> Manifest | None:
-        """The manifest of this name; None where it is missing or unreadable, which is logged and counted where it is
-        needed, or where it is of another log.
+        """Return the manifest of this name; None where it is missing or unreadable, which is logged and counted where
+        it is needed, or where it is of another log.
         """
         if name in self._foreign:
             return None

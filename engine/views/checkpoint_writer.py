@@ -182,7 +182,7 @@ class _New:
         await self.backend.put(path, data)
 
     async def _drop(self, pointer: Sequence[str], *, kept: frozenset[str]) -> None:
-        """What the pointer named before and neither of the newest two needs; the rest of it is for ``clean``."""
+        """Return what the pointer named before and neither of the newest two needs; the rest of it is for ``clean``."""
         for name in pointer[1:]:
             if (manifest := await self.checkpoints.read(name, is_needed=False)) is not None:
                 await self.backend.delete(sorted(manifest.paths - kept))

@@ -147,12 +147,12 @@ class Journals:
         return block
 
     def write(self, partition: str, block: bytes) -> None:
-        """These rows, in place of any that are here of that partition. Raises DamagedStore, FullStore."""
+        """Write these rows in place of any of that partition. Raises DamagedStore, FullStore."""
         with self._trusted(partition):
             self._write(partition, block)
 
     def append(self, partition: str, record: bytes, *, is_removal: bool = False) -> None:
-        """A record for a partition that is here. Raises DamagedStore, FullStore."""
+        """Append a record for a partition that is here. Raises DamagedStore, FullStore."""
         journal = self._journals[partition]
         self._wait(partition, record)
         if is_removal:
@@ -240,7 +240,7 @@ class Journals:
         self.waiting_bytes += len(record)
 
     def _wait_no_more(self, partition: str) -> None:
-        """The records of a partition, if some did."""
+        """Return the records of a partition, if some did."""
         records = self._waiting.pop(partition, None)
         if records is not None:
             self.waiting_bytes -= len(records) + _WAITING_OVERHEAD_BYTES

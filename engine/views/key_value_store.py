@@ -40,7 +40,7 @@ _STALL_COUNT_MAX = 5_000
 
 
 def load_rocksdict() -> ModuleType:
-    """Raises MissingExtra."""
+    """Raise MissingExtra."""
     try:
         import rocksdict
     except ImportError as error:
@@ -55,7 +55,7 @@ class Rocks:
     """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
 
     def __init__(self, parent: Path, *, memory_bytes: int) -> None:
-        """Raises MissingExtra."""
+        """Raise MissingExtra."""
         self._vendor = load_rocksdict()
         self._parent = parent
         self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)
@@ -89,7 +89,7 @@ class Rocks:
         return pieces[0] if count == 1 else b"".join(pieces)
 
     def write(self, pieces: Mapping[int, bytes | None]) -> None:
-        """Waits while earlier writes are on their way to disk, if they are."""
+        """Wait while earlier writes are on their way to disk, if they are."""
         with self._trusted() as database:
             for _ in range(_STALL_COUNT_MAX):
                 try:
@@ -103,7 +103,7 @@ class Rocks:
             raise PiecesFailed("what was written before does not get to disk", is_refusal=True)
 
     def close(self) -> None:
-        """It is gone. Doing so twice is fine. RocksDB takes a second to give up a database that is broken."""
+        """Delete it; idempotent. RocksDB takes a second to give up a database that is broken."""
         if self._database is not None:
             with suppress(Exception):  # it may be broken, and all that counts is that it is over
                 self._database.close()
@@ -176,7 +176,7 @@ class KeyValueStore:
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
-        """Raises MissingExtra where ``rocksdict`` is not installed."""
+        """Raise MissingExtra where ``rocksdict`` is not installed."""
         self._journals = Journals(Rocks(folder, memory_bytes=memory_bytes))
 
     def contains(self, partition: str) -> bool:

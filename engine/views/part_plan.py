@@ -37,7 +37,8 @@ class Rows:
 def plan_parts(
     partitions: Iterable[str], changed: frozenset[str], parts: Sequence[Part], *, floor: int
 ) -> list[Part | Run]:
-    """What to keep and what to write, in the order of partitions. ``changed``: of them, since ``parts`` were written.
+    """Return what to keep and what to write, in the order of partitions. ``changed``: of them, since ``parts`` were
+    written.
 
     Partitions that came where none was go into the part before them unless that is full, so that a table to which
     partitions are added one by one has few parts, and not one for each.
@@ -70,7 +71,7 @@ class Cutter:
         self._size = 0
 
     def add(self, rows: Rows) -> Iterator[list[Rows]]:
-        """The next partition of the run; returns the parts that are whole by now. One without rows is left out."""
+        """Add the next partition of the run; return the parts that are whole by now. One without rows is left out."""
         if rows.block:
             self._waiting.append(rows)
             self._size += len(rows.block)

@@ -33,7 +33,10 @@ class Pieces(Protocol):
     def disk_bytes(self) -> int: ...
 
     def read(self, first: int, count: int) -> bytes:
-        """The pieces of so many numbers one after the other, joined. Raises PiecesFailed where one of them is gone."""
+        """Return the pieces of so many numbers one after the other, joined.
+
+        Raises PiecesFailed where one of them is gone.
+        """
         ...
 
     def write(self, pieces: Mapping[int, bytes | None]) -> None:
@@ -41,5 +44,5 @@ class Pieces(Protocol):
         ...
 
     def close(self) -> None:
-        """It is gone. Doing so twice is fine."""
+        """Delete it; idempotent."""
         ...

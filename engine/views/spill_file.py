@@ -105,7 +105,9 @@ class SpillFile:
         return self._database
 
     def _check_is_there(self) -> None:
-        """A file that another process has deleted or replaced can still be read and grow, unseen."""
+        """Detect that a file is missing: one that another process has deleted or replaced can still be read and grow,
+        unseen.
+        """
         try:
             inode = self._path.stat().st_ino
         except OSError as error:

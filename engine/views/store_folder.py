@@ -22,7 +22,7 @@ class StoreFolder:
     """``<parent>/tallymark-view-<process id>-<random>``, until ``remove``."""
 
     def __init__(self, parent: Path) -> None:
-        """Raises OSError."""
+        """Raise OSError."""
         parent.mkdir(parents=True, exist_ok=True)
         self._process = os.getpid()
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{self._process}-", dir=parent))

@@ -54,7 +54,7 @@ async def _examine(
 
 
 async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    """A second signal changes nothing: the removal is bounded, and what it is about is what people want gone."""
+    """Ignore a second signal: the removal is bounded."""
     if threading.current_thread() is not threading.main_thread():  # elsewhere signals cannot be received
         return
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

@@ -68,7 +68,7 @@ async def explain(table: "Table", *, file: str) -> ExplainDocument:
 
 
 def _as_seen_from_here(url: str, file: str) -> str:
-    """A shell completes paths from its working directory: such a path means that file, if there is one."""
+    """Return the file that a shell's path means, relative to its working directory, if there is one."""
     if url.startswith("file:") and Path(file).is_file():
         return str(Path(file).absolute())
     return file

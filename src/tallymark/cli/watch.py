@@ -89,7 +89,7 @@ async def _watch(at: Place, instant: str | None, every_s: float, show: Show) -> 
 
 
 async def _scan(watched: "InstantWatch", url: str, instant: str | None, show: Show) -> bool:
-    """True if the instant that is named is over."""
+    """Return True if the instant that is named is over."""
     found = await watched.scan(instant)
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     show({"url": url, "at": moment, "instants": [_fields(each) for each in found]})
