@@ -190,6 +190,8 @@ class Port:
 
     def begins(self, path: str) -> None:
         """From now on a task may send bytes of this data file."""
+        if self._is_closed:  # a dead process finds its acks when the run is over
+            raise ProcessDied
         self._history.record(Began(at=self._kernel.now, path=path, by=self.process.name))
 
     def close(self) -> None:
@@ -216,9 +218,9 @@ class Port:
                 Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=drawn.name, for_s=lands_s)
             )
         if drawn.lands_after_s is not None:
-            has_estimate, back_s = drawn.has_estimate, drawn.answered_after_s
-            self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s if has_estimate else None))
-        if not drawn.has_estimate:
+            is_answered, back_s = drawn.is_answered, drawn.answered_after_s
+            self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s if is_answered else None))
+        if not drawn.is_answered:
             lost = outcome.Error(Unavailable(drawn.name))
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
         self.process.requests(verb, path)
@@ -228,7 +230,7 @@ class Port:
         """Let the first copy land some time, while nobody waits for it; returns the second one's fate, from now on."""
         first_s, silence_s = self.weather.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
         second = later(second, silence_s)
-        what = "lands once more" if second.has_estimate and first_s > heard_after_s(second) else "sent twice"
+        what = "lands once more" if second.is_answered and first_s > heard_after_s(second) else "sent twice"
         self._kernel.after(first_s, lambda: self._land(-1, act, None))
         self.objects.mishaps[what] += 1
         by = self.process.name

@@ -52,7 +52,7 @@ class Fate:
     """None: never."""
     answered_after_s: float
     """Counted from its landing where it lands and the answer is told, else from now."""
-    has_estimate: bool
+    is_answered: bool
     """False: Unavailable is all that the caller hears."""
     name: str = ""
     """What went wrong; empty if nothing did."""
@@ -63,7 +63,7 @@ def fate(weather: Weather, chance: random.Random) -> Fate:
     if weather.spread:
         half_s *= math.exp(weather.spread * chance.gauss(0, 1))
     if weather.is_kind_to_storage:
-        return Fate(lands_after_s=half_s, answered_after_s=half_s, has_estimate=True)
+        return Fate(lands_after_s=half_s, answered_after_s=half_s, is_answered=True)
     return _unkind(weather, chance, half_s)
 
 
@@ -76,14 +76,14 @@ def fate_in_outage(weather: Weather, chance: random.Random) -> Fate:
 
 def heard_after_s(fate: Fate) -> float:
     """Seconds until the caller hears of it: ``answered_after_s`` counts from the landing of what is told."""
-    return fate.answered_after_s + (fate.lands_after_s or 0.0 if fate.has_estimate else 0.0)
+    return fate.answered_after_s + (fate.lands_after_s or 0.0 if fate.is_answered else 0.0)
 
 
 def later(fate: Fate, seconds: float) -> Fate:
     """The same for a request that is sent only then."""
     if fate.lands_after_s is not None:
         fate = replace(fate, lands_after_s=fate.lands_after_s + seconds)
-    return fate if fate.has_estimate else replace(fate, answered_after_s=fate.answered_after_s + seconds)
+    return fate if fate.is_answered else replace(fate, answered_after_s=fate.answered_after_s + seconds)
 
 
 def _unkind(weather: Weather, chance: random.Random, half_s: float) -> Fate:
@@ -100,22 +100,22 @@ def _unkind(weather: Weather, chance: random.Random, half_s: float) -> Fate:
         if drawn < probability:
             return _mishap(name, weather, chance, half_s, silence_s)
         drawn -= probability
-    return Fate(lands_after_s=half_s, answered_after_s=half_s, has_estimate=True)
+    return Fate(lands_after_s=half_s, answered_after_s=half_s, is_answered=True)
 
 
 def _mishap(name: str, weather: Weather, chance: random.Random, half_s: float, silence_s: float) -> Fate:
     long_s = weather.tail_s * chance.random()
     match name:
         case "lost request":
-            return Fate(lands_after_s=None, answered_after_s=silence_s, has_estimate=False, name=name)
+            return Fate(lands_after_s=None, answered_after_s=silence_s, is_answered=False, name=name)
         case "throttled":
-            return Fate(lands_after_s=None, answered_after_s=half_s, has_estimate=False, name=name)
+            return Fate(lands_after_s=None, answered_after_s=half_s, is_answered=False, name=name)
         case "lost answer":
-            return Fate(lands_after_s=half_s, answered_after_s=silence_s, has_estimate=False, name=name)
+            return Fate(lands_after_s=half_s, answered_after_s=silence_s, is_answered=False, name=name)
         case "late landing":
             late_s = silence_s + weather.late_s * chance.random()
-            return Fate(lands_after_s=late_s, answered_after_s=silence_s, has_estimate=False, name=name)
+            return Fate(lands_after_s=late_s, answered_after_s=silence_s, is_answered=False, name=name)
         case "tail before":
-            return Fate(lands_after_s=half_s + long_s, answered_after_s=half_s, has_estimate=True, name=name)
+            return Fate(lands_after_s=half_s + long_s, answered_after_s=half_s, is_answered=True, name=name)
         case _:
-            return Fate(lands_after_s=half_s, answered_after_s=half_s + long_s, has_estimate=True, name=name)
+            return Fate(lands_after_s=half_s, answered_after_s=half_s + long_s, is_answered=True, name=name)
