@@ -1,4 +1,4 @@
-"""Writes of a DataFrame, one commit per call, and their plans."""
+"""Writes of a DataFrame: one commit per call."""
 
 import os
 import secrets

@@ -1,4 +1,4 @@
-"""Dry run of a clean. It reads, and writes nothing but its own heartbeat, to learn the store's time."""
+"""Dry run of a clean. It reads, and writes nothing but a clock probe of its own heartbeat."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Planner of a write: it reads the log, and uses the input's row counts where they are known.
+"""Planner of a dry run: it reads the log, and uses the input's row counts where they are known.
 
 The code of jobs decides which files are removed (``jobs.target``, ``jobs.base``). Nothing is written or reserved, so
 another write may commit first.
