@@ -55,7 +55,7 @@ def _segment(column: str, value: PartitionValue) -> str:
         )
     if ".marker." in segment:
         raise InvalidRequest(
-            f"partition column {column!r}: {segment!r} holds '.marker.', which marks markers; "
+            f"partition column {column!r}: {segment!r} holds '.marker.', which is how markers are recognized; "
             "partition by another column or change the value"
         )
     return segment

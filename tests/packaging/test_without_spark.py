@@ -32,7 +32,7 @@ def javaless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("javaless")
 def test_the_engine_writes_and_the_command_line_looks(plain: Environment, tmp_path: Path) -> None:
     assert plain.run("-c", WRITE, tmp_path / "table", cwd=tmp_path).split()[1:] == ["3", "2"]
-    assert "nobody has left anything" in plain.run("-c", RUN, "status", tmp_path / "table", cwd=tmp_path)
+    assert "none has left anything" in plain.run("-c", RUN, "status", tmp_path / "table", cwd=tmp_path)
 
 
 @pytest.mark.usefixtures("javaless")

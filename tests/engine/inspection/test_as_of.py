@@ -107,10 +107,10 @@ async def test_a_position_of_a_rollback_or_a_clean_is_the_state_before_it():
         ("2026-01-01", "has no time zone"),
         ("2026-13-01T00:00:00Z", "is neither a position, an instant of 17 digits nor a time"),
         ("yesterday", "as_of='yesterday' is neither a position, an instant of 17 digits nor a time"),
-        ("2", "as_of='2' is no position"),
-        ("", "as_of='' is no position"),
-        (True, "as_of=True is no position"),
-        (1.0, "as_of=1.0 is no position"),
+        ("2", "as_of='2' is neither a position"),
+        ("", "as_of='' is neither a position"),
+        (True, "as_of=True is neither a position"),
+        (1.0, "as_of=1.0 is neither a position"),
     ],
 )
 @on_virtual_time

@@ -72,7 +72,7 @@ async def test_the_new_rows_of_a_lost_fill_were_made_of_nothing():
     assert (await explained(store, own.path)).made_of == ()
     lost = await explained(store, report.files[0].path)
     assert (lost.fate, lost.filled_into) == ("left out", ())
-    assert "filled in vain" in lost.why
+    assert "whose fill was lost" in lost.why
 
 
 @on_both_loops

@@ -96,5 +96,5 @@ async def test_an_entry_that_does_not_tell_how_it_came_about_has_no_result():
     store = Store(has_staging=False)
     await committed(store.backend)
     [(position, entry)] = await table(store.backend).timeline()
-    with pytest.raises(CorruptObject, match="does not tell"):
+    with pytest.raises(CorruptObject, match="does not record"):
         WriteResult.of(position, replace(entry, summary=None))

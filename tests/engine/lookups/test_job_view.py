@@ -210,7 +210,7 @@ async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
     backend = Store(has_staging=True).backend
     with pytest.raises(InvalidRequest, match=r"open_view blocks.*to_thread"):
         open_view(ticket_of_no_job())
-    with pytest.raises(InvalidRequest, match=r"of no job.*WriteJob\.ticket"):
+    with pytest.raises(InvalidRequest, match=r"belongs to no job.*WriteJob\.ticket"):
         await in_thread(lambda: open_view(ticket_of_no_job()))
     async with job_of(backend) as (job, _):
         with pytest.raises(InvalidRequest, match="give a list of partition paths"):

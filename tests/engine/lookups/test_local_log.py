@@ -118,7 +118,7 @@ async def test_a_table_that_was_made_anew_is_not_answered_for():
     storage, other = MemoryBackend(), MemoryBackend()
     job = await job_at(storage, 2)
     await win(other, ENTRIES[0], commit(2, nonce="another", added=(SECOND,)))
-    with pytest.raises(CorruptObject, match="has the table been made anew"):
+    with pytest.raises(CorruptObject, match="was the table created again"):
         await blocks_of(job, other).blocks(["month=1"])
 
 

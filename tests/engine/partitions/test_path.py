@@ -102,7 +102,7 @@ def test_two_texts_share_a_path_only_if_equal(one, other):
         ("\u00e9" * 127, "longer than 255 bytes"),
         ("/" * 85, "longer than 255 bytes"),
         (NULL_PARTITION, "Hive's name for null"),
-        ("a.marker.b", "markers are told from files"),
+        ("a.marker.b", "how markers are recognized"),
     ],
 )
 def test_a_value_that_no_path_can_carry_is_refused_by_name(value, rule):

@@ -228,7 +228,7 @@ async def test_settings_of_another_kind_are_refused_before_anything_is_put(name,
 
 @on_both_loops
 async def test_a_plan_refuses_sizing_of_another_kind():
-    with pytest.raises(InvalidRequest, match=r"sizing='default' is no SizingSettings"):
+    with pytest.raises(InvalidRequest, match=r"sizing='default' is not a SizingSettings"):
         await table(Store(has_staging=False).backend).plan(mode="append", schema=FLIGHTS, sizing="default")  # type: ignore[arg-type]
 
 
