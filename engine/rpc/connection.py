@@ -160,9 +160,11 @@ class ClientConnection:
                 self._pending.fail_all(self._shutdown_error)
                 continue
             try:
-                stream = await self._connect()
+                timeout_s = self._connect_timeout_s()
+                ends_at = self._io.time() + timeout_s
+                stream = await self._io.connect(self._address.host, self._address.port, timeout_s)
                 with contextlib.closing(stream):
-                    session = await self._authenticate(stream)
+                    session = await self._authenticate(stream, ends_at)
                     failures, self._refused_since = 0, None
                     await self._exchange(stream, session)
             except InvalidRequest as error:
@@ -179,20 +181,16 @@ class ClientConnection:
 
     def _accept_requests(self) -> bool:
         """Take submitted requests, expire those past their deadline; return False when the connection is to end."""
-        with self._lock:
-            submitted, self._inbox = self._inbox, []
-        for request in submitted:
-            self._pending.add(request)
+        with self._lock:  # also while they are added: in between the connection would look idle
+            for request in self._inbox:
+                self._pending.add(request)
+            self._inbox.clear()
         self._pending.expire(self._io.time(), self._no_response)
         return not self._is_stopping
 
-    async def _connect(self) -> ByteStream:
-        return await self._io.connect(self._address.host, self._address.port, self._connect_timeout_s())
-
-    async def _authenticate(self, stream: ByteStream) -> "ClientSession":
+    async def _authenticate(self, stream: ByteStream, ends_at: float) -> "ClientSession":
         """Raise TimeoutError, NotAuthenticated, or what the service refuses this client with."""
         session = ClientSession(self._address, self._instant, nonce=self._random.randbytes(NONCE_BYTES))
-        ends_at = self._io.time() + self._connect_timeout_s()
         while not session.is_authenticated:
             left_s = ends_at - self._io.time()
             if left_s <= 0 or self._is_stopping:

@@ -2,10 +2,12 @@
 
 import socket
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import Any
 
 import anyio
@@ -14,6 +16,8 @@ import pytest
 from tallymark.engine.errors import Closed, Sealed
 from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.connection import ClientConnection, ThreadIo, run_blocking
+from tallymark.engine.rpc.handshake import ServiceAddress
+from tallymark.engine.rpc.pending_requests import AnyPending, PendingMarkers, PendingRequests
 from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
@@ -134,6 +138,26 @@ async def test_a_callback_finds_its_client_idle_and_may_close_it() -> None:
         client.request(["a"]).add_done_callback(lambda _: found.set_result(client.close_if_idle()))
         assert await in_thread(found.result, PATIENCE_S)
         await until(lambda: not thread.is_alive())
+
+
+def test_a_request_that_the_loop_is_accepting_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the inbox and the pending requests a connection must not be closed as idle."""
+    io = ThreadIo()
+    connection = ClientConnection(ServiceAddress("127.0.0.1", 1, bytes(32)), INSTANT, io, Random(1))
+    add, closed, closers = PendingRequests.add, list[bool](), list[threading.Thread]()
+
+    def slowly(self: PendingRequests, request: AnyPending) -> None:
+        closers.append(threading.Thread(target=lambda: closed.append(connection.stop_if_idle())))
+        closers[0].start()
+        closers[0].join(0.2)  # it decides by now, or waits until the request is pending
+        add(self, request)
+
+    monkeypatch.setattr(PendingRequests, "add", slowly)
+    assert connection.submit(PendingMarkers(("a",), time.monotonic() + PATIENCE_S))
+    connection._accept_requests()
+    closers[0].join(PATIENCE_S)
+    io.close()
+    assert closed == [False]
 
 
 @on_both_loops
