@@ -58,12 +58,11 @@ class WriteRequest:
     @classmethod
     def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
         """Return the request. Raises TypeError for a keyword that no write takes."""
-        for name in options.keys() - WriteOptions.__annotations__.keys():
-            near = get_close_matches(name, WriteOptions.__annotations__)
-            raise TypeError(
-                f"unexpected keyword {name!r}: "
-                + (f"did you mean {near[0]!r}?" if near else f"a write takes {', '.join(WriteOptions.__annotations__)}")
-            )
+        known = WriteOptions.__annotations__
+        if unknown := [name for name in options if name not in known]:
+            near = get_close_matches(unknown[0], known)
+            remedy = f"did you mean {near[0]!r}?" if near else f"a write takes {', '.join(known)}"
+            raise TypeError(f"unexpected keyword {unknown[0]!r}: {remedy}")
         return cls(mode=mode, **options)
 
     def __post_init__(self) -> None:
