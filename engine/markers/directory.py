@@ -264,10 +264,7 @@ class MarkerDirectory:
     async def _error_of(self, batches: tuple[MarkerBatch, ...]) -> TallymarkError | None:
         """Wait until the batches are durable and the instant is seen to be open after that; return what failed."""
         try:
-            with self.until_over():
-                for batch in batches:
-                    await batch.wait()
-                await self.check_open()
+            await self._until_acked(batches)
         except TallymarkError as error:
             return error
         except Exception as error:  # a fault in one check must not end the waits of other requests
@@ -278,13 +275,17 @@ class MarkerDirectory:
     async def _create(self, lines: list[str]) -> tuple[MarkerAnswer, ...]:
         await self.open()
         batches, answers = self.take(lines)
+        if not batches:
+            await anyio.lowlevel.checkpoint()  # a caller in a loop of requests for known markers lets others run
+        await self._until_acked(batches)
+        return answers
+
+    async def _until_acked(self, batches: tuple[MarkerBatch, ...]) -> None:
+        """Return when the batches are durable and the instant is seen to be open after that. Raises what failed."""
         with self.until_over():
             for batch in batches:
                 await batch.wait()
-            if not batches:
-                await anyio.lowlevel.checkpoint()  # a caller in a loop of requests for known markers lets others run
             await self.check_open()
-        return answers
 
     def take(self, lines: list[str]) -> tuple[tuple[MarkerBatch, ...], tuple[MarkerAnswer, ...]]:
         """Take all these lines or none: the batches to wait for, and the answers once they are durable.
