@@ -257,13 +257,17 @@ def imports(session: nox.Session) -> None:
     session.run("lint-imports")
 
 
+LINKED = ("tests/backends/broken.py", "tests/support/gcs_model.py")
+"""Sources that pages link to; a strict build names one that is missing here."""
+
+
 @nox.session
 def docs(session: nox.Session) -> None:
     """Build the documentation site in build/site; a broken link or a missing name is an error."""
     install(session, "mkdocs-material", "mkdocstrings[python]", "ruff")
     source = Path("build/site-source")
     shutil.rmtree(source, ignore_errors=True)
-    listed = session.run("git", "ls-files", "*.md", "*.svg", "examples", "tests", external=True, silent=True)
+    listed = session.run("git", "ls-files", "*.md", "*.svg", "examples", *LINKED, external=True, silent=True)
     for name in str(listed).splitlines():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(name, source / name)
