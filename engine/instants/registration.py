@@ -18,7 +18,7 @@ given up by its writer: the get came after the entry was read. What is there is 
 after that its reservation is not found. Numbers are not used again: a put or a delete of theirs that lands late changes
 nothing.
 
-Owns: taking, looking, giving back. Does not own: what is done about those who are open (``help``).
+Owns: taking, looking, giving back. Does not own: what is done about those who are open (``maintenance.recovery``).
 """
 
 from collections.abc import Iterable, Sequence

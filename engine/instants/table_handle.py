@@ -33,7 +33,7 @@ class TableHandle:
     projected: int = 0
     """Entries up to this position are known to be projected."""
     own_numbers: dict[int, Reservation] = field(default_factory=dict)
-    """Those under which this process has begun, as long as their objects are there: see ``numbers``."""
+    """Those under which this process has begun, as long as their objects are there: see ``registration``."""
     given_back: set[int] = field(default_factory=set)
     """Of these the ones whose instants came to nothing."""
     over_numbers: set[int] = field(default_factory=set)

@@ -152,10 +152,10 @@ class Dispatcher:
     def _start_look_up(self, peer: Peer, request: LookUp) -> None:
         self._counts.look_ups += 1
         try:
-            has_estimate = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
+            is_answered = peer.unsent_bytes <= _CACHED_BYTES_MAX and self._answer_cached(peer, request)
         except Exception:  # the lookup raises the fault again, and ends that request alone
-            has_estimate = False
-        if not has_estimate:
+            is_answered = False
+        if not is_answered:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
     def _answer_cached(self, peer: Peer, request: LookUp) -> bool:

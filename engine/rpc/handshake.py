@@ -14,7 +14,7 @@ direction: what is forged, altered, repeated, reordered or sent back to its send
 The protocol has no confidentiality. Names and sizes of files can be read in transit; the job's key cannot. Where the
 network is not trusted with file names, run the service behind TLS or in an encrypted network.
 
-Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messages inside mean (``wire``).
+Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messages inside mean (``messages``).
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """One peer of the service: its requests that have not run yet, and the responses that it has not taken yet.
 
 Owns: the handshake, the bound of its requests in flight, and the order of frames. Does not own: when its socket is read
-or written (``connections``), nor what its requests mean (``answering``). Never blocks, and has no task.
+or written (``server``), nor what its requests mean (``dispatcher``). Never blocks, and has no task.
 """
 
 import secrets

@@ -56,7 +56,7 @@ def moved(ticket: WriteTicket) -> WriteTicket:
     return replace(ticket, service=ServiceAddress("127.0.0.1", closed_port(), ticket.service.job_key))
 
 
-def count_look_up(ticket: WriteTicket, backend: Backend, act: Callable[[JobView], T]) -> Callable[[], T]:
+def looked_up(ticket: WriteTicket, backend: Backend, act: Callable[[JobView], T]) -> Callable[[], T]:
     def run() -> T:
         with open_view(ticket, backend=backend) as view:
             return act(view)
@@ -80,8 +80,8 @@ async def test_tasks_see_what_the_table_held_when_the_job_began_and_ask_storage_
             assert view.small_files("month=1", below=max(first.bytes, second.bytes) + 1) == (first, second)
             assert view.small_files("month=1", below=min(first.bytes, second.bytes)) == ()
 
-        await in_thread(count_look_up(job.ticket, storage, task))
-        reading = await in_thread(count_look_up(job.ticket, storage, JobView.statistics))
+        await in_thread(looked_up(job.ticket, storage, task))
+        reading = await in_thread(looked_up(job.ticket, storage, JobView.statistics))
     assert storage.calls == []
     assert (reading.source, reading.by_service, reading.by_log, reading.fallbacks) == ("service", 2, 0, 0)
     assert (reading.partitions, reading.cached) == (7, 4)
@@ -95,7 +95,7 @@ async def test_a_partition_of_many_frames_and_many_partitions_arrive_whole():
         await committed(backend, "append", months)
     async with job_of(backend, service=ServiceSettings(frame_bytes=1024), wait_s=PATIENCE_S) as (job, files):
         found = await in_thread(
-            count_look_up(job.ticket, backend, lambda view: view.files_of(f"month={month}" for month in months))
+            looked_up(job.ticket, backend, lambda view: view.files_of(f"month={month}" for month in months))
         )
     assert found["month=1"] == files["month=1"]
     assert [len(found[f"month={month}"]) for month in months] == [10, 9, *[8] * 10]
@@ -107,10 +107,10 @@ async def test_without_the_service_the_log_gives_the_same_answers_and_lists_noth
     backend = Store(has_staging=True).backend
     async with job_of(backend) as (job, files):
         storage = FaultyBackend(backend)
-        task = count_look_up(moved(job.ticket), storage, lambda view: (view.files("month=1"), view.files("month=2")))
+        task = looked_up(moved(job.ticket), storage, lambda view: (view.files("month=1"), view.files("month=2")))
         for _ in range(3):
             assert await in_thread(task) == (files["month=1"], files["month=2"])
-        reading = await in_thread(count_look_up(moved(job.ticket), storage, JobView.statistics))
+        reading = await in_thread(looked_up(moved(job.ticket), storage, JobView.statistics))
     assert [call.verb for call in storage.calls] == ["get"] * (1 + job.ticket.base)
     assert (reading.source, reading.by_service, reading.fallbacks, reading.log_readings) == ("log", 0, 1, 1)
     told = [record.message.partition(" ")[0] for record in caplog.records if record.message.startswith("view.")]
@@ -125,7 +125,7 @@ async def test_many_threads_that_lose_the_service_at_once_read_the_log_once():
         found: list[object] = []
 
         async def task(month: str) -> None:
-            found.append(await in_thread(count_look_up(moved(job.ticket), storage, lambda view: view.files(month))))
+            found.append(await in_thread(looked_up(moved(job.ticket), storage, lambda view: view.files(month))))
 
         async with anyio.create_task_group() as tasks:
             for number in range(16):
@@ -138,10 +138,8 @@ async def test_many_threads_that_lose_the_service_at_once_read_the_log_once():
 async def test_a_job_that_does_not_serve_its_view_has_tasks_that_read_the_log(caplog):
     backend = Store(has_staging=True).backend
     async with job_of(backend, serve=False) as (job, files):
-        assert (
-            await in_thread(count_look_up(job.ticket, backend, lambda view: view.files("month=1"))) == files["month=1"]
-        )
-        reading = await in_thread(count_look_up(job.ticket, backend, JobView.statistics))
+        assert await in_thread(looked_up(job.ticket, backend, lambda view: view.files("month=1"))) == files["month=1"]
+        reading = await in_thread(looked_up(job.ticket, backend, JobView.statistics))
     assert (reading.source, reading.by_log, reading.fallbacks) == ("log", 1, 0)
     assert not [record for record in caplog.records if record.message.startswith("view.fallback")]
 
@@ -151,7 +149,7 @@ async def test_tasks_of_a_job_with_direct_markers_read_the_log():
     backend = Store(has_staging=True).backend
     first = await committed(backend)
     async with begin(table(backend, views=ViewSettings(**QUICK))) as job:
-        found = await in_thread(count_look_up(job.ticket, backend, lambda view: view.files("month=1")))
+        found = await in_thread(looked_up(job.ticket, backend, lambda view: view.files("month=1")))
     assert job.ticket.service is None
     assert len(found) == 1
     assert job.ticket.base == first.position
@@ -191,7 +189,7 @@ async def test_where_neither_the_service_nor_the_log_is_the_job_s_nothing_is_ans
     async with job_of(backend) as (job, _):
         other = replace(job.ticket, base_hash="0" * 64)
         with pytest.raises(CorruptObject, match="is not the log that the job began with"):
-            await in_thread(count_look_up(other, backend, lambda view: view.files("month=1")))
+            await in_thread(looked_up(other, backend, lambda view: view.files("month=1")))
 
 
 @on_both_loops
@@ -214,12 +212,12 @@ async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
         await in_thread(lambda: open_view(ticket_of_no_job()))
     async with job_of(backend) as (job, _):
         with pytest.raises(InvalidRequest, match="give a list of partition paths"):
-            await in_thread(count_look_up(job.ticket, backend, lambda view: view.files_of("month=1")))
+            await in_thread(looked_up(job.ticket, backend, lambda view: view.files_of("month=1")))
         odd: Any
         for odd in ("month=\udc80", 1, None):
             with pytest.raises(InvalidRequest, match="is not a partition path"):
-                await in_thread(count_look_up(job.ticket, backend, partial(JobView.files, partition=odd)))
-        assert (await in_thread(count_look_up(job.ticket, backend, JobView.statistics))).fallbacks == 0
+                await in_thread(looked_up(job.ticket, backend, partial(JobView.files, partition=odd)))
+        assert (await in_thread(looked_up(job.ticket, backend, JobView.statistics))).fallbacks == 0
         view = await in_thread(partial(open_view, job.ticket, backend=backend))
         with pytest.raises(InvalidRequest, match=r"a look-up blocks.*to_thread"):
             view.files("month=1")
@@ -243,7 +241,7 @@ async def test_a_forked_child_opens_a_view_of_its_own():
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads, from Python 3.12 on
-            assert await in_thread(count_look_up(ticket, backend, task)) == 0
+            assert await in_thread(looked_up(ticket, backend, task)) == 0
 
 
 def _in_child(parents: JobView, ticket: WriteTicket, backend: Backend, files: object) -> int:
