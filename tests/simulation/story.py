@@ -134,6 +134,14 @@ class Story:
     def tasks(self, what: str) -> list[tuple[int, str]]:
         return [(place, event.process) for place, event in self.notes if event.what == what and "/" in event.process]
 
+    def publications_refused(self) -> dict[str, int]:
+        """Tasks that could not publish their file, since their job was over, and when they were refused."""
+        return {
+            event.process: place
+            for place, event in self.notes
+            if "/" in event.process and "was committed or rolled back since" in event.what
+        }
+
     def has_landed(self, path: str, before: int) -> bool:
         return path in self.landed and self.landed[path][0][0] < before
 

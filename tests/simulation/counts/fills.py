@@ -89,7 +89,6 @@ def died_with_old_rows(story: Story) -> int:
 
 def zombie_with_old_rows(story: Story) -> int:
     """Tasks that fill, and found their way closed, or brought their file to it after their instant was decided."""
-    refused = {event.process: place for place, event in story.notes if "rolled back meanwhile" in event.what}
     late = {
         events[0][1].by: place
         for path, events in story.landed.items()
@@ -97,7 +96,7 @@ def zombie_with_old_rows(story: Story) -> int:
         and (place := events[0][0]) > decision.place
         and events[0][1].by == story.begun.get(path)
     }
-    return sum(bool(_merges(story, process, place)) for process, place in (refused | late).items() if "/" in process)
+    return sum(bool(_merges(story, process, place)) for process, place in (story.publications_refused() | late).items() if "/" in process)
 
 
 def _merges(story: Story, process: str, before: int) -> set[str]:

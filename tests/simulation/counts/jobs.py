@@ -22,17 +22,12 @@ def fell_back(story: Story) -> int:
     return sum(".marker." in path and path.split("/")[2] in served for path in story.landed if path.startswith(MARKERS))
 
 
-def _zombies_refused(story: Story) -> int:
-    """Tasks that found the way to their file closed after their job was over: its name fenced, or staging closed."""
-    return sum("committed or rolled back meanwhile" in event.what for _, event in story.notes if "/" in event.process)
-
-
 def zombie_fenced(story: Story) -> int:
-    return 0 if story.plan.has_staging else _zombies_refused(story)
+    return 0 if story.plan.has_staging else len(story.publications_refused())
 
 
 def zombie_without_staging(story: Story) -> int:
-    return _zombies_refused(story) if story.plan.has_staging else 0
+    return len(story.publications_refused()) if story.plan.has_staging else 0
 
 
 def zombie_without_marker(story: Story) -> int:
