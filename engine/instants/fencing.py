@@ -40,7 +40,7 @@ class Fencer:
         await self.backend.put(seal_path(self.instant), b"")
         await close_staging(self.backend, self.instant)
 
-    async def exclude(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
+    async def fence(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
         """On return none of the marked paths holds rows, or ever will, but for those kept.
 
         Returns the paths that are fenced: where files cannot be renamed into place, an empty file occupies the name of
@@ -98,7 +98,7 @@ async def read_fences(backend: Backend, path: str) -> list[str]:
 
 
 def decode_fences(data: bytes, *, source: str) -> list[str]:
-    """Return the names that ``exclude`` has put there. Raises CorruptObject, naming ``source``."""
+    """Return the names that ``fence`` has put there. Raises CorruptObject, naming ``source``."""
     try:
         fences = unpack(data)
     except ValueError as error:

@@ -45,15 +45,15 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
         return Ended(
             instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
         )
-    excluder = Fencer(
+    fencer = Fencer(
         backend=handle.backend,
         instant=instant,
         schema=properties.schema,
         settings=handle.commit_settings,
     )
-    await excluder.close()
+    await fencer.close()
     marked = await marked_paths(handle, reservation)
-    fenced = await excluder.exclude(marked, keep=())
+    fenced = await fencer.fence(marked, keep=())
     await drop_bookkeeping(handle, instant, registration=reservation.registration)
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))

@@ -52,7 +52,7 @@ class LostFillRewriter:
         """Whether it may have put markers of its own."""
         return bool(self._names)
 
-    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], excluder: Fencer) -> LogEntry:
+    async def entry_without(self, entry: LogEntry, lost: Collection[Fill], fencer: Fencer) -> LogEntry:
         """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
 
         The files that were to replace them are deleted on return. May be called again after it has failed.
@@ -69,7 +69,7 @@ class LostFillRewriter:
                 self._cut[fill.old.path] = await self._own_file(fill, [lost_files[path] for path in fill.paths])
         cut = [file for fill in lost if (file := self._cut[fill.old.path]) is not None]
         kept = {file.path for file in self._cut.values() if file is not None}
-        fenced = await excluder.exclude({*lost_files, *self._names}, keep=kept)
+        fenced = await fencer.fence({*lost_files, *self._names}, keep=kept)
         added = [*(file for file in entry.added if file.path not in lost_files), *cut]
         stays = {fill.old.path for fill in lost}
         return replace(

@@ -210,7 +210,7 @@ class WriteJob:
     async def _seal(self) -> Marked:
         """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
         self._directory.seal()
-        await self._excluder().close()
+        await self._fencer().close()
         backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
         self._has_direct = not is_served or await is_flagged(backend, self.instant)
         direct = await directly_marked(backend, self.instant) if self._has_direct else frozenset()
@@ -264,7 +264,7 @@ class WriteJob:
             self._added = added
             self._sizing.reported(fills, winners)
             unused = {path for report in winners for path in report.unused}
-            fenced = await self._excluder().exclude(marked.paths - unused, keep={file.path for file in added})
+            fenced = await self._fencer().fence(marked.paths - unused, keep={file.path for file in added})
             replaced = await self._base.replaced(self._target.scope(added))
             self._entry = self._new_entry(added, replaced, fenced, marked)
         return self._entry
@@ -292,7 +292,7 @@ class WriteJob:
             self._meter.conflicted()
             _events.warning("instant.conflicted", instant=self.instant, winner=error.winner, partition=error.partition)
             raise error
-        cut = await self._recut.entry_without(entry, lost, self._excluder())
+        cut = await self._recut.entry_without(entry, lost, self._fencer())
         self._sizing.give_up(lost)
         assert cut.summary is not None, "it is this job's own"
         self._entry = replace(cut, summary=replace(cut.summary, sizing=self._sizing.summary(cut.added)))
@@ -313,7 +313,7 @@ class WriteJob:
             return f"readers of the Hudi format do not see it yet ({error}); the next write or clean lets them"
         return None
 
-    def _excluder(self) -> Fencer:
+    def _fencer(self) -> Fencer:
         return Fencer(
             backend=self._handle.backend,
             instant=self.instant,

@@ -96,7 +96,11 @@ def zombie_with_old_rows(story: Story) -> int:
         and (place := events[0][0]) > decision.place
         and events[0][1].by == story.begun.get(path)
     }
-    return sum(bool(_merges(story, process, place)) for process, place in (story.publications_refused() | late).items() if "/" in process)
+    return sum(
+        bool(_merges(story, process, place))
+        for process, place in (story.publications_refused() | late).items()
+        if "/" in process
+    )
 
 
 def _merges(story: Story, process: str, before: int) -> set[str]:

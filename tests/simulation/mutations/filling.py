@@ -43,10 +43,10 @@ async def _drop_rows(self, fill, files):
     return None
 
 
-async def _unlooked(self, entry, lost, excluder):
+async def _unlooked(self, entry, lost, fencer):
     blind = copy(self)
     blind._lease = SimpleNamespace(check_log=nothing)
-    return await _entry_without(blind, entry, lost, excluder)
+    return await _entry_without(blind, entry, lost, fencer)
 
 
 async def _unmarked_name(self, partition):
@@ -58,12 +58,12 @@ async def _unmarked_name(self, partition):
 class _Kind(Fencer):
     """Lets what is lost stay."""
 
-    async def exclude(self, marked, *, keep):
+    async def fence(self, marked, *, keep):
         return ()
 
 
-async def _keep_gone(self, entry, lost, excluder):
-    kind = _Kind(backend=excluder.backend, instant=excluder.instant, schema=excluder.schema, settings=excluder.settings)
+async def _keep_gone(self, entry, lost, fencer):
+    kind = _Kind(backend=fencer.backend, instant=fencer.instant, schema=fencer.schema, settings=fencer.settings)
     return await _entry_without(self, entry, lost, kind)
 
 

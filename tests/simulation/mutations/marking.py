@@ -11,8 +11,8 @@ from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
 
 
-async def _close_staging_only(excluder):
-    await close_staging(excluder.backend, excluder.instant)
+async def _close_staging_only(fencer):
+    await close_staging(fencer.backend, fencer.instant)
 
 
 MUTATIONS = (

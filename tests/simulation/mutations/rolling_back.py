@@ -12,7 +12,7 @@ _decide = rollback.decide
 _roll_back = rollback.roll_back
 
 
-def _excluder(handle, properties, instant):
+def _fencer(handle, properties, instant):
     return Fencer(
         backend=handle.backend,
         instant=instant,
@@ -21,18 +21,18 @@ def _excluder(handle, properties, instant):
     )
 
 
-async def _exclude_marked(handle, properties, reservation):
-    excluder = _excluder(handle, properties, reservation.instant)
-    await excluder.close()
+async def _fence_marked(handle, properties, reservation):
+    fencer = _fencer(handle, properties, reservation.instant)
+    await fencer.close()
     marked = await rollback.marked_paths(handle, reservation)
-    await excluder.exclude(marked, keep=())
+    await fencer.fence(marked, keep=())
     return marked
 
 
 async def _touch_first(handle, properties, reservation):
     history = await handle.log.refresh()
     if history.decision(reservation.instant) is None:
-        await _exclude_marked(handle, properties, reservation)
+        await _fence_marked(handle, properties, reservation)
     return await _roll_back(handle, properties, reservation)
 
 
@@ -46,11 +46,11 @@ async def _forget_first(handle, properties, reservation):
     if await _decide(handle, reservation) == "commit":
         await finish(handle, properties, reservation)
         return rollback.Ended(instant=instant, outcome="was committed", marked=0, fences=0)
-    excluder = _excluder(handle, properties, instant)
-    await excluder.close()
+    fencer = _fencer(handle, properties, instant)
+    await fencer.close()
     marked = await rollback.marked_paths(handle, reservation)
     await drop_bookkeeping(handle, instant, registration=reservation.registration)
-    fenced = await excluder.exclude(marked, keep=())
+    fenced = await fencer.fence(marked, keep=())
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
 

@@ -14,7 +14,7 @@ from tallymark.engine.timeline.seal import seal_path
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
 
-_exclude = Fencer.exclude
+_fence = Fencer.fence
 _prepared = WriteJob._prepared
 
 
@@ -27,33 +27,33 @@ async def _read_only(job):
 async def _seal_afterwards(job, *arguments):
     entry = await _prepared(job, *arguments)
     job._directory.seal()
-    await job._excluder().close()
+    await job._fencer().close()
     return entry
 
 
-async def _put_seal_only(excluder):
-    await excluder.backend.put(seal_path(excluder.instant), b"")
+async def _put_seal_only(fencer):
+    await fencer.backend.put(seal_path(fencer.instant), b"")
 
 
-async def _keep_all(excluder, marked, *, keep):
+async def _keep_all(fencer, marked, *, keep):
     return ()
 
 
-async def _delete_only(excluder, marked, *, keep):
-    await excluder.backend.delete(sorted(set(marked) - set(keep)))
+async def _delete_only(fencer, marked, *, keep):
+    await fencer.backend.delete(sorted(set(marked) - set(keep)))
     return ()
 
 
-async def _fence_only(excluder, marked, *, keep):
+async def _fence_only(fencer, marked, *, keep):
     """Fences where nothing is; what has landed stays."""
-    if excluder.backend.has_staging:
-        return await _exclude(excluder, marked, keep=keep)
-    fence, lost, fenced = fence_bytes(excluder.schema), sorted(set(marked) - set(keep)), []
-    await excluder.backend.put(fence_path(excluder.instant, new_nonce()), msgpack.packb(lost))
+    if fencer.backend.has_staging:
+        return await _fence(fencer, marked, keep=keep)
+    fence, lost, fenced = fence_bytes(fencer.schema), sorted(set(marked) - set(keep)), []
+    await fencer.backend.put(fence_path(fencer.instant, new_nonce()), msgpack.packb(lost))
 
     async def put(path):
         try:
-            await excluder.backend.put_new(path, fence)
+            await fencer.backend.put_new(path, fence)
         except AlreadyExists:
             return
         fenced.append(path)
@@ -80,24 +80,24 @@ class _ListLast:
             await self._backend.put(path, data)
 
 
-async def _list_after_fences(excluder, marked, *, keep):
-    backend = _ListLast(excluder.backend)
-    fenced = await _exclude(_with(excluder, backend), marked, keep=keep)
+async def _list_after_fences(fencer, marked, *, keep):
+    backend = _ListLast(fencer.backend)
+    fenced = await _fence(_with(fencer, backend), marked, keep=keep)
     await backend.put_held()
     return fenced
 
 
-async def _without_list(excluder, marked, *, keep):
-    backend = Without(excluder.backend, "put", fencing.FENCE_FOLDER)
-    return await _exclude(_with(excluder, backend), marked, keep=keep)
+async def _without_list(fencer, marked, *, keep):
+    backend = Without(fencer.backend, "put", fencing.FENCE_FOLDER)
+    return await _fence(_with(fencer, backend), marked, keep=keep)
 
 
-def _with(excluder, backend):
+def _with(fencer, backend):
     return Fencer(
         backend=backend,
-        instant=excluder.instant,
-        schema=excluder.schema,
-        settings=excluder.settings,
+        instant=fencer.instant,
+        schema=fencer.schema,
+        settings=fencer.settings,
     )
 
 
@@ -129,18 +129,18 @@ MUTATIONS = (
     Mutation(
         name="files of lost attempts stay",
         breaks="rows that nobody has committed are in the directory",
-        fault=lambda: method(Fencer, "exclude", _keep_all),
+        fault=lambda: method(Fencer, "fence", _keep_all),
     ),
     Mutation(
         name="no fences: files of lost attempts are only deleted",
         where=(where.without_staging, where.has_late_tasks),
         breaks="a put on its way lands after the deletion",
-        fault=lambda: method(Fencer, "exclude", _delete_only),
+        fault=lambda: method(Fencer, "fence", _delete_only),
     ),
     Mutation(
         name="a lost attempt's file that has landed stays beside the fences",
         breaks="rows that nobody has committed are in the directory",
-        fault=lambda: method(Fencer, "exclude", _fence_only),
+        fault=lambda: method(Fencer, "fence", _fence_only),
     ),
     Mutation(
         name="a fence is an empty object",
@@ -151,12 +151,12 @@ MUTATIONS = (
         name="fences are listed after they are put",
         where=(where.without_staging, where.has_mishap_or_storm),
         breaks="a writer that dies in between leaves a fence that nobody can name",
-        fault=lambda: method(Fencer, "exclude", _list_after_fences),
+        fault=lambda: method(Fencer, "fence", _list_after_fences),
     ),
     Mutation(
         name="fences are not listed",
         breaks="they stay for ever",
-        fault=lambda: method(Fencer, "exclude", _without_list),
+        fault=lambda: method(Fencer, "fence", _without_list),
     ),
     Mutation(
         name="fences are swept as soon as a clean comes by",
