@@ -1,9 +1,10 @@
-"""Markers: notes that a data file may be being written, durable before its first byte.
+"""Markers: durable notes, each made before its data file is started, that the file may exist.
 
-The way of a request: ``directory.create`` -> ``queue`` -> ``pace`` -> ``batch`` -> ``group_commit`` -> ``flush`` of a
-``segment`` -> ``directory.complete`` -> answer. ``loading`` reads what is there; ``direct`` needs no engine at all.
-Beside it: ``hedge`` sends a late put once more, ``merge`` makes few segments of many as ``merge_plan`` says.
-``process_markers`` counts all of it for metrics; ``watch`` looks on from another process.
+A request passes ``directory.create`` -> ``queue`` -> ``pace`` -> ``batch`` -> ``group_commit`` -> ``flush`` of a
+``segment`` -> ``directory.complete`` -> answer. ``loading`` reads the markers that storage contains; ``direct`` puts
+markers without an engine. ``hedge`` sends a late put a second time, ``merge`` replaces many segments by few, as
+``merge_plan`` decides. ``process_markers`` sums the counts for metrics; ``watch`` reads a directory from another
+process.
 """
 
 from tallymark.engine.markers.answer import MarkerAnswer

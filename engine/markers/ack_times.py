@@ -4,7 +4,7 @@ from tallymark.engine.markers.histogram import TIME_BOUNDS_S, Histogram
 
 
 class AckTimes(Histogram):
-    """In seconds."""
+    """Times in seconds."""
 
     def __init__(self) -> None:
         super().__init__(TIME_BOUNDS_S)

@@ -6,7 +6,7 @@ from tallymark.engine.errors import TallymarkError
 
 
 class MarkerBatch:
-    """Grows while it waits for its flush; then it is flushed whole and settled once, for all requests."""
+    """Grows until its flush starts; then it is flushed whole and settled once, for all requests."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []

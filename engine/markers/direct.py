@@ -44,15 +44,15 @@ async def create_direct(
     io: MarkerIo = "CREATE",
     settings: MarkerSettings | None = None,
 ) -> None:
-    """Mark data files before they are begun, without a service: return once the files may be begun.
+    """Mark data files without a service. On return the caller may start the files.
 
-    ``check_open`` is asked after the puts: a marker that came too late for the job's own reading of the markers is
-    refused, and so its data file never comes to be.
+    ``check_open`` is awaited after the puts: a marker that arrived after the job had read its markers is refused, and
+    so its data file is never written.
 
     Raises:
-        Sealed: the instant takes no more markers.
+        Sealed: the instant accepts no more markers.
         RolledBack: it was rolled back.
-        FlushFailed: storage did not take a marker.
+        FlushFailed: storage did not accept a marker.
     """
     lines = [marker_line(path, io) for path in paths]
     folder = marker_folder(instant)

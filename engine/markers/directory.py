@@ -1,7 +1,7 @@
 """The markers of one instant.
 
-Owns: what is durable, what is on its way, and whether the instant still takes markers. It decides; ``group_commit``
-carries its batches to storage.
+Owns: which markers are durable, which are in flight, and whether the instant still accepts markers. It decides;
+``group_commit`` carries its batches to storage.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -56,7 +56,7 @@ CheckOpen = Callable[[], Awaitable[None]]
 
 
 async def always_open() -> None:
-    """For an engine that serves no table: an instant is open until it is sealed."""
+    """Do nothing: the check of an engine that serves no table, where an instant is open until it is sealed."""
 
 
 class MarkerDirectory:
@@ -71,10 +71,10 @@ class MarkerDirectory:
         check_open: CheckOpen = always_open,
         is_new: bool = False,
     ) -> None:
-        """``check_open`` raises if the instant has ended; it is asked after a marker is durable, before the ack.
+        """``check_open`` raises if the instant has ended. It is awaited after a marker is durable and before the ack.
 
-        ``is_new`` is for who has just reserved the instant, and said how its markers are kept: no server has been there
-        before, and nothing is listed to find out.
+        ``is_new``: the caller has just reserved the instant and announced how its markers are kept. No server has
+        served it before, so nothing is listed.
         """
         self._backend = backend
         self._settings = settings
@@ -157,7 +157,7 @@ class MarkerDirectory:
                 await record(known)
 
     async def names(self) -> tuple[MarkerName, ...]:
-        """Every marker that is durable, in the order of their texts."""
+        """Return every durable marker, in the order of their texts."""
         await self._loaded.get()
         return tuple(map(MarkerName.parse, sorted(self._durable)))
 
@@ -167,7 +167,7 @@ class MarkerDirectory:
         return frozenset(map(path_of, self._durable))
 
     async def delete(self) -> bool:
-        """Seal the directory and remove it from storage; False if there was nothing."""
+        """Seal the directory and remove it from storage. Return False if storage contained nothing."""
         self.seal()
         await self.drained()  # an object that arrived after the listing would stay permanently
         paths = [entry.path async for entry in self._backend.list(self._folder)]
@@ -176,20 +176,20 @@ class MarkerDirectory:
         return bool(paths)
 
     async def drained(self) -> None:
-        """Return when nothing that was sent to storage is in flight any more: flushes, their second copies, a merge.
+        """Return when no request to storage is in flight any more: flushes, their second copies, a merge.
 
-        To be called after ``seal`` or ``end``. What the process gave up waiting for may land all the same.
+        To be called after ``seal`` or ``end``. A put that the process stopped waiting for may still arrive later.
         """
         await self.queue.drained()
         await self.hedge.drained()
         await self.merge.drained()
 
     def seal(self) -> None:
-        """From now on every request is refused as Sealed, those that wait for a flush included."""
+        """Refuse every request from now on as Sealed, including those that wait for a flush."""
         self.end(Sealed(f"{self._folder} takes no more markers: its instant is being committed or rolled back"))
 
     def end(self, refusal: TallymarkError) -> None:
-        """Refuse all that waits and all that will come. The first refusal stays."""
+        """Refuse all waiting and future requests with this error. The first refusal stays."""
         if self._refusal is None:
             self._refusal = refusal
         self.queue.refuse(self._refusal)
@@ -198,8 +198,8 @@ class MarkerDirectory:
             scope.cancel()
 
     def observe_throttling(self) -> None:
-        """Slow down if the store has throttled a request since the last call: its backend retries on its own what it
-        may.
+        """Slow down if the store has throttled a request since the last call. Its backend retries such requests by
+        itself.
         """
         count = self._throttled()
         if count > self._throttled_count:
@@ -288,11 +288,12 @@ class MarkerDirectory:
             await self.check_open()
 
     def take(self, lines: list[str]) -> tuple[tuple[MarkerBatch, ...], tuple[MarkerAnswer, ...]]:
-        """Take all these lines or none: the batches to wait for, and the answers once they are durable.
+        """Accept all these lines or none. Return the batches to wait for, and the answers that hold once those are
+        durable.
 
         Raises:
             Overloaded: the limit is reached.
-            Sealed, RolledBack, Closed: no more are taken.
+            Sealed, RolledBack, Closed: no more are accepted.
         """
         self._refuse_if_over()
         new = list(dict.fromkeys([line for line in lines if line not in self._durable]))
@@ -302,7 +303,7 @@ class MarkerDirectory:
 
     @contextmanager
     def until_over(self) -> Iterator[None]:
-        """Bound the waits in this block, for storage too, by the time in which the directory takes markers."""
+        """Cancel the waits in this block, for storage too, when the directory stops accepting markers."""
         self._refuse_if_over()
         with anyio.CancelScope() as scope:
             self._patience.add(scope)
@@ -317,11 +318,11 @@ class MarkerDirectory:
             raise type(self._refusal)(*self._refusal.args)
 
     async def open(self) -> None:
-        """Return once lines can be taken.
+        """Return once lines can be accepted.
 
         Raises:
-            FlushFailed, CorruptObject: what lies in storage could not be read, or nothing written there.
-            Sealed, RolledBack, Closed: no more are taken.
+            FlushFailed, CorruptObject: the directory could not be read, or not be written to.
+            Sealed, RolledBack, Closed: no more are accepted.
         """
         if self._started.is_loaded:
             return
@@ -347,9 +348,10 @@ class MarkerDirectory:
         return loaded
 
     async def _start(self) -> None:
-        """Know what is durable; where segments are to be written, see them announced and claim an incarnation.
+        """Load the durable markers; for batched markers, announce segments and claim an incarnation.
 
-        A job has announced them when it began: a second put would be one more, and within a second more than GCS takes.
+        A job has announced them when it started. A second put would cost a request, and GCS accepts one put per object
+        and second.
         """
         loaded = await self._loaded.get()
         if self._settings.kind == "batched":
@@ -367,7 +369,7 @@ class MarkerDirectory:
 
     @property
     def objects(self) -> frozenset[str]:
-        """All that this server may have left in the folder, segments of markers and what announces them."""
+        """Every object that this server may have put into the folder: segments, claims, and the type file."""
         return self._numbers.objects | {f"{self._folder}/{TYPE_FILE}"}
 
     @property
@@ -376,12 +378,12 @@ class MarkerDirectory:
 
     @property
     def segment_count(self) -> int:
-        """Segments that hold the markers now, as far as is known; 0 for direct markers."""
+        """Segments that contain the markers now, as far as is known; 0 for direct markers."""
         return self.merge.segment_count
 
 
 def _answer(line: str, unasked: set[str]) -> MarkerAnswer:
-    """Of all requests for a marker, and of a request that names it twice, one gets CREATED."""
+    """Answer CREATED to one request per marker, also among requests that name it twice, and EXISTED to the others."""
     if line not in unasked:
         return MarkerAnswer.EXISTED
     unasked.remove(line)

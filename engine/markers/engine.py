@@ -42,7 +42,7 @@ class MarkerEngine:
         return self._directories[instant]
 
     def forget(self, instant: str) -> None:
-        """Stop serving an instant: what waits is answered Closed. Nothing changes in storage."""
+        """Stop serving an instant: its waiting requests are answered Closed. Nothing changes in storage."""
         directory = self._directories.pop(instant, None)
         if directory is not None:
             directory.end(Closed(f"the markers of instant {instant} are served no longer"))
@@ -78,7 +78,7 @@ class MarkerEngine:
         )
 
     def close(self) -> None:
-        """Refuse all that waits and all that comes as Closed; flushes in flight end with the owner's block."""
+        """Refuse all waiting and future requests as Closed; flushes in flight end with the owner's block."""
         self._is_closed = True
         for directory in self._directories.values():
             directory.end(Closed("the marker engine was closed"))

@@ -16,8 +16,9 @@ from tallymark.engine.settings import MarkerSettings
 T = TypeVar("T")
 
 POLL_S = 0.1
-"""How long a flush waits at most without a look at the interval: one that a stall has made long becomes short with the
-next good put."""
+"""Longest sleep of a flush before it reads the interval again: one that a stall has made long becomes short with the
+next good put.
+"""
 
 
 async def flush(
@@ -29,14 +30,14 @@ async def flush(
     hedge: Hedge | None = None,
     pace: Pace | None = None,
 ) -> int:
-    """Return once exactly these bytes survive a crash under exactly this path: how often they were sent.
+    """Put exactly these bytes under exactly this path, durably. Return how often they were sent.
 
     No other process uses the path for other bytes, so a put without a response is simply repeated: an early copy that
-    arrives late changes nothing. ``hedge`` sends a second copy where the first is late; ``pace`` records throttling
-    and says when to ask again.
+    arrives late changes nothing. ``hedge`` sends a second copy when the first is late; ``pace`` records throttling and
+    determines when to retry.
 
     Raises:
-        FlushFailed: the store refuses, or stayed silent for all attempts. The bytes may or may not be there.
+        FlushFailed: the store refuses, or stayed silent for all attempts. The bytes may or may not be stored.
     """
     sent = 0
 
@@ -66,7 +67,7 @@ async def flush(
 
 
 async def next_start(pace: Pace) -> None:
-    """Return when the next put may be sent. Others may have been sent since, and the interval may have changed."""
+    """Return when the next put may be sent. Others may have been sent in between, and the interval may have changed."""
     delay_s = pace.delay_s(anyio.current_time())
     while delay_s:  # without one, no turn of the loop: it would cost each ack some 20 us
         await anyio.sleep(min(delay_s, POLL_S))
@@ -83,13 +84,13 @@ async def _stored(backend: Backend, path: str) -> bytes:
 async def until_answered(
     request: Callable[[], Awaitable[T]], settings: MarkerSettings, path: str, pace: Pace | None = None
 ) -> T:
-    """Return what storage answers; a request that stays without an answer is repeated.
+    """Return storage's answer; a request without an answer is repeated.
 
-    A throttled one is not an attempt: it is repeated at the directory's pace, for as long as a silent store would be
-    asked.
+    A throttled request does not count as an attempt: it is repeated at the directory's pace, for as long as a silent
+    store would be retried.
 
     Raises:
-        FlushFailed: the store refuses, or stayed silent for all attempts, or throttled for all that time.
+        FlushFailed: the store refuses, stayed silent for all attempts, or throttled for all that time.
     """
     last: Exception | None = None
     attempt = 0

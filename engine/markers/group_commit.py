@@ -10,7 +10,7 @@ from tallymark.engine.markers.flush import next_start
 
 
 async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None:
-    """Flush what waits until cancelled; then no request is left waiting."""
+    """Flush waiting requests until cancelled; then no request is left waiting."""
     try:
         async with anyio.create_task_group() as tasks:
             directory.hedge.run_in(tasks)
@@ -21,8 +21,8 @@ async def group_commit(directory: MarkerDirectory, *, worker_count: int) -> None
 
 
 class _Workers:
-    """One of them waits for what comes, carries it itself, and leaves its place to the next: between a request and its
-    put there is one pass of the event loop.
+    """Workers of one directory. One waits for a batch, flushes it itself, and leaves its place to the next: between a
+    request and its put there is one pass of the event loop.
     """
 
     def __init__(self, directory: MarkerDirectory, tasks: TaskGroup, count_max: int) -> None:
@@ -48,7 +48,7 @@ class _Workers:
             await _carry(self._directory, batch)
 
     async def _due_batch(self) -> MarkerBatch:
-        """Return what waits when the next flush may start."""
+        """Return the waiting markers as a batch when the next flush may start."""
         directory = self._directory
         while True:
             await directory.queue.gather()

@@ -1,7 +1,7 @@
 """Hedged puts: a second copy of a put that takes unusually long.
 
 A put is late when it takes longer than most of the recent ones did (``MarkerSettings.hedge_quantile``), and so long
-that a second one may well come first: see ``Hedge.late_s``.
+that a second copy is likely to be answered first: see ``Hedge.late_s``.
 
 Owns: when a second copy is sent, how many there may be, and which tasks still wait for a superfluous answer.
 """
@@ -17,15 +17,17 @@ from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
 BURST = 2
-"""Second copies that may be saved up: those that a thousand quick puts did without are not to be sent at once when the
-store stalls."""
+"""Second copies that may be saved up. A thousand quick puts without a second copy do not earn a thousand copies at once
+when the store stalls.
+"""
 
 LATE_LEAST_S = 0.05
-"""Below this, what the process itself is slow at would be blamed on the store."""
+"""Lower bound of ``late_s``: delays shorter than this may be the process's own."""
 
 LATE_LEAST_MEDIANS = 2
-"""A second copy that is sent after one median is back after two, with even odds. Where the store is steady and the
-quantile lies near the median, no put is ever late."""
+"""Lower bound of ``late_s`` in median puts. A second copy sent after one median is answered after two, at even odds.
+Where the store is steady and the quantile is near the median, no put is ever late.
+"""
 
 
 class Hedge:
@@ -38,18 +40,18 @@ class Hedge:
         self._times = PutTimes()
         self._tasks: TaskGroup | None = None
         self._races: dict[_Race, None] = {}
-        """As they began."""
+        """In the order in which they started."""
         self._allowance = float(BURST)
 
     def run_in(self, tasks: TaskGroup) -> None:
-        """Run copies as tasks of this group; they end with it."""
+        """Run copies as tasks of this group, which ends them."""
         self._tasks = tasks
 
     async def send(self, put: Callable[[], Awaitable[None]]) -> None:
         """Return with the first good answer. Raises the last error, once no copy is in flight any more.
 
-        The copy that is not needed is left to end by itself: a put that has begun can hardly be called back, and
-        ``drained`` waits for it.
+        The superfluous copy is left to end by itself: a started put can hardly be cancelled, and ``drained`` waits for
+        it.
         """
         self._allowance = min(BURST, self._allowance + self._settings.hedge_ratio_max)
         late_s = self.late_s
@@ -80,7 +82,7 @@ class Hedge:
     def late_s(self) -> float | None:
         """The time after which a put is late; None before the first put, or where no copies are sent.
 
-        A store with quick puts (``QUICK_MEDIAN_S``) gets no copies: what delays the first copy there delays the second
+        A store with quick puts (``QUICK_MEDIAN_S``) gets no copies: the cause of one delay there delays the second copy
         as well, and readiness to send one costs each put about 50 us.
         """
         median_s = self._times.quantile_s(0.5)
@@ -114,9 +116,9 @@ class _Race:
         """One copy has succeeded, or all have ended."""
         self.ended = anyio.Event()
         self.error: Exception | None = Unavailable("the put was given up")
-        """Why none has succeeded; None once one has."""
+        """Why no copy has succeeded; None once one has."""
         self.winner = 0
-        """Which copy has: 0 is the first."""
+        """The copy that has succeeded: 0 is the first."""
         self.over: list[Callable[[], None]] = []
 
     def start(self, tasks: TaskGroup) -> None:

@@ -1,13 +1,14 @@
-"""Histogram with an update that costs next to nothing."""
+"""Histogram with a cheap update."""
 
 from bisect import bisect_left
 
 TIME_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-"""Upper bounds of the buckets, in seconds: from a local disk's put to the time at which a put is given up
-(``MarkerSettings.flush_timeout_s``). What took longer is in one more."""
+"""Upper bounds of the buckets, in seconds: from a local disk's put to the time after which a put is abandoned
+(``MarkerSettings.flush_timeout_s``). One more bucket counts longer times.
+"""
 
 COUNT_BOUNDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000)
-"""Of numbers of things: from one by itself to as many as may wait (``MarkerSettings.queue_limit``)."""
+"""Upper bounds for counts: from one to the most that may wait (``MarkerSettings.queue_limit``)."""
 
 
 class Histogram:
@@ -16,7 +17,7 @@ class Histogram:
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self.bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
-        """Values by bucket, each in one of them."""
+        """Number of values per bucket."""
         self.total = 0.0
         """The sum of the values."""
 

@@ -1,19 +1,18 @@
 """Loading of a marker directory from storage, while other processes may write there.
 
-A merge puts one segment, and then deletes those that it replaces. A listing that is not a snapshot could pass the place
-of the new segment before it is put, and the place of an old one after it is deleted. Two things keep it from losing
-their markers:
+A merge puts one segment and then deletes those that it replaces. A listing that is not a snapshot could pass the place
+of the new segment before it is put, and the place of an old one after it is deleted. Two rules prevent a loss of their
+markers:
 
 - A merge's segment has a greater number than all that it replaces, and names sort as numbers (``segment``). A listing
-  that reads names in ascending order and none earlier than a smaller one, comes to the new segment after it has missed
-  the old one, or to what has replaced the new one, which lies later still. Object stores give pages in ascending order,
-  each as it is when it is asked for; HDFS gives a directory in pages of sorted names.
-- A local disk gives names in an order of its own. It hands out some hundred names a call, and no name comes or goes
-  during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two.
-  For that, and for stores that promise less than the above, listings are repeated until two agree.
+  that reads names in ascending order, none of them earlier than a smaller one, reaches the new segment after it has
+  missed the old one, or reaches the segment that has replaced the new one, which sorts later still. Object stores
+  return pages in ascending order, each as it is at its request; HDFS returns a directory in pages of sorted names.
+- A local disk returns names in any order. It returns several hundred names per call, and no name appears or disappears
+  during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two. For that case, and for stores that promise less than the above, listings are repeated until two agree.
 
-Numbers of earlier releases have fewer digits. What a server of this release merges of those moves once to a place
-before them; the first of two listings can miss that, the second cannot.
+Numbers of earlier releases have fewer digits. A merge of those by a server of this release moves them once to an
+earlier place; the first of two listings can miss that, the second cannot.
 """
 
 from collections.abc import Sequence
@@ -34,7 +33,7 @@ from tallymark.engine.markers.segment import (
 
 
 class LoadedMarkers:
-    """What one reading of a marker directory found: some 100 bytes of memory for each marker beside those of its line
+    """The result of reading a marker directory: about 100 bytes of memory per marker, beside those of its line
     (``bench/markers/recovery``).
     """
 
@@ -43,11 +42,11 @@ class LoadedMarkers:
         """Each marker as a line of a segment (``name``)."""
         self.object_count = 0
         self.segments: dict[str, int] = {}
-        """The bytes of each segment whose incarnation was claimed: no server rewrites it, so it may be merged."""
+        """Size in bytes of each segment whose incarnation was claimed: no server rewrites it, so it may be merged."""
         self.is_announced = False
         """Whether the folder states that it contains segments: the writer of the instant may have put that already."""
         self.next_incarnation = FIRST_INCARNATION
-        """Above every incarnation that was found, so that its segments may replace all of theirs."""
+        """Greater than every incarnation that was found, so that its segments may replace all of theirs."""
 
     @property
     def names(self) -> set[MarkerName]:
@@ -60,22 +59,17 @@ class LoadedMarkers:
 
     @classmethod
     def of_new_instant(cls) -> "LoadedMarkers":
-        """Return what a reading would find where an instant has just been reserved, and its kind of
-        markers announced.
-        """
+        """Return the result for an instant that has just been reserved, with its kind of markers announced."""
         loaded = cls()
         loaded.is_announced = True
         return loaded
 
 
 async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> LoadedMarkers:
-    """Every marker that was acked before the call began, batched and direct ones alike.
+    """Read every marker that was acked before the call, batched and direct ones alike.
 
-    It lists until two listings agree and each segment of theirs has been read: a merge may also delete a segment
-    between its listing and its reading. What was read once stays read.
-
-    Raises:
-        CorruptObject: a segment cannot be understood.
+    The folder is listed until two listings agree and each of their segments has been read: a merge may delete a segment
+    between its listing and its reading. Markers read once are kept.
     """
     loaded = LoadedMarkers()
     read: set[str] = set()
@@ -100,7 +94,7 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
 async def read_objects(
     backend: Backend, folder: str, loaded: LoadedMarkers, paths: Sequence[str], concurrency: int
 ) -> bool:
-    """Add what the objects say; True if one that was listed is gone."""
+    """Add the markers of these objects. Return True if a listed object is missing."""
     missing = []
 
     async def read(path: str) -> None:
@@ -134,13 +128,15 @@ def _claimed(folder: str, entries: Sequence[Entry]) -> dict[str, int]:
 
 
 def is_marker_object(folder: str, path: str) -> bool:
-    """Return False for what else lies in the folder: staged data files come and go while tasks write."""
+    """Return False for other objects in the folder, such as staged data files, which appear and disappear while tasks
+    write.
+    """
     name = path.removeprefix(f"{folder}/")
     return incarnation_of(name) is not None or INFIX in name
 
 
 def _direct_marker(name: str) -> list[str]:
-    """Return the marker that an object's name is, or nothing: other files may lie in the folder."""
+    """Return the marker that an object's name states, or nothing: the folder may contain other files."""
     try:
         return [check_line(name)]
     except CorruptObject:

@@ -1,8 +1,7 @@
-"""Merge segments in the background: put one new segment, then delete those it stands for.
+"""Merges of segments in the background: put one new segment, then delete those that it replaces.
 
-Owns: that nothing is deleted before what replaces it is durable, and under a greater number, which readers rely on
-(``loading``); and that no merge begins once the directory is sealed.
-Which segments are merged, ``merge_plan`` decides.
+Owns: nothing is deleted before its replacement is durable, under a greater number, on which readers rely (``loading``);
+and no merge starts once the directory is sealed. ``merge_plan`` decides which segments are merged.
 """
 
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from tallymark.engine.settings import MarkerSettings
 _events = EventLog(__name__)
 
 READS = 4
-"""Segments read back at once: a store's calls run in a bounded number of threads, which the flushes need more."""
+"""Segments read at once: a store's calls run in a bounded number of threads, and flushes need them more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +47,10 @@ class SegmentMerge:
             ratio_max=settings.merge_bytes_ratio_max,
         )
         self._recent: dict[str, bytes] = {}
-        """Segments of our own as they were written, so that they need not be read back."""
+        """Bytes of this server's own segments, so that they need not be read back."""
         self._recent_bytes = 0
         self._superfluous: list[str] = []
-        """Objects whose markers stand elsewhere too: of a failed merge's put, or of a failed deletion."""
+        """Objects whose markers are also stored elsewhere: left by a failed merge's put, or by a failed deletion."""
         self._arrival = anyio.Event()
         self._quiet = anyio.Event()
         self._quiet.set()
@@ -60,7 +59,7 @@ class SegmentMerge:
 
     @property
     def segment_count(self) -> int:
-        """Segments that hold the markers, as far as this server knows."""
+        """Segments that contain the markers, as far as this server knows."""
         return len(self._plan.segments)
 
     def flushed(self, path: str, data: bytes) -> None:
@@ -98,7 +97,7 @@ class SegmentMerge:
                 self._quiet.set()
 
     async def _merge(self, run: Sequence[LiveSegment]) -> None:
-        """Merge, or leave everything as it is until as many segments have come again as a merge has to free."""
+        """Merge, or change nothing and wait until as many segments were added again as a merge has to free."""
         try:
             merged = await self._put(run)
         except Exception as error:  # off the way of every ack: whatever it is, no request may fail of it
@@ -115,9 +114,9 @@ class SegmentMerge:
             await self._delete_superfluous()
 
     async def _put(self, run: Sequence[LiveSegment]) -> _Merged | None:
-        """Return the segment that stands for all of these, durable.
+        """Put one durable segment with the markers of all these and return it.
 
-        None if one of them is gone, or the directory ended.
+        Return None if one of them is missing, or the directory ended.
         """
         data = await self._read(run)
         path = await self._numbers.next()
@@ -136,7 +135,7 @@ class SegmentMerge:
         return _Merged(path, data)
 
     async def _read(self, run: Sequence[LiveSegment]) -> bytes | None:
-        """Return the lines of all these; None if one is gone: another server of the instant has merged it."""
+        """Return the lines of all these; None if one is missing: another server of the instant has merged it."""
         found: dict[str, bytes] = {}
 
         async def read(path: str) -> None:
@@ -154,7 +153,7 @@ class SegmentMerge:
         return b"".join(found[segment.path] for segment in run) if len(found) == len(run) else None
 
     async def _delete_superfluous(self) -> None:
-        """Delete what is not needed; once the directory has ended, it goes with all the rest."""
+        """Delete segments that are not needed. Once the directory has ended, its end deletes them."""
         if self._is_over:
             return
         paths = tuple(self._superfluous)

@@ -22,14 +22,14 @@ _IOS = frozenset(get_args(MarkerIo))
 _PLAIN = re.compile(
     rf"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*{re.escape(INFIX)}(?:{'|'.join(get_args(MarkerIo))})", re.ASCII
 )
-"""Most lines: ASCII, and no segment of the path starts with a space or a dot, so that one match accepts them."""
+"""Matches most lines: ASCII, and no path component starts with a space or a dot. One match accepts such a line."""
 
 
 def marker_line(path: str, io: str = "CREATE") -> str:
-    """Return the line of a marker, from a caller's words.
+    """Return the line of a marker, from a caller's path.
 
     Raises:
-        InvalidRequest: the path could leave the table, break a line or end up as another's name.
+        InvalidRequest: the path could leave the table, break a line or be read as another name.
     """
     line = f"{path}{INFIX}{io}"
     if io not in _IOS:
@@ -40,7 +40,7 @@ def marker_line(path: str, io: str = "CREATE") -> str:
 
 
 def check_line(text: str) -> str:
-    """Return the text itself, from storage, if ``marker_line`` may have made it. Raises CorruptObject."""
+    """Return a text from storage unchanged if it is a marker's line. Raises CorruptObject."""
     if not _is_plain(text):
         path, infix, io = text.rpartition(INFIX)
         if not infix:
@@ -53,9 +53,9 @@ def check_line(text: str) -> str:
 
 
 def check_lines(text: str) -> list[str]:
-    """Return the lines of a text, each as of ``check_line``. Raises CorruptObject.
+    """Return the lines of a text, each checked as by ``check_line``. Raises CorruptObject.
 
-    Plain ones are looked at all together, at a third of the price: a million in half a second.
+    Plain lines are checked together, at a third of the cost: a million in half a second.
     """
     lines = text.split("\n")
     are_plain = all(map(_PLAIN.fullmatch, lines)) and text.count(INFIX) == len(lines)
@@ -72,15 +72,17 @@ def path_of(line: str) -> str:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MarkerName:
-    """Made by ``of`` from a caller's words, or by ``parse`` from storage; both have checked it."""
+    """Made by ``of`` from a caller's path, or by ``parse`` from storage; both check it."""
 
     path: str
-    """The data file, relative to the base path: it stays below it."""
+    """The data file, relative to the base path and always below it."""
     io: MarkerIo = "CREATE"
 
     @classmethod
     def of(cls, path: str, io: str = "CREATE") -> "MarkerName":
-        """Raise InvalidRequest for a path that could leave the table, break a line or end up as another's name."""
+        """Check and return the name. Raises InvalidRequest for a path that could leave the table, break a line or be
+        read as another name.
+        """
         marker_line(path, io)
         return cls(path, cast("MarkerIo", io))
 

@@ -1,7 +1,7 @@
 """The numbers of one server's segments.
 
-Owns: that no number is used twice, by this server or by another of the same instant; and that each number is greater
-than those that this server has used before, and than all that it had found when it claimed its incarnation.
+Owns: no number is used twice, by this server or another of the same instant; and each number is greater than those that
+this server has used before, and than all that it had found when it claimed its incarnation.
 """
 
 import secrets
@@ -24,7 +24,7 @@ from tallymark.engine.settings import MarkerSettings
 
 
 class SegmentNumbers:
-    """To be used after ``claim``."""
+    """Numbers of one server; usable after ``claim``."""
 
     def __init__(self, backend: Backend, folder: str, settings: MarkerSettings) -> None:
         self._backend = backend
@@ -36,13 +36,15 @@ class SegmentNumbers:
         self._objects: set[str] = set()
         self._lasting: set[str] = set()
         self.claim_put_s = 0.0
-        """What the put of the last claim took that was answered; not its repeats, nor the claims that others had."""
+        """Duration of the put of the last answered claim, without its repeats and without claims that other servers had
+        won.
+        """
 
     async def claim(self, incarnation: int) -> None:
-        """Take this incarnation or the next one that no server had.
+        """Claim this incarnation, or the next one that no server has claimed.
 
         Raises:
-            FlushFailed: storage did not take a claim; asking again is safe.
+            FlushFailed: storage did not accept a claim; retrying is safe.
             CorruptObject: none is left.
         """
         while incarnation < INCARNATION_LIMIT:
@@ -58,7 +60,7 @@ class SegmentNumbers:
         )
 
     async def next(self) -> str:
-        """Return the path of a segment that no server has used. Whatever happens to its put, the number is spent.
+        """Return the path of a segment that no server has used. The number is spent, whatever the outcome of its put.
 
         Raises what ``claim`` raises, where an incarnation's numbers are used up.
         """
@@ -73,11 +75,11 @@ class SegmentNumbers:
 
     @property
     def objects(self) -> frozenset[str]:
-        """Every claim and segment that may lie in storage since this server has begun, or may come there yet."""
+        """Return every claim and segment that this server has put or may have put, and that was not deleted."""
         return frozenset(self._objects)
 
     def unclear(self, path: str) -> None:
-        """Record that a copy of its put may arrive at any time: whatever is deleted of it until then may be there in
+        """Record that a copy of its put may arrive at any time: even after a deletion the object may exist in
         the end.
         """
         self._lasting.add(path)

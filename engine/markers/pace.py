@@ -1,19 +1,19 @@
 """Pace of flushes: the earliest start of the next one (paced group commit).
 
-A request that finds the directory idle is flushed at once; under load a flush starts every interval and takes all that
-waits. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.
+A request that finds the directory idle is flushed at once. Under load a flush starts at every interval and takes all
+waiting requests. For a given rate of puts no policy has a lower mean wait: waits are shortest when gaps are equal.
 
-Timers of event loops wake up to a millisecond late, which is more than an interval where puts are quick. No flush waits
-for one that wakes later than a start would be early, and a start that was late, or early, for that counts from when it
-was due: so many flushes start as the interval says.
+Timers of event loops fire up to a millisecond late, which is more than an interval where puts are quick. No flush waits
+for a timer whose lateness would exceed the earliness of an immediate start. A start that was late, or early, counts
+from the time at which it was due: so the number of flushes is the one that the interval prescribes.
 
 With ``auto`` a flush starts every quarter of a put, but one at a time where puts are quick: there the store shares
 processors and disk with this process, and concurrent flushes delay each other (docs/decisions/0029).
 
 Where the store asks for fewer requests the interval is lengthened by half, and shrinks again with each good put;
-batches grow and shrink with it. Repeats of puts that were throttled keep the same intervals, so that all that a
-directory asks of the store, however much waits, is one put an interval. Where a backend repeats such puts by itself,
-its own pauses come on top, and less of what the store allows is used.
+batches grow and shrink with it. Repeats of throttled puts keep the same intervals, so that a directory sends one put
+per interval in all, however much waits. Where a backend repeats such puts by itself, its pauses are added, and less of
+the store's allowance is used.
 """
 
 from bisect import bisect_left, insort
@@ -21,33 +21,37 @@ from collections import deque
 from typing import Literal
 
 PUTS_PER_PUT_TIME = 4
-"""``auto`` starts this many flushes in the time of one put: mean wait beyond the put is 1/8 of it at most."""
+"""``auto`` starts this many flushes in the time of one put: the mean wait beyond the put is at most 1/8 of it."""
 
 QUICK_MEDIAN_S = 0.005
-"""A store whose median put is shorter is in this machine or beside it."""
+"""A store with a shorter median put is in this machine or beside it."""
 
 RECENT_COUNT = 256
-"""Puts that are remembered: 13 of them lie above the 95th percentile. A store that becomes slower moves it within as
-many puts."""
+"""Number of remembered puts: 13 of them are above the 95th percentile. A store that becomes slower moves it within as
+many puts.
+"""
 
 SMOOTHING = 0.1
-"""Weight of the newest put in the measured mean: it follows a store whose latency changes within some twenty puts."""
+"""Weight of the newest put in the measured mean, which follows a store whose latency changes within about
+twenty puts.
+"""
 
 LENGTHENING = 1.5
-"""What throttling does to the interval; then what follows has to show whether that has helped."""
+"""Factor of the interval when the store throttles. Later answers show whether that was enough."""
 
 HALVING_PUTS = 20
 HALVING_S = 10.0
-"""Good puts, or time, after which an interval that throttling has lengthened is half as long again, whichever comes
-first. Where a store allows a steady rate, the interval so wanders between what it allows and half as much again. Of
+"""Good puts, or time, after which an interval lengthened by throttling is halved towards the normal one, whichever is
+first. Where a store allows a steady rate, the interval thus varies between what it allows and half as much again. Of
 five puts a second or more three quarters are used, and one put in 13 is throttled; of one a second seven tenths, and
-one in six (simulated)."""
+one in six (simulated).
+"""
 
 LATE_MAX_S = 0.002
-"""Beyond, a late start is not the timer's fault: the coarsest in use count in milliseconds."""
+"""A start later than this is not the timer's fault: the coarsest timers in use count in milliseconds."""
 
 LENGTHENED_LEAST_S = 0.001
-"""What an interval of 0 is lengthened to, and below which a lengthened one is forgotten."""
+"""The value that an interval of 0 is lengthened to, and below which a lengthened one is reset."""
 
 
 class PutTimes:
@@ -72,7 +76,7 @@ class PutTimes:
 
 
 class Pace:
-    """Sync and pure: times are passed in, in seconds of a monotonic clock."""
+    """Sync and pure: times are arguments, in seconds of a monotonic clock."""
 
     def __init__(self, interval_s: float | Literal["auto"], *, throttled_max_s: float = 5.0) -> None:
         """``throttled_max_s``: throttling lengthens the interval no further."""
@@ -88,7 +92,7 @@ class Pace:
 
     @property
     def interval_s(self) -> float:
-        """The least time between the starts of two flushes; with ``auto`` 0 until a put was timed."""
+        """The least time between the starts of two flushes; with ``auto`` 0 until a put was measured."""
         return max(self._unlengthened_s, self._lengthened_s)
 
     @property
@@ -98,7 +102,7 @@ class Pace:
 
     @property
     def is_lengthened(self) -> bool:
-        """Whether throttling has made the interval longer than it would be."""
+        """Whether throttling has made the interval longer than normal."""
         return self._lengthened_s > self._unlengthened_s
 
     @property
@@ -110,7 +114,7 @@ class Pace:
         return (self._expected_s if median_s is None else median_s) < QUICK_MEDIAN_S
 
     def delay_s(self, now: float) -> float:
-        """Return how long the next flush has to wait. Call it only with something to flush."""
+        """Return how long the next flush has to wait. To be called only when there is something to flush."""
         delay_s = self._last_start + self.interval_s - now
         if delay_s <= self._timer_late_s:
             return 0.0
@@ -126,13 +130,13 @@ class Pace:
         self._is_waited_for = False
 
     def expected(self, put_s: float) -> None:
-        """Record that a put of the same size took this long: better than nothing, until a flush was measured."""
+        """Record the duration of a put of the same size, as an estimate until a flush was measured."""
         self._expected_s = put_s
 
     def measured(self, put_s: float, *, started: float) -> None:
         """Record that the flush of ``started`` is durable, after ``put_s``.
 
-        One during which the store throttled says how long that kept it, not how long a put takes.
+        A put during which the store throttled measures the throttling, not the duration of a put.
         """
         if started < self._throttled_at:
             return

@@ -1,7 +1,7 @@
 """Totals of all marker directories of this process, in every engine.
 
-Owns: sums that never fall, over directories that are served and those that were. It is the process's, as a scrape is:
-no engine has to register there, and one that serves no table counts like a job's.
+Owns: sums that never decrease, over directories that are served and those that were. They are per process, as a scrape
+is: no engine has to register, and an engine that serves no table is counted like a job's.
 """
 
 import threading
@@ -29,7 +29,7 @@ class ProcessReading:
     """Likewise."""
 
     def add(self, directory: MarkerDirectory) -> None:
-        """One that is served no longer leaves its counts only."""
+        """Add a directory. One that is no longer served contributes its counts only."""
         self.counts.add_all(directory.counts)
         self.acks.add_all(directory.ack_times)
 
@@ -44,7 +44,7 @@ class ProcessMarkers:
 
     @contextmanager
     def counting(self, directory: MarkerDirectory) -> Iterator[None]:
-        """For the time of the block it is served; what it has counted by the end stays."""
+        """Count the directory as served during the block; its counts remain afterwards."""
         with self._lock:
             self._served.add(directory)
         try:

@@ -1,6 +1,6 @@
-"""Markers on their way to storage: those that wait for a flush, and those in one.
+"""Markers on their way to storage: waiting for a flush, or in one.
 
-Owns: the bound on both, and that a marker asked for twice travels once.
+Owns: the bound on both, and that a marker requested twice is sent once.
 """
 
 from contextlib import suppress
@@ -15,7 +15,7 @@ _events = EventLog(__name__)
 
 
 class MarkerQueue:
-    """Sync but for one wait; between two awaits it is whole."""
+    """Sync but for one wait; consistent between any two awaits."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -23,7 +23,7 @@ class MarkerQueue:
         self._batch_of: dict[str, MarkerBatch] = {}
         self._arrival = anyio.Event()
         self._is_full = False
-        """It has refused a request, and has not become half empty since."""
+        """Whether it has refused a request, and has not been half empty since."""
 
     @property
     def waiting(self) -> int:
@@ -37,10 +37,10 @@ class MarkerQueue:
         return max(0, len(self._batch_of) - self.waiting)
 
     def offer(self, lines: list[str], *, retry_after_s: float) -> list[MarkerBatch]:
-        """Take all the markers or none. Returns the batches that they travel in.
+        """Accept all the markers or none. Return the batches that contain them.
 
         Raises:
-            Overloaded: the limit is reached; come back after ``retry_after_s``.
+            Overloaded: the limit is reached; retry after ``retry_after_s``.
         """
         fresh = [line for line in dict.fromkeys(lines) if line not in self._batch_of]
         if len(self._batch_of) + len(fresh) > self._limit:
@@ -66,7 +66,7 @@ class MarkerQueue:
             await self._arrival.wait()
 
     def take(self) -> MarkerBatch | None:
-        """Return all that waits, as one batch; None if it was refused since."""
+        """Return all waiting markers as one batch; None if they were refused since."""
         batch, self._forming = self._forming, None
         return batch
 
@@ -78,13 +78,13 @@ class MarkerQueue:
         batch.settle(error)
 
     def refuse(self, error: TallymarkError) -> None:
-        """Answer all that waits for a flush, unflushed. What is in a flush is answered at its end."""
+        """Answer all that waits for a flush with the error. A batch in a flush is answered when that ends."""
         batch = self.take()
         if batch is not None:
             self.settle(batch, error)
 
     async def drained(self) -> None:
-        """Return when every flush that is in flight now has ended, however it ended; they are awaited as they began."""
+        """Return when every flush that is in flight now has ended, in the order of their starts, however it ended."""
         for batch in dict.fromkeys(self._batch_of.values()):
             with suppress(TallymarkError):
                 await batch.wait()

@@ -22,9 +22,9 @@ DIRECT_TYPE = b"DIRECT"
 SEQUENCE_BITS = 20
 SEQUENCE_COUNT = 1 << SEQUENCE_BITS
 FIRST_INCARNATION = 1 << 10
-"""Its first segment is MARKERS1073741824. Those below are of earlier releases, and 0 is what Hudi's server writes."""
+"""Its first segment is MARKERS1073741824. Smaller incarnations are of earlier releases; Hudi's server writes 0."""
 INCARNATION_LIMIT = 1 << (31 - SEQUENCE_BITS)
-"""Incarnations lie below: Hudi's server parses the number as a signed 32-bit integer."""
+"""Exclusive upper bound of incarnations: Hudi's server parses the number as a signed 32-bit integer."""
 
 _SEGMENT = re.compile(r"MARKERS(\d+)")
 _CLAIM = re.compile(r"SERVER(\d+)")
@@ -62,21 +62,21 @@ def is_segment(file_name: str) -> bool:
 
 
 def segment_number(path: str) -> int:
-    """Return the number in the path of a segment; it has to be one."""
+    """Return the number of a segment, from its path."""
     segment = _SEGMENT.fullmatch(path.rpartition("/")[2])
     assert segment, path
     return int(segment[1])
 
 
 def encode_segment(lines: Iterable[str]) -> bytes:
-    """``decode_segment`` gives the lines back."""
+    """Return the bytes of a segment, from which ``decode_segment`` reads the lines."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
 def decode_segment(data: bytes, *, source: str) -> list[str]:
     """Return the lines of a segment, each a marker's (``name``).
 
-    An unfinished last line is of a put that was never acked: it does not count.
+    An unfinished last line belongs to a put that was never acked: it does not count.
 
     Raises:
         CorruptObject: a finished line is not a marker name. Unreadable markers are never treated as none.
@@ -89,10 +89,10 @@ def decode_segment(data: bytes, *, source: str) -> list[str]:
 
 
 def read_marker_type(data: bytes | None) -> bytes | None:
-    """Return what MARKERS.type says: BATCHED_TYPE, DIRECT_TYPE, or None where it is absent or empty.
+    """Return the content of MARKERS.type: BATCHED_TYPE, DIRECT_TYPE, or None where it is missing or empty.
 
     Raises:
-        CorruptObject: it says something else.
+        CorruptObject: its content is neither.
     """
     if not data:
         return None

@@ -9,7 +9,7 @@ from tallymark.engine.markers.histogram import COUNT_BOUNDS, TIME_BOUNDS_S, Hist
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerStatistics:
-    """A moment of the engine, over all its directories."""
+    """A reading of the engine, over all its directories."""
 
     waiting: int
     """Markers that wait for a flush."""
@@ -36,9 +36,10 @@ class MarkerStatistics:
     """Of those second copies, the ones that were answered first."""
     late_s: float | None
     """How long a put may take now before it is late; None before the first, and where no second copies are sent. The
-    largest among the directories."""
+    largest among the directories.
+    """
     segments: int
-    """Segments that hold the markers now, as far as is known."""
+    """Segments that contain the markers now, as far as is known."""
     merges: int
     merges_failed: int
     """Merges that changed nothing; they are tried again."""
@@ -49,39 +50,39 @@ class MarkerStatistics:
     put_s: float | None
     """Measured mean time of a flush; None before the first."""
     interval_s: float
-    """The least time between the starts of two flushes, as it stands now; the largest among the directories."""
+    """The least time between the starts of two flushes now; the largest among the directories."""
     throttled: int
-    """Times that the store asked for fewer requests and the interval was made longer for it."""
+    """Times that the store asked for fewer requests and the interval was lengthened."""
 
     @property
     def amplification(self) -> float:
-        """Bytes put for each byte of markers: merges, second copies and repeats are what is above 1."""
+        """Bytes put per byte of markers: merges, second copies and repeats make it greater than 1."""
         return self.put_bytes / max(1, self.marker_bytes)
 
     @property
     def hedge_ratio(self) -> float:
-        """Second copies to a put that was sent for its own sake."""
+        """Second copies per first put."""
         return self.hedges / max(1, self.puts - self.hedges)
 
 
 class MarkerCounts:
-    """What one directory counts; a plain sum is made of them on request."""
+    """Counts of one directory; sums of them are made on request."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.refusals = 0
         self.refusals_by: Counter[str] = Counter()
-        """By the errors that were their answers."""
+        """Refusals by error class."""
         self.markers = 0
-        """Flushed by this process."""
+        """Markers flushed by this process."""
         self.direct_markers = 0
-        """Of those, objects of their own."""
+        """Of ``markers``, those that are separate objects."""
         self.marker_bytes = 0
-        """Of the others, in their segments."""
+        """Bytes of the other markers, in their segments."""
         self.batch_sizes = Histogram(COUNT_BOUNDS)
-        """Markers in a flush."""
+        """Markers per flush."""
         self.put_times = Histogram(TIME_BOUNDS_S)
-        """Seconds from sending a segment, or a direct marker, to storage's answer that it is there."""
+        """Seconds from sending a segment, or a direct marker, to storage's answer that it is stored."""
         self.batches_flushed = 0
         self.batches_failed = 0
         self.largest_batch = 0
