@@ -1,4 +1,4 @@
-"""Fencing of an instant's losers: of all marked files only those to keep exist, now and later (seal and fence)."""
+"""Fencing of an instant's lost files: of all marked files only those to keep exist, now and later (seal and fence)."""
 
 import io
 from collections.abc import Collection, Iterable
@@ -31,20 +31,20 @@ class Fencer:
     settings: CommitSettings
 
     async def close(self) -> None:
-        """To be called before the markers are read: what is published until then is marked by then.
+        """Seal the instant and close its staging directories. To be called before the markers are read.
 
-        On return nothing more can be published out of its staging directories, and a direct marker put from now on is
-        refused by its own task, which checks for the seal. Where there is a service, tasks may put some as well: a task
-        that cannot reach it puts its markers without a report.
+        Afterwards no task can publish a file out of staging, and a task refuses its own direct marker, since it checks
+        for the seal after its put. Direct markers are possible where there is a service, too: a task that cannot reach
+        it puts its markers itself, without a report.
         """
         await self.backend.put(seal_path(self.instant), b"")
         await close_staging(self.backend, self.instant)
 
     async def fence(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
-        """On return none of the marked paths holds rows, or ever will, but for those kept.
+        """Make sure that none of the marked paths contains rows, now or later, except those kept.
 
-        Returns the paths that are fenced: where files cannot be renamed into place, an empty file occupies the name of
-        a lost attempt, whose own put then fails. Where they can, ``close`` has stopped them all.
+        Returns the paths that are fenced. Where files cannot be renamed into place, an empty file occupies the name of
+        a lost attempt, so that the attempt's own put fails. Where they can, ``close`` has stopped all attempts.
         """
         lost = sorted(set(marked) - set(keep))
         if self.backend.has_staging:
@@ -75,21 +75,19 @@ class Fencer:
 
 
 def fence_bytes(schema: pa.Schema) -> bytes:
-    """Return a Parquet file of zero rows: harmless to every reader, where an empty object would
-    break the whole table.
-    """
+    """Return a Parquet file of zero rows, which every reader accepts; an empty object would break the whole table."""
     sink = io.BytesIO()
     pq.write_table(schema.empty_table(), sink)
     return sink.getvalue()
 
 
 def fence_path(instant: str, nonce: str) -> str:
-    """Where a list of names that may be fenced waits to be swept. Two who end one instant at once have one each."""
+    """Return the path of a list of names that may be fenced. Two processes that end one instant have one list each."""
     return f"{FENCE_FOLDER}/{instant}/{nonce}"
 
 
 async def read_fences(backend: Backend, path: str) -> list[str]:
-    """Return the names on such a list; none if it was swept. Raises CorruptObject."""
+    """Return the names on such a list; none if it was deleted. Raises CorruptObject."""
     try:
         data = await backend.get(path)
     except NotFound:
@@ -98,7 +96,7 @@ async def read_fences(backend: Backend, path: str) -> list[str]:
 
 
 def decode_fences(data: bytes, *, source: str) -> list[str]:
-    """Return the names that ``fence`` has put there. Raises CorruptObject, naming ``source``."""
+    """Return the names that ``fence`` has written. Raises CorruptObject, naming ``source``."""
     try:
         fences = unpack(data)
     except ValueError as error:

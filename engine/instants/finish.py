@@ -24,7 +24,7 @@ Progress = Callable[[int, int], None]
 """Called with the number of files deleted so far, and the number to delete."""
 
 DELETE_BATCH = 1000
-"""Files deleted by one call: what S3 deletes with one request. After each, a terminal shows how far it is."""
+"""Files deleted per call: what S3 deletes with one request. Progress is reported after each call."""
 
 
 async def finish(
@@ -34,7 +34,7 @@ async def finish(
     *,
     objects: Collection[str] | None = None,
 ) -> None:
-    """Complete the projection, delete what the entry replaced, then what the instant has left; its reservation last.
+    """Complete the projection, delete what the entry replaced, then the instant's bookkeeping, its reservation last.
 
     ``objects`` as in ``drop_bookkeeping``.
     """
@@ -50,9 +50,9 @@ async def finish(
 async def delete_replaced(
     handle: TableHandle, properties: TableProperties, position: int, *, progress: Progress | None = None
 ) -> int:
-    """Delete the files that the entry at a position lets go, in batches; ``progress`` hears how many are gone.
+    """Delete the files that the entry at a position has expired, in batches, and return how many they were.
 
-    Returns how many there were.
+    ``progress`` is called after each batch.
     """
     history = await handle.log.reach(position - 1)
     if history.entry(position).kind == "clean":
@@ -67,7 +67,9 @@ async def delete_replaced(
 
 
 def _expired_files(history: History, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
-    """With ``readers="directory"`` a commit lets go what it replaced; with ``"table"`` only a clean does."""
+    """Return the files that the entry expires: with ``readers="directory"`` those that a commit replaced; with
+    ``"table"`` only a clean expires files.
+    """
     entry = history.entry(position)
     if entry.kind == "clean":
         return history.files_expired_by(position)
@@ -77,11 +79,12 @@ def _expired_files(history: History, properties: TableProperties, position: int)
 async def drop_bookkeeping(
     handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, objects: Collection[str] | None = None
 ) -> None:
-    """Delete markers, seal and heartbeat, then the reservation: until then another writer will do the rest. Its number
-    goes after it, by which it is found.
+    """Delete markers, seal and heartbeat, then the reservation, then its number.
 
-    ``objects`` are all objects beside the markers, where the caller knows them; None: the folder is listed. What a late
-    put brings after that, of a task that is refused, or of a request that was given up, goes with the next clean.
+    While the reservation exists, another writer finds it by the number and completes these steps.
+
+    ``objects`` are all objects in the instant's folder, where the caller knows them; None: the folder is listed.
+    Objects that arrive later, by a put of a refused task or of an abandoned request, are deleted by the next clean.
     """
     backend = handle.backend
     await close_staging(backend, instant)
@@ -95,16 +98,16 @@ async def drop_bookkeeping(
 
 
 async def close_staging(backend: Backend, instant: str) -> None:
-    """On return no task can publish a file that was staged for the instant."""
+    """Close the instant's staging folders: afterwards no task can publish a file that was staged."""
     for folder in (staging_folder(instant), recut_folder(instant)):
         await backend.close_staging(folder)
 
 
 def staging_folder(instant: str) -> str:
-    """Where the instant's tasks stage their files."""
+    """Return the folder in which the instant's tasks stage their files."""
     return f"{marker_folder(instant)}/staged"
 
 
 def recut_folder(instant: str) -> str:
-    """Where its job stages the files it rewrites once the tasks are sealed."""
+    """Return the folder in which its job stages the files that it rewrites after the tasks are sealed."""
     return f"{marker_folder(instant)}/recut"

@@ -13,7 +13,7 @@ from tallymark.engine.timeline.summary import MarkerMode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """Paths of data files."""
+    """Paths of marked data files."""
 
     batched: frozenset[str]
     """Marked by the service and not directly."""
@@ -24,14 +24,14 @@ class Marked:
         return self.batched | self.direct
 
     def mode(self, kind: MarkerKind) -> MarkerMode:
-        """Return how markers were kept in effect, by a job that was to keep them as ``kind``."""
+        """Return how markers were kept in effect, for a job that was to keep them as ``kind``."""
         if self.batched and self.direct:
             return "mixed"
         return "direct" if self.direct else kind
 
 
 async def directly_marked(backend: Backend, instant: str) -> frozenset[str]:
-    """Every path whose marker its author has put itself and may go by. To be called after the seal was put.
+    """Return every path whose marker its task has put itself and may rely on. To be called after the seal was put.
 
     One listing is enough, however many pages it has: such a marker was put before the seal, and no process deletes it.
     """

@@ -1,4 +1,4 @@
-"""Projector of the commit log: it writes the missing Hudi timeline files, in the log's order."""
+"""Projector of the commit log, which writes the missing Hudi timeline files in the log's order."""
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
@@ -8,9 +8,9 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 async def project(handle: TableHandle, properties: TableProperties, position: int) -> None:
-    """On return every entry up to the position is visible to readers of the Hudi format, none before an older one.
+    """Make every entry up to the position visible to readers of the Hudi format, none before an older one.
 
-    The bytes follow from the entries alone, so that any number of writers may do this at once.
+    The bytes are a function of the entries, so any number of writers may do this concurrently.
     """
     history = handle.log.history
     handle.projected = max(handle.projected, history.base)  # a checkpoint is put after the projection of its position

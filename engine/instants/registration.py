@@ -1,24 +1,24 @@
-"""Numbers under which writers register, and the open ones among them: read by gets of known names, without a listing.
+"""Registration of writers by number, and the search for open ones by gets of known names, without a listing.
 
 A writer takes the number k = 1, 2, ... by putting ``begun/<k>`` if absent, before anything else of its instant; the
-object contains what its reservation contains. These rules keep every open instant visible:
+object has the content of its reservation. These rules keep every open instant visible:
 
 - *Take.* A writer puts k after it has seen each smaller number: its object, or a log entry with a number as great.
-- *Check.* After that put, and its reservation, it reads the log. If an entry has k or a greater number by then, others
-  may have passed k while it was not there: k is given up, and a greater one taken. Nothing was written under it.
+- *Check.* After that put, and its reservation, it reads the log. If an entry has k or a greater number by then, other
+  writers may have passed k while it was missing: k is given back, and a greater one taken. Nothing was written under k.
 - *Drop.* An object ``begun/<k>`` is deleted only by writers that have read an entry with k or a greater number, and
-  after ``open/<T>``: a writer that stops in between leaves what the next ones see.
+  after ``open/<T>``: what a writer leaves that stops in between is visible to the next ones.
 - *Record.* The entry that decides an instant has its number, and the smaller ones that were not over when it was taken.
 
-So a number that was put and is not there has an entry as great in the log: below a number that exists there is no gap
+So a number that was put and is missing now has an entry as great in the log: below an existing number there is no gap
 except those that the log records. A writer that has put the first free number, and passes the check, has seen all that
 started before. By the entry with the greatest number k the smaller ones are over, except those that it names; those, k
-itself and the numbers after it are read, one get each. If one of these up to k is not there, it is over or will be
-given up by its writer: the get came after the entry was read. What is there is over if its instant is decided, and
-after that its reservation is not found. Numbers are not used again: a put or a delete of theirs that lands late changes
-nothing.
+itself and the numbers after it are read, with one get each. If one of these up to k is missing, it is over or will be
+given back by its writer: the get followed the reading of the entry. An existing number is over if its instant is
+decided, and its reservation is found missing after that. Numbers are not used again: a put or a delete of one that
+arrives late changes nothing.
 
-Owns: taking, looking, giving back. Does not own: what is done about those who are open (``maintenance.recovery``).
+Owns: taking, finding and giving back numbers. Does not own: what is done about open writers (``maintenance.recovery``).
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,21 +36,21 @@ from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 @dataclass(slots=True)
 class Registered:
-    """What one look at the numbers has found."""
+    """Result of one search of the numbers."""
 
     free: int
-    """The first number that no writer had."""
+    """The first number that no writer has taken."""
     open: dict[int, Reservation] = field(default_factory=dict)
-    """Those that are not over, and what their writers say of themselves."""
+    """The numbers that are not over, with the reservations of their writers."""
     left: list[int] = field(default_factory=list)
-    """Those that are over, and whose objects are there: their writers are about to drop them, or have died before."""
+    """The numbers that are over and whose objects exist: their writers will drop them, or have died before they did."""
 
 
 async def find_registered(handle: TableHandle) -> Registered:
-    """Who is open among those that have taken numbers, by the log as far as it was read. Changes nothing.
+    """Return the registered writers that are open, by the log as far as it was read. Changes nothing.
 
     Raises:
-        CorruptObject: what a writer says of itself cannot be read.
+        CorruptObject: a writer's object cannot be read.
     """
     known = handle.log.history.registration
     found = Registered(free=known.number + 1)
@@ -78,7 +78,7 @@ async def find_registered(handle: TableHandle) -> Registered:
 
 
 async def open_instants(handle: TableHandle, found: Registered) -> set[str]:
-    """Those of the writers that a look has found, listed only where writers may be open that have taken no number."""
+    """Return the instants of the open writers. Lists the folder only where unregistered writers may be open."""
     instants = {reservation.instant for reservation in found.open.values()}
     if UNNUMBERED in handle.log.history.registration.unfinished:
         instants |= {entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)}
@@ -86,7 +86,7 @@ async def open_instants(handle: TableHandle, found: Registered) -> set[str]:
 
 
 async def read_registration(handle: TableHandle, path: str) -> Reservation | None:
-    """Return what the writer of a number says of itself; None where the number is free, or was dropped."""
+    """Return the reservation of the writer of a number; None where the number is free, or was dropped."""
     try:
         return Reservation.decode(await handle.backend.get(path), source=path)
     except NotFound:
@@ -94,9 +94,9 @@ async def read_registration(handle: TableHandle, path: str) -> Reservation | Non
 
 
 async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
-    """Return whether all is done for its instant, or no process will ever continue it.
+    """Return whether everything is done for its instant, or no process will ever continue it.
 
-    The log is read first: a writer that finds its instant decided after it has reserved it gives it up.
+    The log is read first: a writer that finds its instant decided after its own reservation gives it up.
     """
     instant = reservation.instant
     if handle.log.history.decided(instant) is None and (await handle.log.refresh()).decided(instant) is None:
@@ -109,11 +109,11 @@ async def is_over(handle: TableHandle, reservation: Reservation) -> bool:
 
 
 async def take(handle: TableHandle, draft: Reservation) -> Reservation:
-    """Take a number for it: on return every later reader finds this writer. Numbers that are over, and were left, are
+    """Take a number for the writer, so that every later reader finds it. Numbers that are over, and were left, are
     dropped.
 
-    Its instant is later than those of all open writers with smaller numbers: no two writers use one instant, nor
-    one heartbeat.
+    Its instant is later than those of all open writers with smaller numbers: no two writers use one instant, nor one
+    heartbeat.
     """
     while True:
         found = await find_registered(handle)
@@ -142,18 +142,20 @@ async def _is_put(handle: TableHandle, mine: Reservation) -> bool:
 
 
 def is_passed(history: History, reservation: Reservation) -> bool:
-    """Return whether others may have passed by its number while it was not there. The log was read after its put."""
+    """Return whether other writers may have passed its number while it was missing. The log was read after its put."""
     return history.registration.number >= reservation.registration
 
 
 async def give_back(handle: TableHandle, reservation: Reservation) -> None:
-    """Nothing was written under it. Its number goes now, or when the log has got past it."""
+    """Give back a number under which nothing was written. It is deleted now, or when the log has passed it."""
     handle.given_back.add(reservation.registration)
     await drop(handle, ())
 
 
 async def drop(handle: TableHandle, numbers: Iterable[int]) -> None:
-    """Drop these, and those given back, as far as the log has a number as great; later writers drop the others."""
+    """Drop these numbers, and those given back, as far as the log has a number as great; later writers drop the
+    others.
+    """
     greatest = handle.log.history.registration.number
     known = {number for number in {*numbers, *handle.given_back} if UNNUMBERED < number <= greatest}
     if known:

@@ -23,11 +23,11 @@ _TYPES = {"batched": BATCHED_TYPE, "direct": DIRECT_TYPE}
 async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKind) -> tuple[Reservation, Lease]:
     """Reserve an instant later than every instant in the log; on return the log's history is as of then.
 
-    The lease runs from the one heartbeat that was put: a second one at once exceeds what GCS takes for one object.
+    The lease runs from the one heartbeat that was put: a second one at once exceeds what GCS accepts for one object.
 
-    A number is taken first, by which others find this writer. The heartbeat is put before the reservation, so that
-    no process sees a reserved instant without a sign of life, and the reservation before the last read of the log, so
-    that an instant, or a number, that the log has got past is noticed.
+    A number is taken first, by which other writers find this one. The heartbeat is put before the reservation, so that
+    no process sees a reserved instant without a heartbeat; and the reservation before the last read of the log, so that
+    an instant, or a number, that the log has passed is noticed.
     """
     newest = FLOOR
     while True:
@@ -53,7 +53,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
 
 
 async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
-    """Return the first heartbeat of its lease, and how its markers are kept."""
+    """Put the first heartbeat of its lease, and the type of its markers. Return the lease."""
     lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
 
     async def announce() -> None:
@@ -68,9 +68,10 @@ async def _call(act: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:
-    """Nothing was written under it. The log passes it first: otherwise another writer could reserve the instant during
-    these deletes, and lose it by them. The reservation is deleted next: without its heartbeat it would count as
-    abandoned.
+    """Undo a reservation under which nothing was written.
+
+    The log passes the instant first: otherwise another writer could reserve it during these deletes, and lose it by
+    them. The reservation is deleted next: without its heartbeat it would count as abandoned.
     """
     if handle.log.history.reached_instant < reservation.instant:
         await decide(handle, reservation)
@@ -84,7 +85,7 @@ def _type_path(instant: str) -> str:
 
 
 async def is_taken(handle: TableHandle, reservation: Reservation) -> bool:
-    """Put the reservation unless its instant has one; True if it stands."""
+    """Put the reservation unless its instant has one. Return whether this reservation is the one that is stored."""
     try:
         await handle.backend.put_new(reservation.path, reservation.encode())
     except AlreadyExists:

@@ -1,4 +1,4 @@
-"""Rollback of an instant that will not commit: nothing of it remains."""
+"""Rollback of an instant that will not commit: it leaves nothing."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,20 +24,20 @@ _events = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How an instant ended that was found open."""
+    """How an open instant was ended."""
 
     instant: str
     outcome: Literal["rolled back", "was committed", "was cleaned"]
-    """The latter two were decided by their writer, who died before all was done that follows."""
+    """The latter two were decided by the instant's writer, which died before its last steps were done."""
     marked: int
-    """Marked files, whether they existed or not, that do not exist any more (or are fenced)."""
+    """Number of marked files, which do not exist any more (or are fenced), whether they existed before or not."""
     fences: int
 
 
 async def roll_back(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
-    """Win a rollback entry for the instant before anything is touched, then remove all that it marked.
+    """Win a rollback entry for the instant before anything is changed, then remove everything that it marked.
 
-    If the log turns out to hold the instant's commit or clean, that stands, and what was left to do for it is done.
+    If the log already contains the instant's commit or clean, that is finished instead.
     """
     instant = reservation.instant
     if (kind := await decide(handle, reservation)) != "rollback":
@@ -61,10 +61,10 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
 
 
 async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:
-    """Every data file that the instant may have begun, from storage.
+    """Return every data file that the instant may have started, read from storage.
 
-    Missing or unreadable markers are never treated as none: then the table is listed for files that carry
-    the instant in their names, beside those whose markers could be read.
+    Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
+    in their names, in addition to the readable markers.
     """
     folder = marker_folder(reservation.instant)
     known: frozenset[str] = frozenset()
@@ -86,7 +86,7 @@ def _belongs_to(path: str, instant: str) -> bool:
 
 
 async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
-    """Win a rollback entry for its instant, unless the log has decided it; returns which of both it is."""
+    """Win a rollback entry for its instant unless the log has decided it. Return the kind of the deciding entry."""
     instant = reservation.instant
     history = await handle.log.refresh()
     if history.decided(instant) is None:

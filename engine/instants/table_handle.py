@@ -24,29 +24,29 @@ class TableHandle:
     lease_settings: LeaseSettings
     clock: Clock = field(default_factory=SystemClock)
     storage: StorageOptions = field(default_factory=StorageOptions)
-    """How tasks reach what ``backend`` reaches."""
+    """Options with which tasks reach the storage of ``backend``."""
     view_settings: ViewSettings = field(default_factory=ViewSettings)
     lasts: bool = False
-    """Whether it is for more than one question, and closed in the end: only then its view may have local files."""
+    """Whether it serves more than one query and is closed afterwards: only then its view may have local files."""
     checkpoints: Checkpoints = field(init=False)
     log: CommitLog = field(init=False)
     projected: int = 0
     """Entries up to this position are known to be projected."""
     own_numbers: dict[int, Reservation] = field(default_factory=dict)
-    """Those under which this process has begun, as long as their objects are there: see ``registration``."""
+    """Numbers under which this process has registered, as long as their objects exist: see ``registration``."""
     given_back: set[int] = field(default_factory=set)
-    """Of these the ones whose instants came to nothing."""
+    """Of these, the numbers whose instants were given up."""
     over_numbers: set[int] = field(default_factory=set)
-    """Those of others that were found to be over. They stay so, and need not be looked at again."""
+    """Numbers of other writers that were found to be over. They remain so, and are not read again."""
     _views: list[View] = field(init=False, default_factory=list)
-    """The last is the one that follows the log; who had an answer of an earlier one goes on asking that."""
+    """The last one follows the log. A caller that had an answer of an earlier one continues to use that."""
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.backend)
         self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints)
 
     def view(self, properties: TableProperties) -> View:
-        """Return what the table holds by all that was read of its log. No I/O but that of a local store."""
+        """Return the table's view as of the log's head. No I/O but that of a local store."""
         history = self.log.history
         if not self._views or self._is_outdated(self._views[-1]):
             keep = None if properties.readers == "table" else self.view_settings.keep_positions
@@ -62,11 +62,11 @@ class TableHandle:
             await self.view(properties).preload()
 
     def close(self) -> None:
-        """Give back what views have of memory and local files."""
+        """Release the memory and local files of the views."""
         while self._views:
             self._views.pop().close()
 
     def _is_outdated(self, view: View) -> bool:
-        """Return whether it was made before the log was read at all; or is behind, and may not follow."""
+        """Return whether the view was made before the log was read at all, or is behind and cannot follow."""
         history = self.log.history
         return view.head < history.base or (view.head < history.head and not self.view_settings.incremental)

@@ -1,6 +1,6 @@
 """Cache of this process's lookups, shared by its tasks. A block at a position never changes.
 
-Bounded in bytes; what was asked for longest ago goes first.
+Bounded in bytes; the least recently used blocks are evicted first.
 """
 
 import threading
@@ -11,11 +11,11 @@ LogPosition = tuple[str, int, str]
 """The URL of a table, a position of its log, and the hash there."""
 
 _ENTRY_BYTES = 200
-"""What an entry takes beside its block, about."""
+"""Approximate size of an entry in addition to its block."""
 
 
 class BlockCache:
-    """Any thread may use it."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -23,7 +23,7 @@ class BlockCache:
         self.bytes = 0
 
     def found(self, log: LogPosition, partitions: Iterable[str]) -> dict[str, bytes]:
-        """Those of these partitions that it holds, by partition."""
+        """Return the cached blocks of these partitions, by partition."""
         with self._lock:
             found: dict[str, bytes] = {}
             for partition in partitions:
@@ -34,7 +34,7 @@ class BlockCache:
             return found
 
     def keep(self, log: LogPosition, blocks: Mapping[str, bytes], *, limit_bytes: int) -> None:
-        """Hold these, and of all that it holds at most ``limit_bytes``."""
+        """Add these blocks, and evict until at most ``limit_bytes`` are cached."""
         with self._lock:
             for partition, block in blocks.items():
                 self._drop((log, partition))

@@ -23,13 +23,15 @@ from tallymark.engine.views.view import live_files
 
 
 class ProcessBlocks:
-    """There is one: ``PROCESS_BLOCKS``. Any thread may use it. A forked child starts with an empty one."""
+    """The lookups of this process, ``PROCESS_BLOCKS``. Thread-safe. A forked child starts with an empty one."""
 
     def __init__(self) -> None:
         self.start_over()
 
     def start_over(self) -> None:
-        """In a forked child another thread of the parent may have held any lock, and its threads are not there."""
+        """Reset in a forked child: another thread of the parent may have held a lock, and its threads do not exist in
+        the child.
+        """
         self._lock = threading.Lock()
         self._cache = BlockCache()
         self._pace = ReadingPace(monotonic=time.monotonic, random=random.SystemRandom().random)
@@ -37,7 +39,7 @@ class ProcessBlocks:
         self._users: dict[JobBlocks, int] = {}
 
     def enter(self, ticket: WriteTicket, backend: Backend | None) -> JobBlocks:
-        """Return the ticket's job, with one user more. Where it is a new one here, those without users are given up."""
+        """Return the blocks of the ticket's job, with one user more. A new job evicts the jobs without users."""
         place = f"{ticket.url}#{id(backend)}" if ticket.url.startswith("memory:") else ticket.url
         key = (place, ticket.instant, ticket.base, ticket.base_hash)
         with self._lock:
@@ -69,15 +71,15 @@ os.register_at_fork(after_in_child=PROCESS_BLOCKS.start_over)
 
 
 def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobView":
-    """Return what the table held when the ticket's job began. Blocking; in any process, and any thread but an event
-    loop's.
+    """Return the table's files as of the position at which the ticket's job started.
 
-    The job's service is asked first. Where it has not answered within ``ViewSettings.wait_s``, or is none, the log is
-    read in this process, once for all its tasks, with the same answers; the service is asked again when it is back.
-    ``backend`` is needed only where the ticket's URL does not say all.
+    Blocking; for any process, and any thread but an event loop's. Queries go to the job's service. Where it has not
+    answered within ``ViewSettings.wait_s``, or does not exist, the log is read in this process, once for all its tasks,
+    with the same answers; queries go to the service again when it is back. ``backend`` is needed only where the
+    ticket's URL and options are not sufficient.
 
     Raises:
-        InvalidRequest: the ticket is of no job, or the table's storage is one that processes do not share.
+        InvalidRequest: the ticket has no job, or the table's storage is one that processes do not share.
     """
     check_may_block("open_view")
     if not ticket.base_hash:
@@ -86,12 +88,12 @@ def open_view(ticket: WriteTicket, *, backend: Backend | None = None) -> "JobVie
 
 
 class JobView:
-    """Made by ``open_view``, for a ``with`` block. All views of a job in one process share what was looked up.
+    """Made by ``open_view``, for a ``with`` block. All views of a job in one process share their cache.
 
     Each query is as of ``position``, whatever is committed since. Each of them raises:
         Stopped: the job is over.
-        CorruptObject: the service is of no use, and the log cannot be read, or is another one.
-        ServiceUnavailable, BackendError: the same, and storage did not answer in time.
+        CorruptObject: the service is unusable, and the log cannot be read, or is a different one.
+        ServiceUnavailable, BackendError: the service is unusable, and storage did not answer in time.
     """
 
     def __init__(self, ticket: WriteTicket, backend: Backend | None) -> None:
@@ -102,7 +104,7 @@ class JobView:
 
     @property
     def position(self) -> int:
-        """The position of the commit log that all answers are of."""
+        """The position of the commit log that all answers refer to."""
         return self._position
 
     def files(self, partition: str) -> tuple[DataFile, ...]:
@@ -127,7 +129,7 @@ class JobView:
         return self._blocks.statistics()
 
     def close(self) -> None:
-        """No more queries. What was looked up stays for other tasks of the job, until those of another one come."""
+        """End the queries. The cache remains for other tasks of the job, until tasks of another job start."""
         if self._is_open:
             self._is_open = False
             PROCESS_BLOCKS.leave(self._blocks)
@@ -150,7 +152,9 @@ class JobView:
 
 
 def _checked(partitions: Iterable[str]) -> list[str]:
-    """Return what is wrong with a call is not the service's fault."""
+    """Return the partitions as a list. Raises InvalidRequest for what is not one: an error of the call, not of the
+    service.
+    """
     if isinstance(partitions, str):
         raise InvalidRequest(f"partitions {partitions!r}: give a list of partition paths, not one text")
     found = list(partitions)

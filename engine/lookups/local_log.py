@@ -19,7 +19,7 @@ MINUTE_S = 60.0
 
 
 class ReadingPace:
-    """One for all jobs that a process has tasks of. Any thread may use it."""
+    """Limit of log readings, one for all jobs that a process has tasks of. Thread-safe."""
 
     def __init__(self, *, monotonic: Callable[[], float], random: Callable[[], float]) -> None:
         """``random`` returns numbers from 0 to below 1."""
@@ -27,10 +27,10 @@ class ReadingPace:
         self._random = random
         self._lock = threading.Lock()
         self._begun: deque[float] = deque()
-        """When the readings of the last minute began, or are to begin."""
+        """Start times of the readings of the last minute, and of those to come."""
 
     def admit(self, *, count_a_minute: int, jitter_s: float, patience_s: float) -> float:
-        """Count one more reading. Returns how long, in seconds, it is to wait before it begins.
+        """Count one more reading. Return the seconds to wait before it starts.
 
         Raises:
             ServiceUnavailable: that would be longer than ``patience_s``. Nothing is counted.
@@ -55,10 +55,10 @@ _events = EventLog(__name__)
 
 
 class LogBlocks:
-    """Belongs to one event loop. Many who ask at once cost one reading; where it fails, it fails for them all."""
+    """Belongs to one event loop. Concurrent queries share one reading, and its failure."""
 
     def __init__(self, ticket: WriteTicket, open_storage: Callable[[], Backend], pace: ReadingPace) -> None:
-        """``open_storage`` is called when it is needed; its storage is the ticket's."""
+        """``open_storage`` is called on the first use; it opens the ticket's storage."""
         self._ticket = ticket
         self._settings = ticket.views
         self._open_storage = open_storage
@@ -66,13 +66,13 @@ class LogBlocks:
         self._view = Lazy(self._read)
         self._made: View | None = None
         self.readings = 0
-        """Readings of the log that were begun."""
+        """Number of readings of the log that were started."""
 
     async def blocks(self, partitions: Iterable[str]) -> dict[str, bytes]:
-        """By partition; within ``ViewSettings.log_wait_s``.
+        """Return the blocks by partition, within ``ViewSettings.log_wait_s``.
 
         Raises:
-            CorruptObject: the log cannot be read, or is not the one that the job began with.
+            CorruptObject: the log cannot be read, or is not the one that the job started with.
             ServiceUnavailable: it was not read in time, or too often already.
             BackendError: storage did not answer.
         """
@@ -88,7 +88,7 @@ class LogBlocks:
             ) from error
 
     async def close(self) -> None:
-        """Release what was read. There are no more requests."""
+        """Release the view of the log. No queries may follow."""
         if self._made is not None:
             self._made.close()
 

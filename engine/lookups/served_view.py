@@ -14,24 +14,24 @@ class ServedView:
     """Belongs to the job's event loop."""
 
     def __init__(self, log: CommitLog, view: Callable[[], View]) -> None:
-        """``view`` gives the table's, synced with all that was read of the log."""
+        """``view`` returns the table's view, synced with the log as far as it was read."""
         self._log = log
         self._view = view
         self._reading = anyio.Lock()
         self._started = 0
-        """Readings of the log so far, for positions that it had not come to, but for those that were broken off."""
+        """Number of completed readings of the log for positions that it had not reached."""
         self._failure: Exception | None = None
         self._asked = (-1, "")
-        """The position, and the hash, that were asked for last and are of this log."""
+        """The last requested position and hash that are of this log."""
         self._at: ViewAt | None = None
-        """Tasks of a job ask for one position: it is not looked for, or built, each time."""
+        """The blocks at that position, kept because all tasks of a job request one position."""
 
     async def look_up(self, position: int, log_hash: str) -> BlockOf:
-        """Return what gives the blocks as of a position of the log with that hash.
+        """Return a function that returns the blocks as of the position of the log with that hash.
 
         Raises:
-            InvalidRequest: the log does not reach there, or is another one, or the view has let go of that position.
-            CorruptObject, BackendError: the log would have to be read for that, and cannot be.
+            InvalidRequest: the log does not reach that position, is a different one, or the view has dropped the position.
+            CorruptObject, BackendError: the log would have to be read, and cannot be.
         """
         if position > self._log.history.head:
             await self._catch_up()
@@ -56,7 +56,9 @@ class ServedView:
         return self._at.block
 
     def cached_blocks(self, position: int, log_hash: str, partitions: Sequence[str]) -> Sequence[bytes] | None:
-        """Those blocks, where ``look_up`` was asked for that position last and nothing has to be read; else None."""
+        """Return the blocks if ``look_up`` was called for that position last and nothing has to be read; otherwise
+        None.
+        """
         if self._at is None or self._asked != (position, log_hash):
             return None
         blocks = []
@@ -68,7 +70,7 @@ class ServedView:
         return blocks
 
     async def _catch_up(self) -> None:
-        """Read the log on, once for all who had asked by the time that the reading began."""
+        """Read the log on, once for all requests that waited when the reading started."""
         started = self._started
         async with self._reading:
             if self._started > started:

@@ -19,13 +19,13 @@ from tallymark.engine.tasks.marker_sources import service_client
 from tallymark.engine.tasks.ticket import WriteTicket
 
 Blocks = dict[str, bytes]
-"""By partition."""
+"""Blocks by partition."""
 
 BlocksOf = Callable[[Sequence[str]], Future[Blocks]]
-"""Asks for the blocks of these partitions and returns at once; the future settles within a bound of its own."""
+"""Requests the blocks of these partitions and returns at once; the future settles within its own time limit."""
 
 _GRACE = 1.2
-"""A future's own error says more than ours: it may be late by as much."""
+"""Extra time for a future, whose own error is more precise than a timeout here."""
 
 _events = EventLog(__name__)
 
@@ -33,20 +33,20 @@ _events = EventLog(__name__)
 @dataclass(slots=True)
 class BlockCounts:
     by_service: int = 0
-    """Look-ups that the service has answered."""
+    """Lookups that the service has answered."""
     by_log: int = 0
-    """Look-ups that went to the log."""
+    """Lookups that were answered from the log."""
     fallbacks: int = 0
-    """How often the service went out of use."""
+    """How often the service became unusable."""
 
 
 class FallbackBlocks:
-    """Blocking; any thread may use it.
+    """Lookups with the service, and with the log while the service is unusable. Blocking; thread-safe.
 
-    Any response of the service but blocks, or the end of its job, makes it fall back: no response in time,
-    (ServiceUnavailable), the other side is of another release (NotAuthenticated), or it does not answer for that
-    position, or for that log (InvalidRequest). The log is what the service itself goes by: it gives the same answer, or
-    an error. During an outage no caller waits for the service; every ``pause_s`` one lookup is sent there as well.
+    Every response of the service except blocks, and except the end of its job, makes it unusable: no response in time
+    (ServiceUnavailable), a peer of another release (NotAuthenticated), or a refusal of that position or log
+    (InvalidRequest). The service itself reads the log: the log gives the same answer, or an error. During an outage no
+    caller waits for the service; every ``pause_s`` one lookup is sent there as well.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class FallbackBlocks:
         pause_s: float,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``service``: None where the job's service answers no lookups. ``instant`` is for the log of events."""
+        """``service``: None where the job's service answers no lookups. ``instant`` is for log events."""
         self._service = service
         self._log = log
         self._instant = instant
@@ -73,15 +73,15 @@ class FallbackBlocks:
 
     @property
     def uses_service(self) -> bool:
-        """Whether the next look-up waits for the service."""
+        """Whether the next lookup waits for the service."""
         return self._service is not None and not self._outage.is_on
 
     def blocks(self, partitions: Sequence[str]) -> Blocks:
-        """Of each of these partitions.
+        """Return the blocks of these partitions.
 
         Raises:
             Stopped: the job is over.
-            CorruptObject, ServiceUnavailable, BackendError: the service is of no use, and the log cannot be read.
+            CorruptObject, ServiceUnavailable, BackendError: the service is unusable, and the log cannot be read.
         """
         if self._service is None:
             return self._by_log(partitions)
@@ -120,20 +120,20 @@ def _within(answer: Future[Blocks], wait_s: float) -> Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobViewStatistics:
-    """What was looked up of a job in this process so far, by whom it was answered, and what that took."""
+    """Lookups of a job in this process so far: their number, their source, and their times."""
 
     source: Literal["service", "log"]
-    """Whom the next look-up waits for: ``log`` while the service is of no use, or where there is none."""
+    """What the next lookup uses: ``log`` while the service is unusable, or where there is none."""
     partitions: int
-    """Partitions that were asked for."""
+    """Partitions that were requested."""
     cached: int
-    """Of these, those that were cached."""
+    """Of these, those that were in the cache."""
     by_service: int
     """Requests that the service has answered."""
     by_log: int
-    """Requests that went to the log."""
+    """Requests that were answered from the log."""
     fallbacks: int
-    """How often the service went out of use."""
+    """How often the service became unusable."""
     log_readings: int
     """How often the log was read."""
     cache_bytes: int
@@ -141,7 +141,7 @@ class JobViewStatistics:
 
 
 class JobBlocks:
-    """Any thread may use it. Blocking."""
+    """Thread-safe. Blocking."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class JobBlocks:
         )
 
     def blocks(self, partitions: Sequence[str]) -> Blocks:
-        """Of each of these partitions. Raises what ``FallbackBlocks.blocks`` raises."""
+        """Return the blocks of these partitions. Raises what ``FallbackBlocks.blocks`` raises."""
         found = self._cache.found(self._position, partitions)
         missing = [partition for partition in dict.fromkeys(partitions) if partition not in found]
         with self._lock:
@@ -199,7 +199,7 @@ class JobBlocks:
         )
 
     def forget_log(self) -> None:
-        """Release what was read of the log, unless a caller waits for more; then the next call does."""
+        """Release the view of the log unless a lookup uses it; then the next call does."""
         with self._lock:
             given_up = self._by_log
             if given_up is None or given_up.pending:
@@ -230,7 +230,7 @@ class JobBlocks:
 
 @dataclass(slots=True, eq=False)
 class _ByLog:
-    """What was read of the log, and the loop that it belongs to."""
+    """The view of the log, and the loop that it belongs to."""
 
     loop: ThreadLoop
     log: LogBlocks

@@ -12,17 +12,17 @@ from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpo
 _events = EventLog(__name__)
 
 ATTEMPTS = 3
-"""Attempts of ``leave_checkpoint`` where other writers leave theirs at the same time. Each of them is as good."""
+"""Attempts of ``leave_checkpoint`` while other writers put theirs at the same time, which would serve as well."""
 
 
 FIRST_AFTER = 8
-"""Entries of the log that are enough for a table's first checkpoint: until it has one, every write lists the log."""
+"""Entries of the log after which a table gets its first checkpoint: until then, every write lists the log."""
 
 
 async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> None:
-    """At the end of a job: leave one if enough entries have come since the last, or if that is damaged.
+    """At the end of a job, write a checkpoint if enough entries were added since the last, or if that is damaged.
 
-    Whatever happens, the job has done what it was to do: what goes wrong is logged, and left for a later one.
+    The job has succeeded in any case: an error is logged, and a later job tries again.
     """
     settings = handle.view_settings
     checkpoint_position = handle.checkpoints.statistics.position
@@ -38,10 +38,10 @@ async def checkpoint_due(handle: TableHandle, properties: TableProperties) -> No
 
 
 async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> Checkpointed:
-    """One of all that the log holds by now, once every part of the last one was read: a damaged one is replaced.
+    """Write a checkpoint of the whole log, after every part of the last one was read: a damaged one is replaced.
 
     Raises:
-        TryAgain: others leave theirs at the same time, again and again.
+        TryAgain: other writers put theirs at the same time, repeatedly.
     """
     for _ in range(ATTEMPTS):
         await handle.log.refresh()
@@ -52,7 +52,7 @@ async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> 
 
 
 async def _write(handle: TableHandle, properties: TableProperties) -> Checkpointed | None:
-    """Project all entries that it covers first: a reader that starts from it assumes that."""
+    """Write a checkpoint after projecting all entries that it covers: a reader that starts from it assumes that."""
     while handle.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
     history, view = handle.log.history, handle.view(properties)

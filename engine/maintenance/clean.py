@@ -22,7 +22,7 @@ from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registra
 from tallymark.engine.timeline.seal import SEAL_FOLDER
 
 MARKER_FOLDERS = ".hoodie/.temp"
-"""What ``marker_folder`` gives each instant a folder in."""
+"""Parent of the folders that ``marker_folder`` returns."""
 
 NOTHING = CleanScan(entries=0, partitions=0)
 
@@ -34,23 +34,24 @@ class CleanResult:
     ended: tuple[Ended, ...]
     """Instants of dead writers that were rolled back or finished."""
     fences_swept: int
-    """Names on the lists that were swept; not each of them needed its fence."""
+    """Names on the deleted lists; not each of them needed its fence."""
     files: int
-    """Replaced files whose time was over. What ended writers had left is not among them."""
+    """Replaced files whose retention was over. Files of ended instants are not among them."""
     bytes: int
     partitions: tuple[str, ...]
     """Partition paths of these files."""
     horizon: int
-    """What was replaced up to this position of the log is gone; 0 with ``readers="directory"``, where it goes at once.
+    """Files that were replaced up to this position of the log are deleted; 0 with ``readers="directory"``, where they
+    are deleted at once.
     """
     held_files: int
-    """Replaced files whose time was over, too, and which stay for ``readers``."""
+    """Replaced files whose retention was over and which remain for ``readers``."""
     readers: tuple[Reader, ...]
-    """Who reads under a lease, and from which position on, where that holds files back."""
+    """Readers whose leases keep files: who they are, and from which position on they read."""
     looked_at: CleanScan
-    """What of the log and the table, to know which replaced files may go."""
+    """Parts of the log and the table that were read to find the files due."""
     is_dry_run: bool
-    """True of what would have gone, and has not."""
+    """Whether nothing was deleted: the result states what a clean would do."""
 
     @classmethod
     def of(
@@ -83,10 +84,10 @@ async def end_abandoned(handle: TableHandle, properties: TableProperties) -> tup
 async def clean(
     handle: TableHandle, properties: TableProperties, retain_hours: float | None, progress: Progress | None
 ) -> CleanResult:
-    """End what dead writers have left, and remove all else that may go.
+    """End the instants of dead writers, and delete everything whose time is over.
 
-    That is what came after an end, replaced files that were kept for ``retain_hours`` (None: the table keeps none), and
-    fences that no task can run into any more.
+    That is: objects that arrived after an instant's end, replaced files that were kept for ``retain_hours`` (None: the
+    table keeps none), and fences that no task can meet any more.
     """
     ended = await end_abandoned(handle, properties)
     expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
@@ -124,10 +125,11 @@ async def _expire(
 
 
 async def old_fence_lists(handle: TableHandle) -> list[str]:
-    """Return the lists whose fences no task can run into any more.
+    """Return the lists whose fences no task can meet any more.
 
-    A fence may be much younger than its list, whose author stood still in between. But he put it before the entry of a
-    commit, or before he gave a rolled-back instant back: both have to lie behind, and the entry as long as the list.
+    A fence may be much younger than its list, since its writer may have been paused in between. But the writer put it
+    before the entry of a commit, or before it released a rolled-back instant: so both must be over, and the entry must
+    be as old as the list has to be.
     """
     lists = [entry async for entry in handle.backend.list(FENCE_FOLDER)]
     if not lists:
@@ -144,10 +146,10 @@ async def old_fence_lists(handle: TableHandle) -> list[str]:
 
 
 async def _drop_late(handle: TableHandle) -> None:
-    """Delete markers and seals whose put landed after their instant had been dropped.
+    """Delete markers and seals whose put arrived after their instant had been dropped.
 
-    An instant that the log does not know may be one that its writer is about to reserve. What lies there for longer
-    than a lease is not waited for: it is dropped as by ``drop_unreserved``.
+    An instant that the log does not contain may be one that its writer is about to reserve. Objects of it that are
+    older than a lease are dropped as by ``drop_unreserved``.
     """
     late: dict[str, float] = {}
     for folder in (MARKER_FOLDERS, SEAL_FOLDER):
@@ -168,7 +170,7 @@ async def _drop_late(handle: TableHandle) -> None:
 
 
 async def _drop_late_numbers(handle: TableHandle) -> None:
-    """Delete the objects of numbers whose put landed once more after they had been dropped.
+    """Delete the objects of numbers whose put arrived once more after they had been dropped.
 
     Numbers that the log has passed, and does not name as unfinished, have no writer; the others are read.
     """
@@ -180,11 +182,12 @@ async def _drop_late_numbers(handle: TableHandle) -> None:
 
 
 async def _drop_bodies(handle: TableHandle) -> None:
-    """Delete the bodies of entries that are not in the log, and never will be: it has decided their instant otherwise.
+    """Delete the bodies of entries that are not in the log and never will be, since it has decided their instant
+    otherwise.
 
     A writer of such a body was to put its entry at the number after those that it had read, and the decision is not
-    among these. So that number is taken by now. While an instant is not decided its body stays, however old: its writer
-    may live, and come back to the commit.
+    among these. So that number is taken by now. While an instant is undecided its body remains, however old: its writer
+    may live, and return to the commit.
     """
     by_instant: dict[str, list[str]] = {}
     async for entry in handle.backend.list(BODY_FOLDER):

@@ -44,11 +44,11 @@ class Due:
     overdue_s: float = 0.0
     """For how long the oldest of them has been due, by the store's clock."""
     held: tuple[DataFile, ...] = ()
-    """What has been kept for as long, and stays for these readers."""
+    """Files that were kept for as long, and remain for these readers."""
     readers: tuple[Reader, ...] = ()
 
     def sparing(self, readers: Readers, history: History) -> "Due":
-        """As much of it as none of these readers may still open."""
+        """Return the part of it that none of these readers may still open."""
         limit = readers.horizon_max
         if limit is None or limit >= self.horizon:
             return self
@@ -63,9 +63,9 @@ class Due:
 
 
 async def expire_due(handle: TableHandle, properties: TableProperties) -> None:
-    """Let go what is due by the table's own retention, once it has been due for a while (``clean_overdue_ratio``).
+    """Expire what is due by the table's own retention, once it has been due for a while (``clean_overdue_ratio``).
 
-    Where nothing can be due, nothing is asked of storage.
+    Where nothing can be due, no request is sent.
     """
     if properties.retain_hours is None:
         return
@@ -77,11 +77,11 @@ async def expire_due(handle: TableHandle, properties: TableProperties) -> None:
 
 
 def _may_be_due(handle: TableHandle, after_s: float) -> bool:
-    """Return False if the oldest replaced file cannot have been kept for so long, by what one knows without asking.
+    """Return False if what this process knows shows that the oldest replaced file is not due yet.
 
-    It was replaced after its writer had begun, whose instant is the time of that by its clock. If that clock, or ours,
-    is wrong, this may read without result, or later than possible: the store's times decide what is due. An instant in
-    the future shows that one is wrong, and nothing else.
+    It was replaced after its writer had started, and the instant states that time by the writer's clock. If that clock,
+    or ours, is wrong, this check may read the log needlessly, or later than possible: the store's times decide what is
+    due. An instant in the future shows that one of them is wrong, and nothing else.
     """
     history = handle.log.history
     replacing = history.replacing(range(history.horizon + 1, history.head + 1))
@@ -94,10 +94,10 @@ def _may_be_due(handle: TableHandle, after_s: float) -> bool:
 async def find_due(
     handle: TableHandle, retain_hours: float, *, now: Callable[[], Awaitable[float]] | None = None
 ) -> Due:
-    """Return what was replaced that many hours ago, as far as the log has been read.
+    """Return what was replaced at least that many hours ago, as far as the log has been read.
 
-    A file was replaced when the entry that names it was put, by the store's clock. ``now`` asks the time of the same
-    clock; left out, it is that of the newest entry: what was due then, is due. Only entries are looked at that have
+    A file was replaced when the entry that names it was put, by the store's clock. ``now`` returns the time of the same
+    clock; by default it is that of the newest entry: what was due then, is due. Only entries are read that have
     replaced something since the horizon.
     """
     history = handle.log.history
@@ -123,12 +123,13 @@ async def expire(
     handle: TableHandle, properties: TableProperties, due: Due, *, progress: Progress | None = None
 ) -> Due:
     """Win a clean entry, then delete. Return what was deleted: less than was due where a reader has a lease, nothing
-    where another clean was ahead.
+    where another clean was first.
 
-    The entry has an instant of its own, reserved as that of a write: if this process dies, the next writer finds the
-    reservation, and with the entry in the log it deletes what is left. Where the block is cancelled, likewise.
+    The entry has its own instant, reserved like that of a write: if this process dies, the next writer finds the
+    reservation, and with the entry in the log it deletes the rest. The same holds where the block is cancelled.
 
-    Readers are read twice: so that no instant is started for nothing, and once it is reserved, when it counts.
+    Leases are read twice: before an instant is started, to see whether there is anything to do; and after it is
+    reserved, which is the reading that counts.
     """
     readers = await find_readers(handle)
     await drop_dead(handle, readers)
@@ -153,7 +154,7 @@ async def expire(
 
 
 async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int | None:
-    """Return the position of the entry; None where there is nothing left to let go, for readers or by another clean."""
+    """Return the position of the entry; None where readers or another clean leave nothing to expire."""
     if not due.files:
         return None
     entry = LogEntry(
@@ -178,4 +179,4 @@ def _check_behind(history: History, due: Due) -> None:
 
 
 class _Overtaken(Exception):
-    """Another clean has let go as much, or more."""
+    """Another clean has expired as much, or more."""

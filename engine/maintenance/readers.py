@@ -1,6 +1,6 @@
-"""Reader leases, as a clean sees them: no file that a leased snapshot may still open is expired.
+"""Reader leases as a clean sees them: no file that a leased snapshot may still open is expired.
 
-``inspection.leased_snapshot`` describes the order that makes this safe.
+``inspection.leased_snapshot`` describes the order of steps that makes this safe.
 """
 
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ _events = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """The leases at a moment: every one that was taken before they were asked for, and not given up since."""
+    """The leases at a moment: every one that was taken before they were listed and not given up since."""
 
     living: tuple[Reader, ...]
     dead: tuple[Reader, ...]
 
     @property
     def horizon_max(self) -> int | None:
-        """The latest horizon that a clean may have; None without readers."""
+        """The greatest horizon that a clean may have; None without readers."""
         return min((reader.position for reader in self.living), default=None)
 
 
 async def find_readers(handle: TableHandle) -> Readers:
-    """Read the leases. A heartbeat is put and deleted, to read the store's clock by, unless there are none.
+    """Read the leases. Unless there are none, a heartbeat is put and deleted, to read the store's clock.
 
-    The time is read before the leases are listed: a pause in between makes no lease appear older than it is.
-    Where we may not write, every lease counts whose process is not known to be gone.
+    The time is read before the leases are listed: a pause in between makes no lease appear older than it is. Where this
+    process may not write, every lease counts whose process is not known to have ended.
     """
     if not [entry async for entry in handle.backend.list(READ_FOLDER)]:
         return Readers(living=(), dead=())
@@ -68,7 +68,9 @@ async def drop_dead(handle: TableHandle, readers: Readers) -> None:
 
 
 async def _read(handle: TableHandle, path: str) -> Reader | None:
-    """None if it was given up since. An unreadable lease retains everything until it has expired."""
+    """Return the reader of a lease; None if it was given up since. An unreadable lease retains everything until it
+    expires.
+    """
     try:
         return Reader.decode(await handle.backend.get(path), source=path)
     except NotFound:
@@ -84,7 +86,7 @@ async def _read(handle: TableHandle, path: str) -> Reader | None:
 
 
 UNKNOWN = WriterIdentity(host="unknown", boot_id=None, pid_namespace=None, pid=0, started=None)
-"""The writer of an unreadable lease: not a process of this machine, so that only its age counts."""
+"""The reader of an unreadable lease: not a process of this machine, so that only its age counts."""
 
 
 def _sorted(readers: list[Reader]) -> tuple[Reader, ...]:

@@ -29,7 +29,7 @@ PROBE = "probe-"
 
 
 async def open_reservations(handle: TableHandle) -> list[Reservation]:
-    """Every instant that is being written, or was left unfinished, oldest first."""
+    """Return every instant that is being written, or was left unfinished, oldest first."""
     found = []
     for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
         try:
@@ -49,10 +49,10 @@ async def recover_others(handle: TableHandle, properties: TableProperties, *, ow
 
 
 async def recover_known(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
-    """Recover for a writer that has just registered: where every earlier writer has finished, nothing is listed.
+    """Recover for a writer that has just registered. Where every earlier writer has finished, nothing is listed.
 
     Returns its reservation as its entry records it: where no unregistered writer is open, later writers need not list
-    for their sake.
+    because of it.
     """
     if not reservation.unfinished:
         await project(handle, properties, handle.log.history.head)
@@ -100,18 +100,18 @@ def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: Writ
 
 
 async def end_instant(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
-    """Roll back what another writes or has left, be its writer dead or not; or finish it, if it was committed."""
+    """Roll back an instant of another writer, dead or alive; or finish it, if it was committed."""
     if await decide(handle, reservation) == "rollback":
         await _until_its_writer_knows(handle, reservation)
     return await roll_back(handle, properties, reservation)
 
 
 async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation) -> None:
-    """After its rollback entry: on return the writer, should it live, acks no marker without having read that entry.
+    """Wait until a living writer of the instant can ack no marker without having read the rollback entry.
 
     It does so for half a lease after a heartbeat, and it may have put one since it was treated as dead. Every heartbeat
-    reads the log, so no later one than the last now can have missed the entry. Where staging is closed before the
-    markers are read, or tasks look for the seal themselves, a late ack does no harm.
+    reads the log, so a heartbeat later than the newest one now cannot miss the entry. Where staging is closed before
+    the markers are read, or tasks check for the seal themselves, a late ack does no harm.
     """
     is_harmless = handle.backend.has_staging or reservation.marker_kind == "direct"
     if is_harmless or reservation.writer.is_gone(seen_from=WriterIdentity.here()):
@@ -125,7 +125,9 @@ async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation)
 
 
 async def clock_probe(handle: TableHandle) -> str:
-    """Put a heartbeat that belongs to no instant, to read the store's clock by. The caller deletes it."""
+    """Put a heartbeat that belongs to no instant, to read the store's clock. The caller deletes it. Returns its
+    path.
+    """
     path = f"{HEARTBEAT_FOLDER}/{PROBE}{new_nonce()}"
     await handle.backend.put(path, b"")
     return path
@@ -147,7 +149,7 @@ def _now(heartbeats: dict[str, float], own: str) -> float:
 
 
 async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
-    """Drop the numbers that are over, and those whose writer died before it had an instant. Returns such instants."""
+    """Drop the numbers that are over, and those whose writer died before it had an instant. Return these instants."""
     here, dropped = WriterIdentity.here(), set()
     for entry in [entry async for entry in handle.backend.list(REGISTRATION_FOLDER)]:
         found = await read_registration(handle, entry.path)
@@ -179,9 +181,9 @@ async def drop_unreserved(
 ) -> None:
     """Drop what is stored under an instant that no writer has reserved, and whose writer counts as dead.
 
-    Its instant is taken first: should it live after all, it finds it taken and goes on with another one. And the log
-    gets past it before it is given back: a delete of the reservation that lands late may not meet another one there.
-    The same is done for its number, where one is known.
+    The instant is reserved first: if its writer lives after all, it finds the reservation and takes another instant.
+    The log passes the instant before the reservation is deleted: a delete that arrives late then cannot remove another
+    writer's reservation of it. The same is done for its number, where one is known.
     """
     reservation = Reservation(
         instant=instant,
@@ -200,7 +202,9 @@ async def drop_unreserved(
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:
-    """Return False if a writer that reserves it now is sure to find the log past it, or if it is not an instant."""
+    """Return False if it is not an instant, or if a writer that reserves it now is sure to find that the log has passed
+    it.
+    """
     with suppress(CorruptObject):
         return parse_instant(instant) > parse_instant(handle.log.history.reached_instant)
     return False

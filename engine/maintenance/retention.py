@@ -14,10 +14,11 @@ from tallymark.engine.timeline.properties import (
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What a write says; None where it leaves that to the table. Making one raises InvalidRequest for what cannot be.
+    """The retention that a write specifies; None where it leaves that to the table. Raises InvalidRequest for invalid
+    values.
 
-    Both are fixed when the table is made. Longer retention could not bring back what has gone, shorter retention would
-    take from readers what they were promised; ``Table.clean(retain_hours=...)`` says so for once, and aloud.
+    Both values are fixed when the table is created. Longer retention could not restore expired files, and shorter
+    retention would break a promise to readers; ``Table.clean(retain_hours=...)`` overrides it once, explicitly.
     """
 
     readers: Readers | None = None
@@ -30,13 +31,13 @@ class Retention:
             check_retain_hours(self.retain_hours)
 
     def of_new(self, wanted: TableProperties) -> TableProperties:
-        """Return the table that is to be made."""
+        """Return the retention of a table that is to be created."""
         readers = self.readers or "directory"
         hours = RETAIN_HOURS if readers == "table" and self.retain_hours is None else self.retain_hours
         return replace(wanted, readers=readers, retain_hours=hours)
 
     def check_kept(self, properties: TableProperties) -> None:
-        """Raise InvalidRequest where the table exists and was made with something else."""
+        """Raise InvalidRequest where the table exists and was created with other values."""
         for name, asked, there in (
             ("readers", self.readers, properties.readers),
             ("retain_hours", self.retain_hours, properties.retain_hours),
@@ -49,10 +50,10 @@ class Retention:
 
 
 def hours_to_keep(properties: TableProperties, wanted: float | None) -> float | None:
-    """Return what a clean goes by: what its caller wants, or else the table; None where replaced files are not kept.
+    """Return the retention of a clean: its caller's value, or else the table's; None where replaced files are not kept.
 
     Raises:
-        InvalidRequest: no number of hours, or a table that keeps nothing.
+        InvalidRequest: not a number of hours, or the table keeps nothing.
     """
     if wanted is None:
         return properties.retain_hours

@@ -8,7 +8,9 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 
 
 async def store_time(handle: TableHandle) -> float:
-    """Return the store's time by the newest heartbeat: the caller's own, unless a writer with a fast clock swept it."""
+    """Return the store's time by the newest heartbeat: the caller's own, unless a writer with a fast clock
+    deleted it.
+    """
     own = await clock_probe(handle)
     try:
         heartbeats = [entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)]

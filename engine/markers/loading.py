@@ -9,7 +9,8 @@ markers:
   missed the old one, or reaches the segment that has replaced the new one, which sorts later still. Object stores
   return pages in ascending order, each as it is at its request; HDFS returns a directory in pages of sorted names.
 - A local disk returns names in any order. It returns several hundred names per call, and no name appears or disappears
-  during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two. For that case, and for stores that promise less than the above, listings are repeated until two agree.
+  during one: the few segments of a directory are in one call. Beside thousands of direct markers they may be in two.
+  For that case, and for stores that promise less than the above, listings are repeated until two agree.
 
 Numbers of earlier releases have fewer digits. A merge of those by a server of this release moves them once to an
 earlier place; the first of two listings can miss that, the second cannot.

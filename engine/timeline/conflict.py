@@ -8,12 +8,12 @@ from tallymark.engine.timeline.scope import Scope
 
 
 def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) -> None:
-    """Return if the entry may follow all entries since its base. Appends that fill no file never conflict.
+    """Check that the entry may follow all entries since its base. Appends that fill no file never conflict.
 
-    Two writes conflict if both remove one file, or if both overwrite a common part of the table, an empty one too.
+    Two writes conflict if both remove one file, or if both overwrite a common part of the table, even an empty one.
 
     Raises:
-        ConflictError: names the partition and the instant that came first.
+        ConflictError: names the partition and the instant of the entry that was first.
     """
     removed = {file.path: file.partition for file in mine.removed}
     for position, theirs in since_base:
@@ -27,12 +27,12 @@ def check_conflicts(mine: LogEntry, since_base: Iterable[tuple[int, LogEntry]]) 
 
 
 def _shared(mine: Scope, theirs: Scope) -> Scope:
-    """Return what both overwrite; not true where that is nothing."""
+    """Return the scope that both overwrite, which is falsy where there is none."""
     return mine.common(theirs)
 
 
 def _part(shared: Scope) -> tuple[str, str | None]:
-    """Its first part in words, and the path that names it; None for all of the table."""
+    """Return the scope's first part in words, and the path that names it; None for all of the table."""
     path = min(shared.partitions | shared.prefixes, default=None)
     if not path:
         return "the whole table", None

@@ -1,6 +1,6 @@
 """One entry of the commit log, in memory and in bytes (format 1, msgpack).
 
-Owns: what an entry says, and its encoding. Does not own: where entries lie and who wins a number (``log``).
+Owns: the content of an entry and its encoding. Does not own: where entries are stored and who wins a number (``log``).
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ class DataFile:
     rows: int
     bytes: int
     plain_bytes: int = 0
-    """Of its rows before they were encoded, as ``sizing.plain_bytes`` measures them; 0 where it was not recorded."""
+    """Size of its rows before they were encoded, as ``sizing.plain_bytes`` measures it; 0 where it was not recorded."""
     rewritten_bytes: int = 0
-    """Of the files that were written once more to come to this one, all in all: each time its bytes by then."""
+    """Total size of the files that were rewritten on the way to this one: for each rewrite, the bytes at that time."""
 
     @classmethod
     def of_fields(cls, fields: Sequence[Any]) -> "DataFile":
@@ -42,7 +42,7 @@ class DataFile:
         record more.
 
         Raises:
-            TypeError, ValueError: no release gave that.
+            TypeError, ValueError: no release wrote that.
         """
         partition, name, *counts = fields[:6]
         if len(counts) < 2:
@@ -63,45 +63,45 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """What one instant did to the table. The instant's first entry counts, any later one is void."""
+    """What one instant did to the table. The instant's first entry counts; later ones are void."""
 
     kind: EntryKind
     instant: str
     nonce: str
-    """Random, to recognize the writer's own entry after a lost response."""
+    """Random; identifies the writer's entry after a lost response."""
     base: int
-    """The position that the writer had read when it began."""
+    """The position that the writer had read when it started."""
     operation: Operation
     scope: Scope | None = None
-    """What an overwrite replaced; None for all else."""
+    """What an overwrite replaced; None for all other entries."""
     added: tuple[DataFile, ...] = ()
     removed: tuple[DataFile, ...] = ()
     """The committed files that this one replaces, as their own entries named them."""
     fenced: tuple[str, ...] = ()
     """Paths of zero-row files that occupy the names of lost task attempts."""
     txn: str | None = None
-    """The name under which this write is to be committed once and only once, ``name:batch``; None if it has none."""
+    """The name under which this write is committed exactly once, ``name:batch``; None if it has none."""
     request: str = ""
-    """With a txn, what was declared of the write, in a canonical form: a rerun declares the same."""
+    """With a txn, the declared arguments of the write in a canonical form; a rerun has to declare the same."""
     summary: WriteSummary | None = None
     """The outcome of the write; None for a rollback, and in entries of releases that did not record it."""
     horizon: int = 0
     """Of a clean: files that were replaced up to this position may be deleted from now on."""
     registration: int = 0
-    """The number under which the instant's writer has begun; 0 in entries of releases that took none."""
+    """The number under which the instant's writer registered; 0 in entries of releases without numbers."""
     unfinished: tuple[int, ...] = ()
-    """Smaller numbers that were not over when it began."""
+    """Smaller numbers that were not over when the writer started."""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What a newer release has put there."""
+    """Fields of a newer release."""
 
     @property
     def filled(self) -> tuple[DataFile, ...]:
-        """The small files whose rows an append has written once more: nothing else would let it replace a file."""
+        """The small files whose rows an append has rewritten: an append replaces files for no other reason."""
         return self.removed if self.operation == "append" else ()
 
     @property
     def new_rows(self) -> int:
-        """Rows that the write has brought: an append's files also hold those of the small files that it has filled."""
+        """Rows that the write has added: an append's files also contain those of the small files that it has filled."""
         return sum(file.rows for file in self.added) - sum(file.rows for file in self.filled)
 
 
@@ -164,7 +164,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
 
 
 def encode_pointer(nonce: str, body: str) -> bytes:
-    """Return an entry whose body is too large for one small object: it names the object that holds the body."""
+    """Return an entry that names the object with its body, which is too large for one small object."""
     return _packed({"format": FORMAT, "nonce": nonce, "body": body})
 
 

@@ -12,14 +12,14 @@ from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
 from tallymark.engine.timeline.registration import Registrations
 
 APPENDS_KEPT = 20
-"""Appends whose sizes are kept, the newest ones: more than any policy of sizing looks at."""
+"""Number of newest appends whose sizes are kept: more than any sizing policy reads."""
 
 
 class History:
-    """What follows from the entries from the first to ``head``. An instant's first entry counts.
+    """State that follows from the entries from the first to ``head``. An instant's first entry counts.
 
-    The entries themselves are available from ``base`` on. A query for one before it fails: a caller that may need one
-    calls ``CommitLog.reach`` first. Answers that need no entry cover the whole log.
+    The entries themselves are available from ``base`` on. A query for an earlier one fails: a caller that may need one
+    calls ``CommitLog.reach`` first. Queries that need no entry cover the whole log.
     """
 
     def __init__(self, base: HistoryBase = NO_HISTORY) -> None:
@@ -35,7 +35,7 @@ class History:
         self._begun = base.registration
         self._appends = deque(base.appends, maxlen=APPENDS_KEPT)
         self._hashes = [base.hash_before, base.hash] if base.position else [base.hash]
-        """By position, up to ``head``."""
+        """Hashes by position, up to ``head``."""
 
     @property
     def base(self) -> int:
@@ -48,7 +48,7 @@ class History:
         return self._base + len(self._entries)
 
     def apply(self, entry: LogEntry) -> None:
-        """Take in the entry at ``head + 1``."""
+        """Apply the entry at ``head + 1``."""
         self._entries.append(entry)
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
         self._begun = self._begun.after(entry.registration, entry.unfinished)
@@ -74,7 +74,7 @@ class History:
             self._partitions.setdefault(file.partition, self.head)
 
     def as_base(self) -> HistoryBase:
-        """All of it but the entries, as of the head."""
+        """Return everything but the entries, as of the head."""
         return HistoryBase(
             position=self.head,
             hash=self._hashes[-1],
@@ -89,17 +89,17 @@ class History:
         )
 
     def forget(self, position: int) -> None:
-        """Hold the entries up to a position no more."""
+        """Release the entries up to a position."""
         assert position <= self.head, f"position {position} of {self.head}"
         if position > self._base:
             del self._entries[: position - self._base]
             self._base = position
 
     def take_back(self, earlier: Sequence[LogEntry]) -> None:
-        """Hold the entries right before ``base``, too.
+        """Add the entries right before ``base`` again.
 
         Raises:
-            CorruptObject: with them the log is another one than the base is of.
+            CorruptObject: the base is not of the log that contains these entries.
         """
         entries = [*earlier, *self._entries]
         if len(earlier) == self._base:
@@ -108,7 +108,9 @@ class History:
         self._base -= len(earlier)
 
     def _hashes_leading_here(self, entries: Sequence[LogEntry]) -> list[bytes]:
-        """Of all positions up to the second whose hash is known: a base comes with two. ``entries`` are all."""
+        """Return the hashes of all positions up to the second whose hash is known: a base has two. ``entries``
+        are all.
+        """
         hashes = [NO_ENTRY_HASH]
         for position, entry in enumerate(entries[: self.hashed_from + 1], 1):
             hashes.append(next_hash(hashes[-1], position, entry))
@@ -127,11 +129,15 @@ class History:
 
     @property
     def hashed_from(self) -> int:
-        """The first position whose hash is known. It may lie beyond ``base``: a hash needs all entries up to there."""
+        """The first position whose hash is known. It may be greater than ``base``: a hash needs all entries up to its
+        position.
+        """
         return self.head + 1 - len(self._hashes)
 
     def hash_at(self, position: int) -> str:
-        """Which log this is, up to a position from ``hashed_from`` to ``head``: logs with one hash agree to there."""
+        """Return the hash that identifies the log up to a position from ``hashed_from`` to ``head``. Logs with the same
+        hash agree up to there.
+        """
         assert self.hashed_from <= position <= self.head, (
             f"the hash of position {position} needs the entries from the first on"
         )
@@ -145,11 +151,13 @@ class History:
                 yield number, entry
 
     def decided(self, instant: str) -> Decided | None:
-        """Where and how an instant was decided; None while it is open."""
+        """Return where and how an instant was decided; None while it is open."""
         return self._decided.get(instant)
 
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
-        """Return the position and entry that decided an instant, which is available; None while it is open."""
+        """Return the position and the entry that decided an instant, which has to be available; None while it
+        is open.
+        """
         decided = self._decided.get(instant)
         return None if decided is None else (decided.position, self.entry(decided.position))
 
@@ -158,7 +166,7 @@ class History:
         return next(decided.instant for decided in self._decided.values() if decided.position == position)
 
     def txn_position(self, txn: str) -> int | None:
-        """Where a txn was committed; None while it was not."""
+        """Return the position at which a txn was committed; None while it was not."""
         return self._txns.get(txn)
 
     @property
@@ -172,7 +180,7 @@ class History:
 
     @property
     def reached_instant(self) -> str:
-        """Writers begin only later than this one: the newest, or the floor before the first."""
+        """The newest instant, or the floor before the first: writers reserve only later ones."""
         return self._newest or FLOOR
 
     @property
@@ -188,7 +196,7 @@ class History:
     def files_at(self, position: int) -> tuple[DataFile, ...]:
         """Return the files that were live when the log ended at a position, from 0 to ``head``; sorted by path.
 
-        Goes through all entries up to there: who asks more than once has a view.
+        Reads all entries up to there: for repeated queries, use a view.
         """
         assert 0 <= position <= self.head, f"position {position} of {self.head}"
         live: dict[str, DataFile] = {}
@@ -203,7 +211,7 @@ class History:
 
     @property
     def horizon(self) -> int:
-        """What was replaced up to this position may have been deleted by a clean; 0 before the first."""
+        """Files that were replaced up to this position may have been deleted by a clean; 0 before the first."""
         return self._horizon
 
     def replaced(self, positions: range) -> tuple[DataFile, ...]:
@@ -213,20 +221,22 @@ class History:
         return tuple(file for position in self.replacing(positions) for file in self.entry(position).removed)
 
     def cleaned(self, position: int) -> range:
-        """Return the positions whose replaced files the clean at a position has let go, and no clean before it."""
+        """Return the positions whose replaced files the clean at a position has expired, and no clean before it."""
         return self._cleans[position]
 
     def files_expired_by(self, position: int) -> tuple[DataFile, ...]:
-        """Return the files that it has let go."""
+        """Return the files that the clean at a position has expired."""
         return self.replaced(self.cleaned(position))
 
     def replacing(self, positions: range) -> list[int]:
-        """Of these positions those whose commits have replaced files, in order."""
+        """Return those of these positions whose commits have replaced files, in order."""
         first, end = (bisect_left(self._replacing, position) for position in (positions.start, positions.stop))
         return self._replacing[first:end]
 
     def retained_since(self, horizon: int) -> int:
-        """Where replaced files are gone up to ``horizon``: every position from this one on still has all its files."""
+        """Return the first position from which on every one still has all its files, if replaced files are deleted up
+        to ``horizon``.
+        """
         count = bisect_right(self._replacing, horizon)
         return self._replacing[count - 1] if count else 0
 

@@ -10,7 +10,7 @@ from tallymark.engine.timeline.registration import Registrations
 
 
 class Decided(NamedTuple):
-    """What is kept of an entry that counts. A tuple: a log has as many as entries."""
+    """Summary of an entry that counts. A tuple, since a log has as many as entries."""
 
     position: int
     instant: str
@@ -21,7 +21,7 @@ class Decided(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryBase:
-    """All that follows from the entries up to a position, but the entries themselves and the files that are live."""
+    """State that follows from the entries up to a position, without the entries and the live files."""
 
     position: int = 0
     hash: bytes = NO_ENTRY_HASH

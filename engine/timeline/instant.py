@@ -5,8 +5,9 @@ from datetime import UTC, datetime, timedelta
 from tallymark.engine.errors import CorruptObject
 
 FLOOR = "19700101000000000"
-"""The instant below all others. Readers of the Hudi format take files older than a timeline's first instant for
-committed; a commit at the floor leaves nothing older."""
+"""The instant below all others. Readers of the Hudi format treat files older than a timeline's first instant as
+committed; a commit at the floor leaves no file older.
+"""
 
 _WITHOUT_PUNCTUATION = str.maketrans("", "", "-T:.")
 
@@ -14,7 +15,7 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", "-T:.")
 def instant_time(moment: datetime, *, after: str = FLOOR) -> str:
     """Return the instant of a moment, or one millisecond past ``after`` where the clock is behind it.
 
-    Only real clock times come out: readers drop an instant such as second 61 without a word.
+    Only real clock times are returned: readers silently drop an instant such as one of second 61.
 
     Raises:
         CorruptObject: ``after`` is not an instant, or the last possible one.

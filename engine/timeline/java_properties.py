@@ -13,12 +13,12 @@ _NAMED_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def store(properties: dict[str, str]) -> bytes:
-    """One ASCII line for each property, in the given order and without a date. Keys hold no spaces."""
+    """Return one ASCII line per property, in the given order and without a date. Keys contain no spaces."""
     return "".join(f"{_escaped(key)}={_escaped(value)}\n" for key, value in properties.items()).encode("ascii")
 
 
 def load(data: bytes, *, source: str) -> dict[str, str]:
-    """Return what ``store``, or Java, wrote; of a repeated key the last value.
+    """Return the properties that ``store``, or Java, wrote; for a repeated key, its last value.
 
     Raises CorruptObject, naming ``source``.
     """
@@ -44,7 +44,7 @@ def _code_units(character: re.Match[str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blank ones; a line that ends in a lone backslash goes on in the next."""
+    """Yield the lines without comments and blank ones; a line that ends in a lone backslash continues in the next."""
     begun = ""
     for natural in _NATURAL_LINE.split(text):
         line = natural.lstrip(_SPACE)
@@ -60,7 +60,9 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescaped(text: str) -> str:
-    """Raise ValueError for an escape without its digits, and for half a surrogate pair."""
+    """Return the text without escapes. Raises ValueError for an escape without its digits, and for half a surrogate
+    pair.
+    """
     return _ESCAPE.sub(_character, text).encode("utf-16", "surrogatepass").decode("utf-16")
 
 

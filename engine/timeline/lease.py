@@ -1,4 +1,4 @@
-"""A writer's right not to be rolled back, and the heartbeats that renew it.
+"""Lease of a writer, which protects it from rollback, and the heartbeats that renew it.
 
 Time only ever decides whether a process starts a rollback, never whether something is committed: the log decides that.
 """
@@ -67,7 +67,7 @@ class Lease:
         """Put a heartbeat at every interval until cancelled. Missed ones are logged: the acks themselves check the
         lease.
 
-        A heartbeat in flight is ended first: one that arrived after ``give_up`` would stay.
+        A heartbeat in flight is ended before the return: one that arrived after ``give_up`` would remain.
         """
         await keep_beating(
             self.renew,
@@ -77,13 +77,13 @@ class Lease:
         )
 
     async def give_up(self) -> None:
-        """On return no heartbeat is in flight, and none will be: what its writer deletes from now on stays deleted."""
+        """End the heartbeats: on return none is in flight, so what the writer deletes from now on remains deleted."""
         self._is_over = True
         async with self._beating:
             pass
 
     async def check_open(self) -> None:
-        """Return if no process can have started to roll this instant back, or the log shows that none did.
+        """Check that no process can have started to roll this instant back, or that the log shows that none did.
 
         Raises:
             RolledBack: another writer did.
@@ -92,11 +92,13 @@ class Lease:
             await self.check_log()
 
     async def check_log(self) -> None:
-        """Return if no writer has rolled this instant back so far. Raises RolledBack."""
+        """Check that no writer has rolled this instant back so far. Raises RolledBack."""
         self._refuse_if_rolled_back(await self._log.refresh())
 
     def _due_s(self) -> float:
-        """Time until the heartbeat after the first one, which may be long ago: its instant was reserved in between."""
+        """Return the seconds until the heartbeat after the first one, which may be long ago: the instant was reserved
+        in between.
+        """
         since = self._now() - self._last_heartbeat
         return (
             max(0.0, self._settings.heartbeat_interval_s - since)
@@ -124,7 +126,9 @@ async def keep_beating(
     first_s: float,
     missed: Callable[[Exception], None],
 ) -> None:
-    """Renew after ``first_s``, then at every interval, until cancelled; a heartbeat in flight is ended first."""
+    """Renew after ``first_s``, then at every interval, until cancelled; a heartbeat in flight is ended before the
+    return.
+    """
     await anyio.sleep(first_s)
     while True:
         try:

@@ -1,6 +1,6 @@
-"""The commit log: ``.hoodie/.tallymark/log/<n>``, one entry a number, won by put-if-absent.
+"""The commit log: ``.hoodie/.tallymark/log/<n>``, one entry per number, won by put-if-absent.
 
-Owns: who wins a number, and never reporting an unclear outcome as a clear one. Does not own: what makes two writes
+Owns: which writer wins a number, and never reporting an unclear outcome as a clear one. Does not own: which writes
 conflict (``conflict``), nor what follows from an entry.
 """
 
@@ -33,20 +33,22 @@ LOG_FOLDER = ".hoodie/.tallymark/log"
 BODY_FOLDER = ".hoodie/.tallymark/body"
 
 BODY_BYTES = 1 << 20
-"""An entry larger than this is put as a body object first: the put that decides stays small and quick."""
+"""A larger entry is put as a body object first, so that the deciding put remains small and quick."""
 
 READ_AHEAD = 32
-"""Entries asked for at once when the log is read: ten thousand entries at 30 ms a request take ten seconds, not 300."""
+"""Entries requested at once when the log is read: ten thousand entries at 30 ms per request take ten seconds,
+not 300.
+"""
 
 PROBE_AHEAD = 2
-"""Entries requested with that of a checkpoint: one more than shows the end, so that a gap there is seen."""
+"""Entries requested after that of a checkpoint: one more than needed to see the end, so that a gap is noticed."""
 
 
 class LogStart(Protocol):
-    """What knows from where on a log may be read."""
+    """The source of a base from which a log may be read."""
 
     async def newest(self) -> HistoryBase | None:
-        """Return what the newest checkpoint that can be read says; None where there is none."""
+        """Return the base of the newest readable checkpoint; None where there is none."""
         ...
 
     def refuse(self, reason: str) -> None:
@@ -55,29 +57,29 @@ class LogStart(Protocol):
 
 
 class CommitLog:
-    """One reader's and writer's hold on a table's log; ``history`` is as far as it has read."""
+    """One process's access to a table's log; ``history`` is the part that it has read."""
 
     def __init__(self, backend: Backend, settings: CommitSettings, *, start: LogStart | None = None) -> None:
-        """Where ``start`` knows a checkpoint, the log is read from there on, without a listing."""
+        """If ``start`` has a checkpoint, the log is read from there on, without a listing."""
         self._backend = backend
         self._settings = settings
         self._start = start
         self._reading = anyio.Lock()
         self._is_started = False
         self._attempts: dict[str, _Attempt] = {}
-        """By nonce, those that a call left unclear: tried again, the entry may be there already."""
+        """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
         self.history = History()
 
     async def refresh(self) -> History:
-        """Read to the end: every entry that was won before the call began is in the history on return.
+        """Read to the end: every entry that was won before the call is in the history on return.
 
-        An entry that is gone is noticed where the reading comes by it. Without a checkpoint, the first one goes by a
-        listing of all: then each is. From a checkpoint, its own entry and two further numbers are looked at, at least:
-        one that is missing before it is noticed when a caller has to ``reach`` it; of those after it, one that is
-        followed by another within what is looked at.
+        A missing entry is noticed when the reading reaches it. Without a checkpoint, the first reading lists the log,
+        so each missing entry is noticed. From a checkpoint, at least its own entry and two further numbers are read: an
+        entry missing before it is noticed when a caller has to ``reach`` it; one missing after it, if a later one is
+        among those read.
 
         Raises:
-            CorruptObject: an entry cannot be read, or is gone.
+            CorruptObject: an entry is unreadable or missing.
         """
         async with self._reading:
             window = 1 if self._is_started else await self._open()
@@ -86,10 +88,10 @@ class CommitLog:
         return self.history
 
     async def reach(self, position: int) -> History:
-        """On return the history has the entries after a position, and not only those after its base.
+        """Make the entries after a position available, in addition to those after the history's base.
 
         Raises:
-            CorruptObject: an entry cannot be read, or is gone; or they are not those of the base.
+            CorruptObject: an entry is unreadable or missing, or they are not those of the base.
         """
         while position < self.history.base:
             async with self._reading:
@@ -103,12 +105,12 @@ class CommitLog:
         return self.history
 
     async def reach_replaced(self, positions: range) -> History:
-        """On return the history has the entries at these positions that have replaced files. Raises as ``reach``."""
+        """Make the entries at these positions that have replaced files available. Raises as ``reach``."""
         replacing = self.history.replacing(positions)
         return await self.reach(replacing[0] - 1) if replacing else self.history
 
     async def times(self) -> tuple[float, ...]:
-        """When each entry up to the head was put, by the store's clock, from the first on; never going back.
+        """Return when each entry up to the head was put, by the store's clock, from the first on, in ascending order.
 
         An entry that the listing does not show yet counts as put in the future.
         """
@@ -117,15 +119,15 @@ class CommitLog:
         return tuple(accumulate((put.get(number, math.inf) for number in head), max))
 
     async def win(self, entry: LogEntry, *, check: Callable[[History], None]) -> int:
-        """Make the entry part of the log; returns its position.
+        """Make the entry part of the log and return its position.
 
-        ``check`` is called with the history each time before a number is tried; what it raises ends the attempt,
-        which has then certainly not been written.
+        ``check`` is called with the history each time before a number is tried. An error that it raises ends the
+        attempt: then the entry is certainly not in the log.
 
         Raises:
             RolledBack: the instant was decided by another writer's entry.
-            CommitUnknown: a put stayed unclear; the entry may be in the log, or may still get there.
-            Unavailable: storage fell silent before any put; the entry is not in the log.
+            CommitUnknown: a put stayed unclear; the entry may be in the log, or may still arrive.
+            Unavailable: storage did not answer before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
         """
         attempt = self._attempts.setdefault(entry.nonce, _Attempt(entry))
@@ -155,7 +157,7 @@ class CommitLog:
         )
 
     async def _fight(self, attempt: "_Attempt", check: Callable[[History], None]) -> int:
-        """Try one number after the other until the instant is decided."""
+        """Try one number after the other until the instant is decided. Return its position."""
         while True:
             try:
                 history = await self.refresh()
@@ -184,7 +186,7 @@ class CommitLog:
         return number
 
     async def _open(self) -> int:
-        """Return the first reading; returns how many entries to look for next, 0 where the end has been seen."""
+        """Start the first reading. Return how many entries to request next, 0 where the end has been seen."""
         base = None if self._start is None else await self._start.newest()
         found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
         if base is None or self._start is None or not _is_of(base, found):
@@ -200,9 +202,10 @@ class CommitLog:
         return window
 
     async def _read_listed(self) -> None:
-        """Read the log without a checkpoint: with a listing, a missing entry is never treated as the log's end.
+        """Read the log without a checkpoint, with a listing, so that a missing entry is never treated as the log's end.
 
-        An empty log beside a Hudi timeline with commits has been lost: a copy of the table has left it behind.
+        An empty log beside a Hudi timeline with commits is an error: the log was lost, for instance by an incomplete
+        copy.
         """
         listed = [entry.path async for entry in self._backend.list(LOG_FOLDER)]
         newest = max(map(_number, listed), default=0)
@@ -227,9 +230,10 @@ class CommitLog:
         return await self._take_in(await read_entries(self._backend, range(first, first + size)), first, size)
 
     async def _take_in(self, found: dict[int, LogEntry], first: int, size: int) -> bool:
-        """Apply what was found at these numbers; False if they go beyond the end.
+        """Apply the entries found at these numbers. Return False if the numbers reach beyond the end.
 
-        An entry is won after the one before it can be read: one that is not there, though a later one is, is gone.
+        An entry is won after the one before it can be read: a number without an entry, below one with an entry, is a
+        loss.
         """
         newest = max(found, default=0)
         for number in range(first, first + size):
@@ -260,16 +264,16 @@ class CommitLog:
 
 @dataclass(slots=True)
 class _Attempt:
-    """How far an entry has come on its way into the log."""
+    """Progress of an entry on its way into the log."""
 
     entry: LogEntry
     data: bytes | None = None
-    """What is put under a number; None until it is needed, and its body durable."""
+    """The bytes to put under a number; None until they are needed and the entry's body is durable."""
     unclear: int | None = None
-    """A number whose put was begun and which has not been read since."""
+    """A number whose put was started and which has not been read since."""
 
     def has_read(self, head: int) -> None:
-        """Raise if the instant is decided up to here; otherwise an unclear put at such a number has failed."""
+        """Record that the log was read up to here without the instant: an unclear put at such a number has failed."""
         if self.unclear is not None and self.unclear <= head:
             self.unclear = None
 
@@ -299,7 +303,7 @@ def _gone(number: int) -> CorruptObject:
 
 
 async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, LogEntry]:
-    """Return the entries at these numbers, ``READ_AHEAD`` at once; those that are not there are left out."""
+    """Return the entries at these numbers, ``READ_AHEAD`` at once; missing ones are left out."""
     found: dict[int, LogEntry] = {}
 
     async def read(number: int) -> None:
@@ -328,8 +332,8 @@ def new_nonce() -> str:
 
 
 def _body_path(entry: LogEntry) -> str:
-    """Return a path that names the instant: a sweeper of bodies knows by the log whether this one can still be
-    requested.
+    """Return the path of the entry's body. It contains the instant, by which a clean knows whether the body can still
+    be requested.
     """
     return f"{BODY_FOLDER}/{entry.instant}/{entry.nonce}"
 

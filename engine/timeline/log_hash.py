@@ -14,10 +14,10 @@ import msgpack
 from tallymark.engine.timeline.entry import LogEntry
 
 NO_ENTRY_HASH = sha256(b"").digest()
-"""Of position 0."""
+"""The hash of position 0."""
 
 
 def next_hash(before: bytes, position: int, entry: LogEntry) -> bytes:
-    """Return the hash of a position, whose entry this is, by that of the position before."""
+    """Return the hash of a position from its entry and the hash of the position before."""
     packed: bytes = msgpack.packb([position, entry.instant, entry.kind, entry.nonce])
     return sha256(before + packed).digest()

@@ -9,7 +9,7 @@ from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
 
 
 class Outcome(TypedDict):
-    """A ``WriteResult`` but for what only a reader of the log, or the writer itself, can know."""
+    """A ``WriteResult`` without what only a reader of the log, or the writer itself, can know."""
 
     instant: str
     txn: str | None
@@ -53,7 +53,7 @@ def outcome_of(entry: LogEntry) -> Outcome:
 
 
 def outcome_fields(entry: LogEntry) -> dict[str, Any]:
-    """Return the same as values of JSON."""
+    """Return the outcome as JSON values."""
     outcome = outcome_of(entry)
     sizing = outcome["sizing"]
     return {**outcome, "sizing": None if sizing is None else asdict(sizing)}

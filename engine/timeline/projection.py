@@ -1,8 +1,8 @@
 """The projection of a log entry: the Hudi timeline files (version 6, timeline layout 1) for readers of Hudi.
 
-Owns: paths and bytes. Does not own: when they are put, and in which order entries are projected (``writes``).
-The bytes are a pure function of the entry and the table's properties, so that any process may write them, again and
-again, by put-if-absent. The log position is not in them: an entry does not know its number.
+Owns: paths and bytes. Does not own: when they are put, and the order in which entries are projected
+(``instants.project``). The bytes are a pure function of the entry and the table's properties, so that any process may
+write them, repeatedly, by put-if-absent. They do not contain the log position: an entry does not know its number.
 """
 
 import json
@@ -19,21 +19,21 @@ from tallymark.engine.timeline.properties import TableProperties
 Action = Literal["commit", "replacecommit"]
 
 PARTITION_METADATA = ".hoodie_partition_metadata"
-"""The file by which Hudi on Java knows a directory for a partition."""
+"""The file by which Hudi on Java recognizes a directory as a partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectedFile:
-    """A small object to be put-if-absent."""
+    """A small object to be put if absent."""
 
     path: str
     data: bytes
 
 
 def floor_files(properties: TableProperties) -> tuple[ProjectedFile, ...]:
-    """Return the empty commit below all others, requested first, completed last.
+    """Return the empty commit below all others; its requested file first, its completed file last.
 
-    With it no file is older than the timeline's first instant (readers take such files for committed), and an empty
+    With it no file is older than the timeline's first instant (readers treat such files as committed), and an empty
     table has a schema.
     """
     metadata = {**_commit_metadata("INSERT"), "extraMetadata": {"schema": properties.avro_schema()}}
@@ -43,10 +43,10 @@ def floor_files(properties: TableProperties) -> tuple[ProjectedFile, ...]:
 def projected_files(
     entry: LogEntry, properties: TableProperties, *, new_partitions: Collection[str]
 ) -> tuple[ProjectedFile, ...]:
-    """Return what shows the entry to readers of the Hudi format, in the order in which it is to be put: the last one
+    """Return the files that show the entry to readers of the Hudi format, in the order of their puts: the last one
     decides.
 
-    ``new_partitions`` are partition paths that no earlier entry had added files to ("" for a table without
+    ``new_partitions`` are partition paths to which no earlier entry had added files ("" for a table without
     partitions). Only commits are projected: a rollback and a clean change nothing that those readers see.
     """
     if entry.kind != "commit":
@@ -104,7 +104,7 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
 
 
 def _extra(entry: LogEntry) -> dict[str, str]:
-    """Return what Hudi has no place for: texts, as all extra metadata."""
+    """Return the facts for which Hudi has no field, as texts, like all extra metadata."""
     extra = {"tallymark.nonce": entry.nonce}
     if entry.txn is not None:
         extra["tallymark.txn"] = entry.txn
@@ -114,7 +114,7 @@ def _extra(entry: LogEntry) -> dict[str, str]:
 
 
 def _commit_metadata(operation: str) -> dict[str, object]:
-    """HoodieCommitMetadata of nothing."""
+    """Return an empty HoodieCommitMetadata."""
     return {"partitionToWriteStats": {}, "compacted": False, "extraMetadata": {}, "operationType": operation}
 
 
@@ -123,7 +123,7 @@ def _by_partition(files: Collection[DataFile]) -> Iterator[tuple[str, Iterator[D
 
 
 def _write_stat(file: DataFile) -> dict[str, object]:
-    """HoodieWriteStat of a new file group: nothing was updated, merged or logged."""
+    """Return the HoodieWriteStat of a new file group: nothing was updated, merged or logged."""
     return {
         "fileId": file.file_id,
         "path": file.path,

@@ -23,16 +23,17 @@ from tallymark.engine.timeline.java_properties import load, store
 from tallymark.engine.timeline.partition_columns import check_partition_columns
 
 PROPERTIES = ".hoodie/hoodie.properties"
-"""Where a table's properties lie, relative to its base path."""
+"""Path of a table's properties, relative to its base path."""
 
 FORMAT = 1
-"""``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes."""
+"""Value of ``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes."""
 
 Readers = Literal["directory", "table"]
 
 RETAIN_HOURS = 24.0
-"""How long a table with ``readers="table"`` keeps replaced files where its first write does not say: a day of reruns,
-and longer than most queries run."""
+"""Default retention of replaced files in a table with ``readers="table"``: a day of reruns, and longer than most
+queries run.
+"""
 
 _KIND = {"hoodie.table.version": "6", "hoodie.timeline.layout.version": "1", "hoodie.table.type": "COPY_ON_WRITE"}
 
@@ -50,7 +51,7 @@ _FIXED = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableProperties:
-    """What a table is. Making one checks it, and raises InvalidRequest for what cannot become a table.
+    """The facts of a table. The constructor checks them, and raises InvalidRequest for what cannot become a table.
 
     Equality ignores the schema's metadata, as Arrow's does.
     """
@@ -62,9 +63,9 @@ class TableProperties:
     created: str
     """The instant of its creation."""
     readers: Readers = "directory"
-    """``directory``: replaced files go right after the commit. ``table``: they stay for ``retain_hours``."""
+    """``directory``: replaced files are deleted right after the commit. ``table``: they remain for ``retain_hours``."""
     retain_hours: float | None = None
-    """Of a table with ``readers="table"``, and of no other."""
+    """Only of a table with ``readers="table"``."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -83,9 +84,9 @@ class TableProperties:
         return avro_schema(self.schema, name=self.name)
 
     def encode(self) -> bytes:
-        """Return the same bytes for the same properties, in ASCII.
+        """Return the file's bytes, in ASCII; the same properties give the same bytes.
 
-        The checksum stands last, so that a torn file lacks it.
+        The checksum is the last line, so that a torn file lacks it.
         """
         partitioning = {"hoodie.table.partition.fields": ",".join(self.partition_by)} if self.partition_by else {}
         return store(
@@ -108,12 +109,11 @@ class TableProperties:
 
     @classmethod
     def decode(cls, data: bytes) -> "TableProperties":
-        """Return the properties that ``encode`` wrote, also after Hudi's tools have rewritten the file in their own
-        way.
+        """Return the properties that ``encode`` wrote, also after Hudi's tools have rewritten the file in their form.
 
         Raises:
-            UnsupportedTable: a table of Hudi that this library does not write; says what was found and needed.
-            CorruptObject: no such file at all, or a damaged one.
+            UnsupportedTable: a Hudi table that this library does not write; the message has what was found and needed.
+            CorruptObject: not such a file, or a damaged one.
         """
         found = load(data, source=PROPERTIES)
         if "hoodie.table.name" not in found:
@@ -215,12 +215,12 @@ def _key_generator(partition_by: tuple[str, ...]) -> str:
 
 
 def _checksum(name: str, *, database: str = "") -> str:
-    """Hudi's: the CRC-32 of ``<database>.<table>``."""
+    """Return Hudi's checksum: the CRC-32 of ``<database>.<table>``."""
     return str(zlib.crc32(f"{database}.{name}".encode()))
 
 
 def _encode_schema(schema: pa.Schema) -> str:
-    """Without padding: Daft splits a line at every "="."""
+    """Return the schema as base64 without padding: Daft splits a line at every "="."""
     return base64.urlsafe_b64encode(schema.serialize().to_pybytes()).decode("ascii").rstrip("=")
 
 

@@ -1,8 +1,7 @@
-"""A reader's right to find the files of its snapshot: ``.hoodie/.tallymark/read/<nonce>``, and the heartbeats that
-renew it.
+"""Lease of a reader, ``.hoodie/.tallymark/read/<nonce>``, which keeps the files of its snapshot, and its heartbeats.
 
-Owns: what the lease says, and keeping it alive. Does not own: which position a reader gets (``writes/reading``), nor
-how a clean heeds it (``writes/readers``).
+Owns: the content of a lease, and its renewal. Does not own: which position a reader gets
+(``inspection.leased_snapshot``), nor how a clean respects it (``maintenance.readers``).
 """
 
 from dataclasses import asdict, dataclass, fields
@@ -23,21 +22,23 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 READ_FOLDER = ".hoodie/.tallymark/read"
 
 FORMAT = 1
-"""Of what a lease says."""
+"""Format of a lease's content."""
 
 _events = EventLog(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """Who reads, and from which position on. The content of a lease; its age is that of the object."""
+    """A reader, and the position from which on it reads: the content of a lease. The lease's age is that of the
+    object.
+    """
 
     nonce: str
     position: int
-    """No clean may have a later horizon: what was replaced after this position of the log stays."""
+    """No clean may have a greater horizon: files that were replaced after this position of the log remain."""
     process: WriterIdentity
     expiry_s: float
-    """The lease as its reader keeps it: an older heartbeat protects no reader."""
+    """Duration of the lease: with an older heartbeat it protects no reader."""
 
     @property
     def path(self) -> str:
@@ -53,7 +54,7 @@ class Reader:
 
     @classmethod
     def decode(cls, data: bytes, *, source: str) -> "Reader":
-        """Return what ``encode`` gave, of this release or a later one of the same format. Raises CorruptObject."""
+        """Return what ``encode`` wrote, in this release or a later one of the same format. Raises CorruptObject."""
         try:
             found = unpack(data)
             if found["format"] != FORMAT:
@@ -90,14 +91,13 @@ class ReaderLease:
         self._is_over = False
 
     async def begin(self, position: int) -> None:
-        """On return every clean that lists leases from now on heeds this one."""
+        """Take the lease: every clean that lists leases from now on respects it."""
         self._position = position
         await self.renew()
 
     def move_to(self, position: int) -> None:
-        """Move to a later position; the next heartbeat records it, and until then the lease retains more
-        than it has
-        to: a second put at once is more than GCS takes of one object.
+        """Move to a later position. The next heartbeat records it, and until then the lease retains more than it has
+        to: a second put at once is more than GCS accepts for one object.
         """
         assert position >= self._position, "a lease never moves back: what lies behind it may be gone"
         self._position = position
@@ -114,8 +114,8 @@ class ReaderLease:
             _events.warning("lease.lapsed", position=self._position, late_s=late_s)
 
     async def keep(self) -> None:
-        """Put a heartbeat at every interval until cancelled. Missed ones are logged; a scan fails if its files are
-        deleted, it never leaves rows out.
+        """Put a heartbeat at every interval until cancelled. Missed ones are logged. A scan whose files are deleted
+        fails; it never leaves rows out.
         """
         await keep_beating(
             self.renew,
@@ -125,7 +125,7 @@ class ReaderLease:
         )
 
     async def give_up(self) -> None:
-        """On return the lease is deleted, and no heartbeat will put it again."""
+        """Delete the lease; no later heartbeat puts it again."""
         self._is_over = True
         async with self._beating:
             await self._backend.delete([self._path])

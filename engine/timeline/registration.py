@@ -1,7 +1,7 @@
-"""Numbers under which writers begin: ``.hoodie/.tallymark/begun/<k>``, k = 1, 2, ... By them the open ones are got.
+"""Registration numbers of writers: ``.hoodie/.tallymark/begun/<k>``, k = 1, 2, ..., by which open writers are found.
 
 Owns: what the log records of the numbers. ``instants.registration`` takes and reads them, and has the argument;
-``docs/decisions/0017-nothing-is-listed.md`` has it at length.
+``docs/decisions/0017-nothing-is-listed.md`` explains it at length.
 """
 
 from dataclasses import dataclass
@@ -9,20 +9,22 @@ from dataclasses import dataclass
 REGISTRATION_FOLDER = ".hoodie/.tallymark/begun"
 
 UNNUMBERED = 0
-"""Stands for all writers of releases that took no numbers: they are found by listing what is open."""
+"""Stands for all writers of releases without numbers, which are found by listing the open instants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Registrations:
-    """What is known of the numbers by a log, as far as it was read; nothing, to begin with."""
+    """State of the numbers by a log, as far as it was read; initially empty."""
 
     number: int = 0
-    """The greatest of any entry: a smaller one that is not there is over, or no writer will ever continue it."""
+    """The greatest number of any entry: a smaller number without an object is over, or no writer will ever
+    continue it.
+    """
     unfinished: tuple[int, ...] = (UNNUMBERED,)
-    """Of the smaller ones those that were not over when the writer of that number began."""
+    """Of the smaller numbers, those that were not over when the writer of ``number`` started."""
 
     def after(self, number: int, unfinished: tuple[int, ...]) -> "Registrations":
-        """Return the state after an entry that records these; 0 for an entry without."""
+        """Return the state after an entry that records these; 0 for an entry without a number."""
         if number > self.number:
             return Registrations(number, unfinished)
         if number == UNNUMBERED and UNNUMBERED not in self.unfinished:
@@ -31,7 +33,7 @@ class Registrations:
 
     @property
     def doubtful(self) -> tuple[int, ...]:
-        """The numbers up to the greatest that may still be open."""
+        """Numbers up to the greatest that may still be open."""
         numbers = [*self.unfinished, self.number]
         return tuple(number for number in numbers if number != UNNUMBERED)
 
@@ -41,5 +43,5 @@ def registration_path(number: int) -> str:
 
 
 def registration_number(path: str) -> int:
-    """Of what ``registration_path`` gave."""
+    """Return the number of a path that ``registration_path`` returned."""
     return int(path.rpartition("/")[2])

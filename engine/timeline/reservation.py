@@ -1,6 +1,6 @@
 """The reservation of an instant: ``.hoodie/.tallymark/open/<T>``, put if absent before anything else is promised.
 
-It stands until all that its writer left has been dealt with; a table at rest has none.
+It exists until everything that its writer left has been dealt with; a table at rest has none.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ OPEN_FOLDER = ".hoodie/.tallymark/open"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """Who has an instant, and how its markers are kept. The winner of the put is the only author of this content."""
+    """The writer of an instant, and how its markers are kept. Only the winner of the put writes this content."""
 
     instant: str
     nonce: str
@@ -26,11 +26,11 @@ class Reservation:
     marker_kind: MarkerKind
     operation: str
     expiry_s: float
-    """The lease as its writer keeps it: until a heartbeat is this old, the writer counts on not being rolled back."""
+    """Duration of the writer's lease: until a heartbeat is this old, the writer relies on not being rolled back."""
     registration: int = 0
-    """The number under which the writer has begun, whose object says the same; 0 for one that took none."""
+    """The number under which the writer registered, whose object has the same content; 0 without a number."""
     unfinished: tuple[int, ...] = ()
-    """Smaller numbers that were not over then."""
+    """Smaller numbers that were not over at that time."""
 
     @property
     def path(self) -> str:

@@ -7,12 +7,12 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """A union. Empty, it is that of a dynamic overwrite without rows, which replaces nothing."""
+    """A union of parts. An empty one is that of a dynamic overwrite without rows, which replaces nothing."""
 
     is_all: bool = False
     partitions: frozenset[str] = frozenset()
     prefixes: frozenset[str] = frozenset()
-    """``year=2013`` is that partition and all below it; it does not hold ``year=20130``."""
+    """``year=2013`` is that partition and everything below it; it does not include ``year=20130``."""
 
     def holds(self, partition: str) -> bool:
         return (
@@ -20,7 +20,7 @@ class Scope:
         )
 
     def common(self, other: "Scope") -> "Scope":
-        """Return what both replace."""
+        """Return the scope that both replace."""
         if self.is_all:
             return other
         if other.is_all:
@@ -41,12 +41,12 @@ class Scope:
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, Any]) -> "Scope":
-        """Return what ``fields`` gave, of this release or an earlier one. Raises KeyError, TypeError."""
+        """Return the scope of ``fields``, of this release or an earlier one. Raises KeyError, TypeError."""
         return cls(bool(fields["all"]), _texts(fields["partitions"]), _texts(fields.get("prefixes", ())))
 
 
 def is_below(partition: str, prefix: str) -> bool:
-    """Return True of the partition itself, too; everything lies below the empty prefix."""
+    """Return whether the path is the prefix or below it; every path is below the empty prefix."""
     return not prefix or partition == prefix or partition.startswith(f"{prefix}/")
 
 

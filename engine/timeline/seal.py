@@ -1,8 +1,8 @@
 """The seal of an instant: ``.hoodie/.tallymark/seal/<T>``, for tasks that put their own markers.
 
-A service seals in memory, and a task with direct markers does not learn of it. So the process that ends an instant puts
-this object before the markers are read, and every author of a marker looks for it after its own put: a marker that this
-reading can have missed is refused by its author.
+A service seals in memory, of which a task with direct markers does not learn. So the process that ends an instant puts
+this object before it reads the markers, and every task checks for it after its own put: a marker that this reading may
+have missed is refused by its task.
 """
 
 from tallymark.backends.contract import Backend
@@ -18,9 +18,9 @@ def seal_path(instant: str) -> str:
 
 
 async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
-    """Return if the instant still takes markers.
+    """Check that the instant still accepts markers.
 
-    The seal is looked for first, the log read second: a seal goes away only when the log has decided the instant.
+    The seal is read first, the log second: a seal is deleted only after the log has decided the instant.
 
     Raises:
         Sealed: it does not.
@@ -35,7 +35,7 @@ async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
 
 
 async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
-    """Return if the log has not decided the instant, of which it said nothing up to ``base``. Raises Sealed."""
+    """Check that the log has not decided the instant, which was undecided up to ``base``. Raises Sealed."""
     number = base
     while True:
         number += 1

@@ -10,26 +10,26 @@ MarkerMode = Literal["batched", "direct", "mixed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingSummary:
-    """What the plan of a write's files said, and what came of it. All sizes are bytes of files."""
+    """The plan of a write's files compared with its result. All sizes are bytes of files."""
 
     planned_files: int
     planned_bytes: int
-    """That they were expected to have, with the rows of those that were to be filled."""
+    """Planned size, with the rows of the small files to be filled."""
     planned_fills: int
     filled_files: int
-    """Small files that the commit replaces: those whose rows stand at the beginning of its own."""
+    """Small files that the commit replaces: their rows are at the start of its own files."""
     rewritten_bytes: int
-    """Of these."""
+    """Size of these small files."""
     lost_fills: int
     """Lost fills: another write had replaced the small files, and the new rows have separate files."""
     size_error_p95: float | None
-    """Of the files that were planned and committed: by how much their sizes differ from the plan's, over the plan's.
-    The least value that 95 of 100 do not exceed; None where there are none. A file too large for one, and split,
-    counts with its first part."""
+    """95th percentile, over planned and committed files, of the difference between actual and planned size over planned
+    size. None where there are none. A file too large for one, and split, counts with its first part.
+    """
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "SizingSummary":
-        """As ``WriteSummary.of_fields``."""
+        """Return the summary of ``fields``, as ``WriteSummary.of_fields`` does."""
         error = fields["size_error_p95"]
         return cls(
             size_error_p95=None if error is None else _number(error, float),
@@ -42,20 +42,21 @@ _SIZING_COUNTS = tuple(field.name for field in dataclass_fields(SizingSummary) i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteSummary:
-    """Counted when all but the commit was done."""
+    """Facts counted when everything but the commit was done."""
 
     marker_mode: MarkerMode
-    """How markers were kept in effect: ``batched`` by the service; ``direct``, an object each, by the tasks; ``mixed``
-    where some tasks could not reach the service, for a while at least."""
+    """How markers were kept in effect: ``batched`` by the service; ``direct``, one object each, by the tasks; ``mixed``
+    where some tasks could not reach the service for some time.
+    """
     markers: int
     direct_markers: int
-    """Those of them that tasks have put themselves."""
+    """Of the markers, those that tasks have put themselves."""
     marker_objects: int
-    """Objects that held the markers at the commit."""
+    """Objects that contained the markers at the commit."""
     puts: int
-    """Puts that the markers cost, the service's repeats included."""
+    """Puts of markers, the service's repeats included."""
     seconds: float
-    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    """From the moment at which tasks could start to the moment at which the entry was put."""
     sizing: SizingSummary | None = None
     """None where no sizes were planned, and in entries of releases that did not record it."""
 
@@ -64,7 +65,7 @@ class WriteSummary:
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriteSummary":
-        """Return what ``fields`` gave; others, of a newer release, are left aside.
+        """Return the summary of ``fields``; further fields, of a newer release, are ignored.
 
         Raises KeyError, TypeError, ValueError.
         """

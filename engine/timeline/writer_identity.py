@@ -8,7 +8,7 @@ from types import NoneType
 from typing import Any
 
 _PID_MAX = (1 << 31) - 1
-"""What the kernel's type for it holds: it cannot be asked about more."""
+"""Maximum of the kernel's type for it; a greater id cannot be queried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class WriterIdentity:
     """Two containers of one machine share the boot, and neither sees the other's processes."""
     pid: int
     started: str | None
-    """Start time of the process in clock ticks since boot: process ids are used again."""
+    """Start time of the process in clock ticks since boot, since process ids are reused."""
 
     @classmethod
     def here(cls) -> "WriterIdentity":
@@ -46,7 +46,7 @@ class WriterIdentity:
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriterIdentity":
-        """Return what ``fields`` gave. Raises TypeError, ValueError."""
+        """Return the identity of ``fields``. Raises TypeError, ValueError."""
         found = cls(**fields)
         facts = (found.boot_id, found.pid_namespace, found.started)
         if type(found.host) is not str or any(type(fact) not in (str, NoneType) for fact in facts):
@@ -57,7 +57,8 @@ class WriterIdentity:
 
 
 def _started(pid: int) -> str | None:
-    """Field 22 of /proc/<pid>/stat; the command before it may hold spaces and brackets. None if it cannot be seen.
+    """Return field 22 of /proc/<pid>/stat; the command before it may contain spaces and brackets. None if it is not
+    visible.
 
     A process that has ended and waits for its parent has no start time any more: ``ended``.
     """
@@ -69,7 +70,7 @@ def _started(pid: int) -> str | None:
 
 
 def _is_free(pid: int) -> bool:
-    """Return True if no process has this id. Where /proc hides those of other users, this does not."""
+    """Return whether no process has this id, also where /proc hides those of other users."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
