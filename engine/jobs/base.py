@@ -1,4 +1,6 @@
-"""Base of a write: the table as of the position that the write replaces files of and checks conflicts from."""
+"""Base of a write: the table at the position whose files the write replaces, and after which it checks for
+conflicts.
+"""
 
 from dataclasses import dataclass
 
@@ -16,13 +18,13 @@ class WriteBase:
     position: int
     log: CommitLog
     at: ViewAt | None
-    """None for a position below the view's floor: there only the log knows, which forgets nothing."""
+    """The view at that position; None below the view's floor: there only the log has the files."""
 
     @classmethod
     def of(cls, view: View, log: CommitLog, position: int | None = None) -> "WriteBase":
-        """As of a position, which the view answers for as long as it is there, or of its head.
+        """Return the base at a position, or at the head by default.
 
-        A clean may have let files of that position go. The base says what is replaced, and does not read it.
+        A clean may have expired files of that position. The base needs their names, not their content.
 
         Raises:
             InvalidRequest: the log has not reached that position.
@@ -31,7 +33,7 @@ class WriteBase:
         return cls(position=position, log=log, at=None if position < view.floor else view.pin(position))
 
     async def replaced(self, scope: Scope | None) -> tuple[DataFile, ...]:
-        """Return the files that an overwrite of the scope lets go, sorted by path; none without one."""
+        """Return the files that an overwrite of the scope replaces, sorted by path; none without a scope."""
         if scope is None:
             return ()
         if self.at is None:
@@ -42,9 +44,10 @@ class WriteBase:
 
 
 async def check_base(handle: TableHandle, request: WriteRequest) -> None:
-    """Raise InvalidRequest for a base that the log has not reached. Without one, nothing is read.
+    """Check that the log has reached a base, and make the entries after it available. Without a base, nothing is read.
 
-    On return the history has all entries since the base.
+    Raises:
+        InvalidRequest: the log has not reached it.
     """
     if request.base is None:
         return

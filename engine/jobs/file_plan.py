@@ -1,4 +1,4 @@
-"""Sizing plan of a write, made in one way for a running job and for a dry run."""
+"""Sizing plan of a write, computed alike for a running job and for a dry run."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -24,11 +24,11 @@ async def sized(
     is_overwrite: bool,
     instant: str | None = None,
 ) -> SizingPlan:
-    """Return the plan by these files, which ``reference_files`` has found at the head, and by what other open instants
-    fill.
+    """Return the plan, based on these files, which ``reference_files`` has found at the head, and on the small files
+    that other open instants fill.
 
-    Puts nothing, and is asked with sizing on. An overwrite fills nothing, since what it replaces goes anyway, but
-    learns from those files what rows take. ``instant`` is the write's own, if it has one yet.
+    Puts nothing, and is called only with sizing on. An overwrite fills nothing, since it replaces those files, but it
+    learns the size of rows from them. ``instant`` is the write's own, if it has one yet.
     """
     if is_overwrite:
         taken = frozenset(file.path for file in files)
@@ -39,9 +39,9 @@ async def sized(
 
 
 async def reference_files(at: ViewAt, incoming: Iterable[str]) -> tuple[DataFile, ...]:
-    """Return the files that a plan goes by, sorted by path: of the partitions that rows come to, and of the newest
+    """Return the files that a plan is based on, sorted by path: those of the partitions that get rows, and the newest
     ones.
 
-    Only these partitions are looked at.
+    Only these partitions are read.
     """
     return await at.files_of({*incoming, *at.newest_partitions(PARTITIONS_COMPARED)})

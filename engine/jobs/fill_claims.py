@@ -1,7 +1,7 @@
 """Claims on small files that a write is filling, so that a concurrent plan does not choose the same files.
 
-Advice, not a lock: of two who took one file nevertheless, the second to commit writes its new rows into a file of
-their own.
+A claim is advice, not a lock: of two writes that chose one file nevertheless, the second to commit writes its new rows
+into a separate file.
 """
 
 from collections.abc import Collection
@@ -18,19 +18,17 @@ from tallymark.engine.packed import unpack
 
 
 def claim_path(instant: str) -> str:
-    """Return its path: beside the instant's markers, and deleted with them."""
+    """Return the path of an instant's claim: beside its markers, and deleted with them."""
     return f"{marker_folder(instant)}/FILLS"
 
 
 async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
-    """Publish that these files are being filled, and no others any more."""
+    """Publish that these files are being filled; it replaces an earlier claim of the instant."""
     await backend.put(claim_path(instant), msgpack.packb(sorted(paths)))
 
 
 async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozenset[str]:
-    """Return the files that open instants are filling, but for this one, if it is one; by the log as far as it was
-    read.
-    """
+    """Return the files that other open instants are filling, by the log as far as it was read."""
     found: set[str] = set()
 
     async def read(other: str) -> None:
@@ -42,7 +40,9 @@ async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozens
 
 
 async def _claimed(backend: Backend, path: str) -> list[str]:
-    """Nothing where it cannot be understood: a later release may say it otherwise."""
+    """Return the files of a claim; none where it cannot be decoded, since a later release may encode it in
+    another way.
+    """
     try:
         paths = unpack(await backend.get(path))
     except (NotFound, ValueError):

@@ -1,4 +1,4 @@
-"""The small files that a job fills: those that its tasks report, and those whose fill was lost. Pure."""
+"""Small files that a job fills: those that its tasks report, and lost fills. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
@@ -10,12 +10,12 @@ from tallymark.engine.timeline.history import History
 
 
 def commit_sizes(history: History) -> tuple[CommitSize, ...]:
-    """Return what appends have written, the newest first."""
+    """Return the sizes of the newest appends, newest first."""
     return tuple(CommitSize(rows, size) for rows, size in history.appends)
 
 
 def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]) -> tuple[Fill, ...]:
-    """Return what the tasks have filled, by the paths of the small files.
+    """Return the fills that the tasks report, by the paths of the small files.
 
     Raises:
         InvalidRequest: a file that was filled twice, that the job's plan does not name, or whose rows are not reported
@@ -40,7 +40,7 @@ def checked_fills(reports: Iterable[TaskReport], planned: Mapping[str, DataFile]
 
 
 def lost_fills(fills: Sequence[Fill], history: History, *, planned_at: int) -> tuple[Fill, ...]:
-    """Those whose small file another commit has replaced since the position at which they were planned."""
+    """Return the fills whose small file another commit has replaced since the position at which they were planned."""
     if not fills:
         return ()
     replaced = {file.path for file in history.replaced(range(planned_at + 1, history.head + 1))}
@@ -48,6 +48,6 @@ def lost_fills(fills: Sequence[Fill], history: History, *, planned_at: int) -> t
 
 
 def files_of(fills: Iterable[Fill], added: Collection[DataFile]) -> dict[str, DataFile]:
-    """Return the files that begin with old rows, by path."""
+    """Return the files that start with old rows, by path."""
     paths = {path for fill in fills for path in fill.paths}
     return {file.path: file for file in added if file.path in paths}

@@ -1,4 +1,4 @@
-"""The sizes of one job's files: the plan, what its tasks have made of it, and what is published of both."""
+"""Sizing of one job: the plan of its files, the files that its tasks have written, and what is published of both."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -40,12 +40,12 @@ class JobSizing:
         self._fills: tuple[Fill, ...] = ()
         self._lost = 0
         self._expected: dict[str, int] = {}
-        """Bytes of the planned files, by path, as their tasks have named them."""
+        """Planned bytes by path, as the tasks have named the files."""
         self.has_claimed = False
-        """Whether the claim of files to fill may have been published."""
+        """Whether a claim of files to fill may have been published."""
 
     async def plan(self, profile: WorkloadProfile) -> SizingPlan:
-        """Plan, and publish the claim of the files to fill. Called again, the last plan counts."""
+        """Compute the plan, and publish the claim of the files to fill. A later plan replaces an earlier one."""
         check_has_no_updates(profile)
         if not self._settings.is_on:
             return SizingPlan(files=())
@@ -72,31 +72,31 @@ class JobSizing:
         return found
 
     def checked(self, winners: Iterable[TaskReport]) -> tuple[Fill, ...]:
-        """Return what the tasks have filled. Raises InvalidRequest where it is not what was planned."""
+        """Return the fills of the reports. Raises InvalidRequest where they do not agree with the plan."""
         to_fill = () if self._plan is None else self._plan.fills
         return checked_fills(winners, {file.path: file for file in to_fill})
 
     def reported(self, fills: tuple[Fill, ...], winners: Iterable[TaskReport]) -> None:
-        """By the tasks whose files are to be committed."""
+        """Record the fills of the tasks whose files are to be committed."""
         self._fills = fills
         self._expected = dict(size for report in winners for size in report.planned)
 
     @property
     def filled(self) -> tuple[DataFile, ...]:
-        """The small files that the commit is to replace."""
+        """The small files that the commit replaces."""
         return tuple(fill.old for fill in self._fills)
 
     def lost(self, history: History) -> tuple[Fill, ...]:
-        """Of these fills the ones whose small file another commit has replaced."""
+        """Return the fills whose small file another commit has replaced."""
         return lost_fills(self._fills, history, planned_at=self._planned_at)
 
     def give_up(self, lost: Sequence[Fill]) -> None:
-        """Their new rows are in files of their own."""
+        """Record that the new rows of these fills are in separate files."""
         self._fills = tuple(fill for fill in self._fills if fill not in lost)
         self._lost += len(lost)
 
     def summary(self, added: Iterable[DataFile]) -> SizingSummary | None:
-        """Of a commit of these files; None where nothing was planned."""
+        """Return the summary for a commit of these files; None where nothing was planned."""
         if self._plan is None:
             return None
         return SizingSummary(
@@ -116,5 +116,5 @@ def _size_errors(added: Iterable[DataFile], expected: dict[str, int]) -> list[fl
 
 
 def _p95(values: Sequence[float]) -> float | None:
-    """By nearest rank."""
+    """Return the 95th percentile by nearest rank."""
     return round(sorted(values)[math.ceil(0.95 * len(values)) - 1], 4) if values else None

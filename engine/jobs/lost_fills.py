@@ -1,8 +1,8 @@
-"""The new rows of a lost fill, in a separate file: another commit has replaced the small file.
+"""Rewriting of a lost fill, whose small file another commit has replaced: its new rows get a separate file.
 
-It is done by the job, after it has sealed its tasks. So the file has a direct marker, and a staging directory of its
-own; and after both, the log is read: a writer that rolls this instant back wins an entry first, and then closes that
-directory and reads the markers. Either the job sees the entry, or the other finds the file.
+The job does this after it has sealed its tasks. The new file has a direct marker, and a separate staging directory;
+after both, the log is read. A writer that rolls this instant back wins an entry first, and then closes that directory
+and reads the markers. So either the job sees the entry, or the other writer finds the file.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -36,30 +36,30 @@ _in_thread = anyio.to_thread.run_sync
 
 
 class LostFillRewriter:
-    """Of one job, once it has sealed its tasks."""
+    """The rewriter of one job, once that has sealed its tasks."""
 
     def __init__(self, handle: TableHandle, lease: Lease, ticket: WriteTicket) -> None:
         self._handle = handle
         self._lease = lease
         self._ticket = ticket
         self._cut: dict[str, DataFile | None] = {}
-        """What was made of each fill, by the path of its small file: it need not be done again."""
+        """The new file of each fill, by the path of its small file: it is not written twice."""
         self._names: set[str] = set()
-        """Paths that were marked for that."""
+        """Paths that were marked for new files."""
 
     @property
     def has_marked(self) -> bool:
-        """Whether it may have put markers of its own."""
+        """Whether it may have put markers."""
         return bool(self._names)
 
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], fencer: Fencer) -> LogEntry:
-        """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
+        """Return the entry without these fills: their small files remain, and their new rows are in separate files.
 
         The files that were to replace them are deleted on return. May be called again after it has failed.
 
         Raises:
             RolledBack: another writer has ended the job.
-            Unavailable: storage did not take a file, or did not give the old one.
+            Unavailable: storage did not accept a file, or did not return the old one.
         """
         await self._handle.backend.open_staging(recut_folder(self._ticket.instant))
         await self._lease.check_log()
@@ -81,7 +81,7 @@ class LostFillRewriter:
         )
 
     async def _own_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
-        """As ``_cut_file``; however the end of this job by another writer appears here, it is raised as that."""
+        """Call ``_cut_file``. If it fails because another writer has ended the job, raise RolledBack."""
         try:
             return await self._cut_file(fill, files)
         except (NotFound, CorruptObject, Sealed):
@@ -89,7 +89,7 @@ class LostFillRewriter:
             raise
 
     async def _cut_file(self, fill: Fill, files: Sequence[DataFile]) -> DataFile | None:
-        """Return a file of the new rows in these files, which begin with the old ones; None where there are none.
+        """Return a file of the new rows in these files, which start with the old ones; None where there are none.
 
         Where storage gives no clear outcome, it is written again under another name.
         """
@@ -119,7 +119,7 @@ class LostFillRewriter:
         return name
 
     def _write(self, name: str, fill: Fill, sources: Sequence[tuple[DataFile, bytes]]) -> DataFile:
-        """Blocking."""
+        """Write the file. Blocking."""
         once = replace(self._ticket.settings, publish_attempt_count=1)  # a further name has to be marked first
         ticket = replace(self._ticket, staging=recut_folder(self._ticket.instant), settings=once)
         backend, partition = self._handle.backend, fill.old.partition
@@ -138,7 +138,7 @@ class LostFillRewriter:
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Iterator[pa.Table]:
-    """Yield the same rows, as many at once as a task encodes."""
+    """Yield the same rows, in batches as large as those that a task encodes."""
     buffer = RowBuffer(row_group_bytes=ticket.row_group_bytes, buffer_bytes=ticket.settings.buffer_bytes)
     for batch in batches:
         buffer.append(0, batch)
@@ -149,7 +149,7 @@ def _row_groups(batches: Iterable[pa.RecordBatch], ticket: WriteTicket) -> Itera
 
 
 def _beyond(count: int, sources: Sequence[tuple[DataFile, bytes]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """Yield the rows after the first so many."""
+    """Yield the rows after the first ``count``."""
     for file, data in sources:
         for batch in batches_of(data, file, schema):
             skipped = min(count, batch.num_rows)

@@ -1,4 +1,4 @@
-"""A write job's life: begun with its lease, its marker engine and its service, and ended whatever happens."""
+"""Life of a write job: started with its lease, its marker engine and its service, and ended in every case."""
 
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -41,7 +41,7 @@ _events = EventLog(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOptions:
-    """How one write goes about what its ``WriteRequest`` says."""
+    """How a write is carried out, beside what its ``WriteRequest`` does to the table."""
 
     markers: MarkerSettings
     tasks: TaskSettings
@@ -59,7 +59,7 @@ class JobOptions:
 async def open_job(
     handle: TableHandle, properties: TableProperties, request: WriteRequest, options: JobOptions
 ) -> AsyncIterator[WriteJob]:
-    """Yield a job for the block, after what dead writers left has been put in order."""
+    """Yield a job for the block, after recovery of the instants of dead writers."""
     flushing = anyio.CancelScope(shield=True)  # whatever cancels the block, the job's end waits for flushes in flight
     meter = JobMeter(request.mode)
     with PROCESS.running(meter, handle.backend):
@@ -142,9 +142,9 @@ async def _start(
 async def _start_engine(
     backend: Backend, settings: MarkerSettings, background: TaskGroup, scope: anyio.CancelScope
 ) -> MarkerEngine:
-    """One that runs until the scope is cancelled, which shields it from all else.
+    """Start a marker engine that runs until the scope is cancelled, which shields it from other cancellations.
 
-    Not by ``background.start``: cancelled, that may wait for the end of what it has started.
+    Not by ``background.start``, which after a cancellation may wait for the end of the task it has started.
     """
     started: list[MarkerEngine] = []
     has_started = anyio.Event()
@@ -196,7 +196,7 @@ async def _serve(
 
 
 async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) -> None:
-    """Whatever happened to the block, the job ends; what cannot be done now is left for the next writer."""
+    """End the job, whatever happened to the block. Steps that fail are left to the next writer."""
     timeout_s = handle.commit_settings.end_timeout_s
     with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
         try:
@@ -210,7 +210,7 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
 
 
 async def _clean(handle: TableHandle, properties: TableProperties) -> None:
-    """Delete what is due, after each write, when all of its own is done; if not now, then after the next."""
+    """Delete files that are due, when the write has done everything else; after an error the next write does it."""
     try:
         await expire_due(handle, properties)
     except TallymarkError as error:

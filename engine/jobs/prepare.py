@@ -18,16 +18,16 @@ from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 
 METADATA_TABLE = ".hoodie/metadata"
-"""Where a Hudi metadata table lies; as every table of that format it has properties, put before all else."""
+"""Path of a Hudi metadata table. Like every Hudi table it has properties, which are put first."""
 
 _events = EventLog(__name__)
 
 
 async def read_properties(backend: Backend) -> TableProperties | None:
-    """Return the table at the backend's root; None where nothing is.
+    """Return the properties of the table at the backend's root; None where nothing is stored.
 
     Raises:
-        UnsupportedTable: something else is there, or a table of a kind that this library does not write.
+        UnsupportedTable: the root contains something else, or a table of a kind that this library does not write.
     """
     data = await _read(backend)
     if data is None:
@@ -57,11 +57,11 @@ async def _read(backend: Backend, path: str = PROPERTIES) -> bytes | None:
 
 
 async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperties:
-    """Return the table to write, created as wanted if nothing is there.
+    """Return the properties of the table to write, which is created as specified if nothing is stored.
 
     Raises:
-        InvalidRequest: the table has other columns, types or partition columns, keeps replaced files otherwise, or is
-            not what the request is for.
+        InvalidRequest: the table has other columns, types or partition columns, retains replaced files differently, or
+            does not fit the request.
         UnsupportedTable: as ``read_properties``, or the store ignores put-if-absent.
     """
     found = await find_table(handle, wanted)
@@ -72,7 +72,8 @@ async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperti
 
 
 async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties | None:
-    """Return the table to write; None where nothing is, and it would be created. Nothing is changed.
+    """Return the properties of the table to write; None where nothing is stored, and it would be created. Changes
+    nothing.
 
     Raises:
         InvalidRequest: as ``prepare_table``.
@@ -105,7 +106,9 @@ async def _create(handle: TableHandle, wanted: TableProperties) -> TableProperti
 
 
 async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> bool:
-    """Create the table, and drop the trial object of this store at the same time. Return False if it exists."""
+    """Create the table, and delete the trial object of this store at the same time. Return False if the table
+    exists.
+    """
     is_theirs = False
 
     async def create() -> None:
@@ -148,7 +151,9 @@ def _check_same(properties: TableProperties, wanted: TableProperties) -> None:
 
 
 def _same_values(mine: pa.DataType, theirs: pa.DataType) -> bool:
-    """Equal but for nullability and time zone labels: whether nulls occur, the rows decide when they are written."""
+    """Return whether the types are equal but for nullability and time zone labels: nulls are checked when rows are
+    written.
+    """
     return _bare(mine).equals(_bare(theirs))
 
 

@@ -1,4 +1,4 @@
-"""The reports that a job is committed with: one of each task, all of them the job's own."""
+"""Reports that a job is committed with: one per task, all of the job's instant."""
 
 from collections.abc import Iterable
 

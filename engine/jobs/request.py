@@ -12,7 +12,7 @@ Mode = Literal["append", "overwrite"]
 PartitionOverwrite = Literal["static", "dynamic"]
 
 TXN_LENGTH = 1000
-"""Characters of a txn at most: it stands in its log entry. Three ids of Airflow, of 250 each, fit in."""
+"""Maximum length of a txn in characters, since it is stored in its log entry. Three Airflow ids of 250 each fit."""
 
 
 class WriteOptions(TypedDict, total=False):
@@ -33,23 +33,23 @@ class WriteOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRequest:
-    """What a write does to the table. Construction checks all that can be checked without the table.
+    """What a write does to the table. The constructor checks everything that can be checked without the table.
 
     Raises InvalidRequest.
     """
 
     mode: Mode
     partition_by: Sequence[str] = ()
-    """As the caller gave it; empty where the table's own is meant. The table's properties say what is so."""
+    """As the caller gave it; empty for the table's own columns, which its properties have."""
     partition: Mapping[str, object] | None = None
-    """Values of the first partition columns: where all rows go, and with "overwrite" what is replaced."""
+    """Values of the first partition columns: all rows are written there, and with "overwrite" that part is replaced."""
     partition_overwrite: PartitionOverwrite = "static"
     only_partitions: Mapping[str, object] | Sequence[Mapping[str, object]] | None = None
-    """Values of first partition columns, once or several times: all that the write may touch."""
+    """Values of first partition columns, one or several sets: the write may touch nothing else."""
     base: int | None = None
-    """The position of the log that the caller has read the table at; None for the one at which the write begins."""
+    """The position of the log at which the caller has read the table; None for that at which the write starts."""
     txn: str | None = None
-    """The name under which the write is to be committed once and only once, ``name:batch``."""
+    """The name under which the write is committed exactly once, ``name:batch``."""
     readers: Readers | None = None
     """For the write that creates the table: whether replaced files are deleted or retained."""
     retain_hours: float | None = None
@@ -57,7 +57,7 @@ class WriteRequest:
 
     @classmethod
     def of(cls, mode: Mode, **options: Unpack[WriteOptions]) -> "WriteRequest":
-        """Return the request. Raises TypeError for a keyword that no write takes."""
+        """Return the request. Raises TypeError for an unknown keyword."""
         known = WriteOptions.__annotations__
         if unknown := [name for name in options if name not in known]:
             near = get_close_matches(unknown[0], known)
@@ -82,7 +82,7 @@ class WriteRequest:
 
     @property
     def allowed(self) -> Sequence[Mapping[str, object]]:
-        """``only_partitions``, as a list in either case."""
+        """``only_partitions`` as a list, however it was given."""
         given = self.only_partitions
         if given is None:
             return ()

@@ -1,4 +1,4 @@
-"""A write that has been committed before: nothing is begun, and its caller gets the result that it missed."""
+"""Rerun of a write that was committed before: nothing is started, and the caller gets the result of that write."""
 
 from collections.abc import Iterable
 
@@ -25,9 +25,9 @@ _events = EventLog(__name__)
 
 
 class _CommittedJob(WriteJob):
-    """A job whose txn was committed before it began: it has no instant of its own, and nothing to end.
+    """A job whose txn was committed before it started: it has no instant and nothing to end.
 
-    Its ticket is good for tasks of a caller who does not look at ``committed``: they read and write nothing.
+    Its ticket is valid for tasks of a caller that does not check ``committed``: they read and write nothing.
     """
 
     def __init__(self, handle: TableHandle, result: WriteResult, ticket: WriteTicket) -> None:
@@ -37,7 +37,7 @@ class _CommittedJob(WriteJob):
 
     @property
     def instant(self) -> str:
-        """That of the commit."""
+        """The instant of that commit."""
         return self._result.instant
 
     @property
@@ -49,11 +49,11 @@ class _CommittedJob(WriteJob):
         return 0
 
     async def size(self, profile: WorkloadProfile) -> SizingPlan:
-        """Nothing: nothing will be written."""
+        """Return an empty plan: nothing will be written."""
         return SizingPlan(files=())
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
-        """Return the result of the write that was committed. Raises InvalidRequest for reports of another job."""
+        """Return the result of the committed write. Raises InvalidRequest for reports of another job."""
         check_reports(reports, self.instant)
         return self._result
 
@@ -64,11 +64,11 @@ class _CommittedJob(WriteJob):
 async def find_committed(handle: TableHandle, properties: TableProperties, request: WriteRequest) -> WriteResult | None:
     """Return the result of the write that was committed under the request's txn; None if there is none so far.
 
-    What its writer may have left undone is done first, so that every reader sees it. Where nothing is left to do,
-    this reads the log and looks for open instants, and changes nothing.
+    Steps that its writer may have left are done first, so that every reader sees it. Where none are left, this reads
+    the log and the open instants, and changes nothing.
 
     Raises:
-        InvalidRequest: that write was declared otherwise.
+        InvalidRequest: that write was declared differently.
     """
     if request.txn is None:
         return None
@@ -103,7 +103,7 @@ def committed_job(
 
 
 async def _finished(handle: TableHandle, properties: TableProperties, position: int) -> str | None:
-    """Do what is left to do for a commit; says so where it cannot be done now."""
+    """Do the remaining steps of a commit. Return what is pending where they cannot be done now."""
     instant = handle.log.history.entry(position).instant
     try:
         found = await find_registered(handle)

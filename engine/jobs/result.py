@@ -12,10 +12,10 @@ from tallymark.engine.timeline.summary import MarkerMode, SizingSummary
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteResult:
-    """A committed write: a table where it is printed or shown in a notebook, and one object as JSON.
+    """A committed write. Printed or shown in a notebook it is a table; as JSON it is one object.
 
-    All but ``position``, ``is_rerun``, ``pending`` and ``catalog`` also stands in the commit of the Hudi timeline, as
-    JSON in the extra metadata ``tallymark.result``.
+    All fields but ``position``, ``is_rerun``, ``pending`` and ``catalog`` are also in the commit of the Hudi timeline,
+    as JSON in the extra metadata ``tallymark.result``.
     """
 
     instant: str
@@ -26,9 +26,9 @@ class WriteResult:
     is_rerun: bool
     """An earlier write with this txn was committed. All other fields describe that write: this one left nothing."""
     rows: int
-    """That the write has brought; its files also hold those of small files that they replace."""
+    """Rows that the write has added; its files also contain those of small files that they replace."""
     bytes: int
-    """Of its files."""
+    """Size of its files."""
     files: int
     partitions: int
     """Partitions that files were added to."""
@@ -37,21 +37,22 @@ class WriteResult:
     fences: int
     """Names of lost task attempts that are occupied by empty files for a while; 0 on local disk and HDFS."""
     marker_mode: MarkerMode
-    """How markers were kept in effect: ``batched`` by the service; ``direct``, an object each, by the tasks; ``mixed``
-    where some tasks could not reach the service, for a while at least."""
+    """How markers were kept in effect: ``batched`` by the service; ``direct``, one object each, by the tasks; ``mixed``
+    where some tasks could not reach the service for some time.
+    """
     markers: int
     direct_markers: int
-    """Those of them that tasks have put themselves."""
+    """Of the markers, those that tasks have put themselves."""
     marker_objects: int
-    """Objects that held the markers at the commit."""
+    """Objects that contained the markers at the commit."""
     puts: int
-    """Puts that the markers cost, the service's repeats included."""
+    """Puts of markers, the service's repeats included."""
     seconds: float
-    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    """From the moment at which tasks could start to the moment at which the entry was put."""
     pending: str | None
-    """What could not be finished after the commit, which stands; the next write or ``clean`` does it."""
+    """Steps after the commit that could not be done; the commit is valid, and the next write or ``clean`` does them."""
     sizing: SizingSummary | None = None
-    """What was planned of its files' sizes, and what came of it; None where nothing was planned."""
+    """The planned sizes of its files and the actual ones; None where nothing was planned."""
     catalog: str | None = None
     """The change of the catalog table's partitions; None where none was named, or it failed."""
 
@@ -61,7 +62,7 @@ class WriteResult:
         return cls(position=position, is_rerun=is_rerun, pending=pending, **outcome_of(entry))
 
     def to_json(self) -> str:
-        """One object on one line, keyed by the names of the fields; sizes in bytes, times in seconds."""
+        """Return one object on one line, keyed by the names of the fields; sizes in bytes, times in seconds."""
         return json.dumps(asdict(self))
 
     def __str__(self) -> str:
@@ -77,7 +78,7 @@ class WriteResult:
         return f"<table>{rows}</table>"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Labels and values as people read them; what there is nothing to say of is left out."""
+        """Return labels and values for people; empty ones are left out."""
         yield "instant", self.instant
         yield "position", f"{self.position:,}"
         if self.txn is not None:

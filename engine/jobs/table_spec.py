@@ -1,4 +1,4 @@
-"""The table as a call would have it: made so where none is, and compared with the one that is there."""
+"""Specification of the table by a call: its properties if it is created, compared with those of an existing one."""
 
 from dataclasses import dataclass
 
@@ -16,17 +16,18 @@ from tallymark.engine.timeline.properties import TableProperties
 class TableSpec:
     name: str
     created: str
-    """The instant of its creation, if it comes to that."""
+    """The instant of its creation, if it is created."""
     schema: pa.Schema
-    """Of the input. Static columns may be missing."""
+    """Columns of the input. Static columns may be missing."""
     request: WriteRequest
     retention: Retention
 
     def beside(self, found: TableProperties | None) -> TableProperties:
-        """Return the properties that the call asks for, in view of what is there.
+        """Return the properties that the call requests, given those of the existing table.
 
         Raises:
-            InvalidRequest: they make no table, or the request does not fit it. ``prepare`` compares the columns.
+            InvalidRequest: they describe no valid table, or the request does not fit it. ``prepare`` compares the
+                columns.
         """
         static = self.request.partition or {}
         if static:

@@ -17,16 +17,18 @@ class WriteTarget:
     """Made by ``of``."""
 
     partition: StaticPartition | None
-    """Where all rows go; None: each where its own values say."""
+    """Partition values of all rows; None: each row's own values decide."""
     guard: PartitionGuard | None
-    """What may be touched; None: everything."""
+    """Partitions that may be touched; None: all."""
     is_overwrite: bool
     static_scope: Scope | None
-    """What an overwrite replaces whatever its rows are; None for an append, and where the rows decide."""
+    """Scope of an overwrite, independent of its rows; None for an append, and where the rows decide."""
 
     @classmethod
     def of(cls, request: WriteRequest, properties: TableProperties) -> "WriteTarget":
-        """Raise InvalidRequest where the request does not fit the table, or its guard refuses it already."""
+        """Return the target. Raises InvalidRequest where the request does not fit the table, or its guard refuses it
+        already.
+        """
         partition = None
         if request.partition is not None:
             partition = StaticPartition.of(
@@ -42,18 +44,17 @@ class WriteTarget:
         return cls(partition=partition, guard=guard, is_overwrite=request.mode == "overwrite", static_scope=scope)
 
     def scope(self, added: Iterable[DataFile]) -> Scope | None:
-        """Return what the write replaces if it adds these files; None if it replaces nothing
-        because it is an append.
-        """
+        """Return what the write replaces if it adds these files; None for an append, which replaces nothing."""
         if self.is_overwrite and self.static_scope is None:
             return Scope(partitions=frozenset(file.partition for file in added))
         return self.static_scope
 
     def check(self, added: Iterable[DataFile]) -> None:
-        """Whether files lie where the write may put them: the tasks have looked at each row, this looks again.
+        """Check that the files are in partitions that the write may touch. The tasks have checked each row; this checks
+        again.
 
         Raises:
-            InvalidRequest: names the first that does not.
+            InvalidRequest: names the first file that is not.
         """
         for file in added:
             if self.partition is not None and not self.partition.contains(file.partition):
@@ -68,7 +69,7 @@ class WriteTarget:
 def _static_scope(
     request: WriteRequest, properties: TableProperties, partition: StaticPartition | None
 ) -> Scope | None:
-    """As in Spark, the rows decide only where they have a choice: where a partition column is left open."""
+    """Return the scope of an overwrite. As in Spark, the rows decide only where a partition column is left open."""
     named = len(partition.columns) if partition else 0
     is_leaf = named == len(properties.partition_by)
     if request.mode == "append" or (request.partition_overwrite == "dynamic" and not is_leaf):

@@ -1,4 +1,4 @@
-"""A txn: the name under which a write is committed once and only once, however often it is run.
+"""Txn: the name under which a write is committed exactly once, however often it is run.
 
 Owns: what makes two writes of one txn the same, and that the first commit counts. Does not own: the form of a txn
 (``request``), which entry is won (``timeline.log``), nor what a job does that finds its txn committed (``rerun``,
@@ -15,10 +15,10 @@ from tallymark.engine.timeline.log import CommitLog
 
 
 def declared(target: WriteTarget) -> str:
-    """Return what a write is to do, in one form whatever the words in which it was said.
+    """Return what a write is to do, in a canonical form.
 
-    Neither the schema is part of it, since a table has one, nor what only guards a write: ``base`` is another one in
-    each run, and ``only_partitions`` changes nothing that is written.
+    The schema is not part of it, since the table has one; nor are arguments that only guard a write: ``base`` differs
+    in each run, and ``only_partitions`` changes nothing that is written.
     """
     words = {"mode": "overwrite" if target.is_overwrite else "append"}
     if target.partition is not None:
@@ -29,11 +29,11 @@ def declared(target: WriteTarget) -> str:
 
 
 async def committed_write(log: CommitLog, txn: str | None, request: str) -> tuple[int, LogEntry] | None:
-    """Return the position and entry that committed the txn, as far as the log was read; None while none has, or without
-    one.
+    """Return the position and entry that committed the txn, as far as the log was read; None while there is none, or
+    without a txn.
 
     Raises:
-        InvalidRequest: what was committed had been declared otherwise than in ``request``.
+        InvalidRequest: the committed write was declared differently than in ``request``.
     """
     position = None if txn is None else log.history.txn_position(txn)
     if position is None:
@@ -49,7 +49,7 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
 
 
 def check_not_committed(mine: LogEntry, history: History) -> None:
-    """Return if no other entry has committed the txn of this one. Raises ConflictError."""
+    """Check that no other entry has committed the txn of this one. Raises ConflictError."""
     position = None if mine.txn is None else history.txn_position(mine.txn)
     if position is not None:
         winner = history.instant_at(position)

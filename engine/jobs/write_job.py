@@ -48,7 +48,7 @@ _events = EventLog(__name__)
 
 
 class WriteJob:
-    """Made by ``Table.write``, whose block ends it: what is not committed by then is rolled back."""
+    """Made by ``Table.write``, whose block ends it: if it is not committed by then, it is rolled back."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class WriteJob:
         self._started = anyio.current_time()
         self._committed: WriteResult | None = None
         self._has_direct = ticket.marker_kind == "direct"
-        """Whether tasks may have put markers themselves; of a job with a service, as far as its seal has shown."""
+        """Whether tasks may have put markers themselves; for a job with a service, as its seal has shown."""
         self._added: tuple[DataFile, ...] | None = None
-        """What the first commit was called with: all else has been excluded since, or may have been."""
+        """Files of the first call of ``commit``: all others have been fenced since, or may have been."""
         self._entry: LogEntry | None = None
         self._is_decided = False
         self._is_rolled_back = False
@@ -100,7 +100,7 @@ class WriteJob:
     def committed(self) -> WriteResult | None:
         """The result, once the write is committed: by this job, or under the same txn by another one.
 
-        Where it is there as soon as the job begins, tasks need not run, and ``commit(())`` returns it.
+        If it is set when the job starts, tasks need not run, and ``commit(())`` returns it.
         """
         return self._committed
 
@@ -112,26 +112,27 @@ class WriteJob:
     async def size(self, profile: WorkloadProfile) -> SizingPlan:
         """Plan the files of the rows that this write adds, and publish which small files it fills.
 
-        Nothing is planned with sizing off; an overwrite fills nothing, since what it replaces goes anyway. Tasks get
-        the planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. Called again, the last plan
-        counts.
+        Nothing is planned with sizing off; an overwrite fills nothing, since it replaces those files. Tasks get the
+        planned files as ``write_task(..., planned=...)``, grouped by ``tasks_of``. A later plan replaces an earlier
+        one.
         """
         return await self._sizing.plan(profile)
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
         """Make exactly the reported files part of the table; on return every reader of the table format sees them.
 
-        ``reports`` are those of the winning attempt of each task, one a task. All else that the job's tasks have
-        written, or may yet write, is excluded first. A commit that failed may be called again with the same reports;
-        after CommitUnknown no silence of storage is reported as anything less. If another job has committed the txn of
-        this one since, its result is returned, and this job is rolled back when its block ends.
+        ``reports`` are those of the winning attempt of each task, one per task. All other files that the job's tasks
+        have written, or may yet write, are fenced first. A commit that failed may be called again with the same
+        reports. After CommitUnknown, later calls report a silence of storage as CommitUnknown too. If another job has
+        committed the txn of this one since, its result is returned, and this job is rolled back when its block ends.
 
         Raises:
-            ConflictError: another write committed first and excludes this one.
-            RolledBack: another writer took this job for dead and ended it.
+            ConflictError: another write that conflicts with this one committed first.
+            RolledBack: another writer treated this job as dead and ended it.
             InvalidRequest: reports of another job, two of one task, other ones than before, or files where this write
-                may not put any; or another job has committed the txn of this one with other words. Nothing was decided.
-            CommitUnknown: storage fell silent while it was being decided.
+                may not put any; or another job has committed the txn of this one with other arguments. Nothing was
+                decided.
+            CommitUnknown: storage did not answer while the commit was being decided.
         """
         if self._committed is not None and self._committed.is_rerun:
             return self._committed
@@ -167,15 +168,15 @@ class WriteJob:
         return self._committed
 
     async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """Return the live files of these partitions and of the newest, by all that the job has read of the log.
+        """Return the live files of these partitions and the newest files, by the part of the log that the job has read.
 
-        They are what ``size`` goes by for rows of these partitions.
+        ``size`` uses them for rows of these partitions.
         """
         view = self._handle.view(self._properties)
         return await reference_files(view.at(view.head), partitions)
 
     async def partitions(self) -> Partitions:
-        """Return which partitions of the table hold files, by all that was committed so far. Reads the log's end."""
+        """Return the partitions that contain files, by everything committed so far. Reads the log's end."""
         await self._handle.log.refresh()
         return Partitions.of(self._handle.view(self._properties))
 
@@ -208,7 +209,7 @@ class WriteJob:
         )
 
     async def _seal(self) -> Marked:
-        """No more acks from now on, neither the service's nor a task's own; returns what was marked."""
+        """Stop all acks, of the service and of tasks with direct markers; return what was marked."""
         self._directory.seal()
         await self._fencer().close()
         backend, is_served = self._handle.backend, self._reservation.marker_kind == "batched"
@@ -218,7 +219,9 @@ class WriteJob:
         return Marked(batched=acked - direct, direct=direct)
 
     def _objects(self) -> frozenset[str] | None:
-        """All that the job has put beside its markers, and these; None where tasks have put some, or the job itself."""
+        """Return the objects that the job has put beside its markers, and these; None where tasks, or the job itself,
+        have put direct markers.
+        """
         if self._has_direct or self._recut.has_marked:
             return None
         others = {flag_path(self.instant)}  # of a task that came too late to count
@@ -245,10 +248,11 @@ class WriteJob:
             )
 
     async def _prepared(self, winners: list[TaskReport], added: tuple[DataFile, ...]) -> LogEntry:
-        """Return the job's one entry, all but its files excluded; the same one again whenever commit is called again.
+        """Return the job's entry after fencing all files but its own; the same entry again whenever commit is called
+        again.
 
-        It is not put again: once it may be in the log, another writer may have finished the job and dropped its
-        markers.
+        Fencing is not repeated: once the entry may be in the log, another writer may have finished the job and dropped
+        its markers.
         """
         if self._added not in (None, added):
             raise InvalidRequest(
@@ -286,7 +290,9 @@ class WriteJob:
                 raise
 
     async def _give_up_fills(self, entry: LogEntry, error: ConflictError) -> None:
-        """Raise the conflict unless it is about a small file: an append never fails for want of one."""
+        """Rewrite the lost fills, or raise the conflict if there are none: an append never fails because of a small
+        file.
+        """
         lost = self._sizing.lost(self._handle.log.history)
         if not lost:
             self._meter.conflicted()
@@ -299,7 +305,7 @@ class WriteJob:
         self._meter.proposed(self._entry)
 
     async def _yield_to_others(self, position: int, twin: LogEntry) -> WriteResult:
-        """Another job has committed the txn: there is nothing to add, and the block's end rolls this job back."""
+        """Return the result of another job that has committed the txn; the block's end rolls this job back."""
         _events.info("txn.committed", txn=twin.txn, instant=twin.instant, position=position)
         pending = await self._project(position)
         self._committed = WriteResult.of(position, twin, is_rerun=True, pending=pending)
@@ -354,6 +360,8 @@ class WriteJob:
 
 
 def _check(entry: LogEntry, history: History) -> None:
-    """Its txn first: the second of two twins gets the result, not a conflict."""
+    """Check the entry against the history. Its txn is checked first: the second of two twins gets the result, not a
+    conflict.
+    """
     check_not_committed(entry, history)
     check_conflicts(entry, history.after(entry.base))

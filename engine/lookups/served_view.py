@@ -30,7 +30,8 @@ class ServedView:
         """Return a function that returns the blocks as of the position of the log with that hash.
 
         Raises:
-            InvalidRequest: the log does not reach that position, is a different one, or the view has dropped the position.
+            InvalidRequest: the log does not reach that position or is a different one, or the view has dropped the
+                position.
             CorruptObject, BackendError: the log would have to be read, and cannot be.
         """
         if position > self._log.history.head:
