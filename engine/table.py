@@ -1,4 +1,4 @@
-"""A table, seen from outside: open it, write to it, ask what it holds, put it in order."""
+"""A table as callers see it: open it, write to it, query it, maintain it."""
 
 import os
 import re
@@ -64,7 +64,7 @@ from tallymark.engine.views.partitions import Partitions
 
 
 class Table:
-    """Made by ``open_table``. Holds no connection and no state of storage: each call reads what it needs."""
+    """Made by ``open_table``. Has no connection and no cached state of storage: each call reads what it needs."""
 
     def __init__(
         self,
@@ -99,37 +99,38 @@ class Table:
         service: ServiceSettings | None = None,
         **request: Unpack[WriteOptions],
     ) -> AsyncIterator[WriteJob]:
-        """Yield a write job for the block; what is not committed when the block ends is rolled back.
+        """Yield a write job for the block; if it is not committed when the block ends, it is rolled back.
 
         ``mode="overwrite"`` replaces the whole table, or with ``partition_overwrite="dynamic"`` those partitions that
-        the input has rows for; a table without partitions is replaced whole either way, as in Spark. The table is
+        the input has rows for; a table without partitions is replaced whole in both cases, as in Spark. The table is
         created if nothing is at the URL; an existing one keeps its partitioning where ``partition_by`` is left out.
-        What earlier writers died over is put in order first.
+        Instants of dead writers are recovered first.
 
-        ``partition={"year": 2013}``, values of the first partition columns, is where all rows go: ``schema`` may lack
-        those columns, and tasks fill them in; a row with another value fails its task. An overwrite then replaces all
-        that lies there, with ``"dynamic"`` those partitions of it that the input has rows for; a partition that is
-        named in full is replaced whole either way, as in Spark.
+        ``partition={"year": 2013}``, values of the first partition columns, is the part of the table that all rows
+        belong to: ``schema`` may lack those columns, and tasks fill them in; a row with another value fails its task.
+        An overwrite then replaces that part, with ``"dynamic"`` those partitions of it that the input has rows for; a
+        partition that is named in full is always replaced whole, as in Spark.
 
-        ``only_partitions``, one such mapping or several, fences the write in: a call, or a row, that would touch
-        anything else is refused. ``base`` is the position that the caller has read the table at: an overwrite replaces
-        what lay in its scope then, keeps what was appended since, and conflicts if any of it was replaced since.
+        ``only_partitions``, one such mapping or several, restricts the write: a call, or a row, that would touch
+        anything else is refused. ``base`` is the position at which the caller has read the table: an overwrite replaces
+        the files of its scope at that position, keeps files appended since, and conflicts if any of them was replaced
+        since.
 
         ``txn="name:batch"`` names this write permanently: it is committed once, however often it is run. Where it was
-        committed before, the job has its result in ``committed``, and nothing is written; two that run at once commit
+        committed before, the job has its result in ``committed``, and nothing is written; two concurrent runs commit
         once.
 
         ``readers`` and ``retain_hours`` are for the write that creates the table, and fixed from then on: with
-        ``"directory"`` (the default) replaced files go right after the commit, and anything that reads Parquet may read
-        the directory at rest; with ``"table"`` they stay for ``retain_hours`` (24), for running queries and ``as_of``,
-        and the table is read by its log or the Hudi timeline.
+        ``"directory"`` (the default) replaced files are deleted right after the commit, and any reader of Parquet may
+        read the directory at rest; with ``"table"`` they remain for ``retain_hours`` (24), for running queries and
+        ``as_of``, and the table is read by its log or the Hudi timeline.
 
-        ``sizing`` says how large files are to be; with it, ``WriteJob.size`` plans them, and small files of the table
-        are filled. Without it files of ``SizingSettings().max_file_bytes`` are finished, and none is filled.
+        ``sizing`` sets the size of files; with it, ``WriteJob.size`` plans them, and small files of the table are
+        filled. Without it files are finished at ``SizingSettings().max_file_bytes``, and none is filled.
 
         Raises:
-            InvalidRequest: mode, schema, partitions, base or ``readers`` are not what the table takes, or the txn was
-                committed by a write that was declared otherwise. Nothing was changed.
+            InvalidRequest: mode, schema, partitions, base or ``readers`` do not fit the table, or the txn was
+                committed by a write that was declared differently. Nothing was changed.
             UnsupportedTable: something else is at the URL.
         """
         spec = self._spec(schema, WriteRequest.of(mode, **request))
@@ -169,7 +170,7 @@ class Table:
         Raises:
             InvalidRequest: what ``write`` would raise, or a task; or it is a dynamic overwrite and ``incoming`` is
                 left out.
-            ConflictError: what was read at ``base`` has been replaced since.
+            ConflictError: files that were read at ``base`` have been replaced since.
             UnsupportedTable: something else is at the URL; or nothing, and ``schema`` is left out.
         """
         checked = WriteRequest.of(mode, **request)
@@ -180,11 +181,11 @@ class Table:
         return await plan_write(self._handle(), spec, foresight)
 
     async def snapshot(self, as_of: AsOf | None = None) -> Snapshot:
-        """Return what the table holds now, or held then: at a position, after an instant's commit, or at a time.
+        """Return the table's files now, or at an earlier time: at a position, after an instant's commit, or at a time.
 
         Raises:
             UnsupportedTable: there is no table.
-            InvalidRequest: ``as_of`` names nothing that was, or files of it are no longer retained.
+            InvalidRequest: ``as_of`` names no state of the table, or files of it are no longer retained.
         """
         handle = self._handle()
         properties = await self._properties()
@@ -195,15 +196,16 @@ class Table:
 
     @asynccontextmanager
     async def reading(self, as_of: AsOf | None = None) -> AsyncIterator[Snapshot]:
-        """As ``snapshot``, and its files stay as long as the block lasts: no clean deletes them.
+        """Yield a ``snapshot`` whose files remain for the duration of the block: no clean deletes them.
 
-        A lease states that to every cleaner; it is renewed as a writer's is (``LeaseSettings``). If this process
-        dies it no longer counts: at once for others on this machine, or ``expiry_s`` after its last heartbeat.
+        A lease protects them from every clean; it is renewed as a writer's is (``LeaseSettings``). If this process
+        dies, the lease no longer counts: at once for processes on this machine, or ``expiry_s`` after its last
+        heartbeat.
 
         Raises:
             UnsupportedTable: there is no table.
-            InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files; or
-                ``as_of`` names nothing that was, or files of it are no longer retained.
+            InvalidRequest: the table was created with ``readers="directory"``, which keeps no replaced files; or
+                ``as_of`` names no state of the table, or files of it are no longer retained.
             TryAgain: storage gives no clear outcome of a clean that may delete them.
         """
         async with lease_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
@@ -211,7 +213,7 @@ class Table:
 
     @asynccontextmanager
     async def view(self) -> AsyncIterator[TableView]:
-        """Yield the table's file-system view for the block: it follows the log, and answers partition by partition.
+        """Yield the table's file-system view for the block: it follows the log, and answers by partition.
 
         For repeated queries; ``snapshot`` is for one. Raises UnsupportedTable where there is no table.
         """
@@ -226,10 +228,10 @@ class Table:
             handle.close()
 
     async def files(self, partition: str = "", *, small_below: int = SMALL_BYTES) -> FileSizes:
-        """Return how large the table's files are now, or those below a partition path such as ``year=2013``.
+        """Return the sizes of the table's files, or of those below a partition path such as ``year=2013``.
 
         Raises:
-            InvalidRequest: no partition of this table can lie below that path, or ``small_below`` is negative.
+            InvalidRequest: no partition of this table can be below that path, or ``small_below`` is negative.
             UnsupportedTable: there is no table.
         """
         if small_below < 0:
@@ -240,32 +242,32 @@ class Table:
         return FileSizes.of(files, position=snapshot.position, small_below=small_below)
 
     async def explain(self, file: str) -> Explanation:
-        """Why a file is kept, hidden or due for removal, and what will become of it.
+        """Explain why a file is kept, hidden or due for removal, and what will happen to it.
 
-        ``file`` is a path below the table, a URL of the same, or the bare name of a data file. The table is not listed.
+        ``file`` is a path below the table, a URL of it, or the bare name of a data file. The table is not listed.
 
         Raises:
-            InvalidRequest: it does not lie below the table.
+            InvalidRequest: it is not below the table.
             UnsupportedTable: there is no table.
         """
         return await explain(self._handle(), await self._properties(), file)
 
     async def properties(self) -> TableProperties | None:
-        """Return what the table is; None where nothing is at the URL yet.
+        """Return the table's properties; None where nothing is at the URL yet.
 
         Raises UnsupportedTable where something else is.
         """
         return await read_properties(self._backend)
 
     async def partitions(self) -> Partitions:
-        """Return which partitions hold files now. Raises UnsupportedTable where there is no table."""
+        """Return the partitions that contain files now. Raises UnsupportedTable where there is no table."""
         properties = await self._properties()
         handle = self._handle()
         await handle.log.refresh()
         return Partitions.of(handle.view(properties))
 
     async def reference_files(self, partitions: Iterable[str]) -> tuple[DataFile, ...]:
-        """Return the live files of these partitions and of the newest: what ``plan`` goes by for rows of these
+        """Return the live files of these partitions and the newest files: ``plan`` uses them for rows of these
         partitions.
 
         Raises UnsupportedTable where there is no table.
@@ -276,7 +278,7 @@ class Table:
         return await reference_files(handle.view(properties).at(history.head), partitions)
 
     async def status(self) -> TableStatus:
-        """Return what the table is and holds, and who is writing it. Raises UnsupportedTable where there is none."""
+        """Return the table's properties, contents and open writers. Raises UnsupportedTable where there is no table."""
         return await read_status(self._handle(), await self._properties())
 
     async def timeline(self) -> list[tuple[int, LogEntry]]:
@@ -297,12 +299,12 @@ class Table:
         return sorted(loaded.names)
 
     async def watch(self) -> InstantWatch:
-        """For looks at the markers of open instants, one after the other. Raises UnsupportedTable."""
+        """Return a watch, which scans the markers of open instants repeatedly. Raises UnsupportedTable."""
         await self._properties()
         return InstantWatch(self._handle())
 
     async def rollback(self, instant: str | None = None) -> tuple[Ended, ...]:
-        """Roll back every instant whose writer is dead; or the one that is named, its writer dead or not."""
+        """Roll back every instant whose writer is dead; or the named one, its writer dead or not."""
         properties = await self._properties()
         handle = self._handle()
         if instant is None:
@@ -315,11 +317,11 @@ class Table:
     async def clean(
         self, *, retain_hours: float | None = None, dry_run: bool = False, progress: Progress | None = None
     ) -> CleanResult:
-        """Put the table in order: as ``rollback()``, and remove what has been kept for long enough.
+        """Roll back dead writers, as ``rollback()`` does, and delete files whose retention is over.
 
-        Each write does that for replaced files at its end; ``retain_hours`` in place of the table's own is for this
+        Each write does that for replaced files at its end; ``retain_hours`` replaces the table's own value for this
         call alone. With ``dry_run`` nothing is deleted, and the result is what would be. ``progress`` receives how many
-        replaced files are deleted, and of how many. Whatever this call dies over, the next write or clean does.
+        replaced files are deleted, and of how many. If this call fails or dies, the next write or clean does the rest.
 
         Raises:
             UnsupportedTable: there is no table.
@@ -332,13 +334,13 @@ class Table:
         return await clean(self._handle(), properties, hours, progress)
 
     async def checkpoint(self) -> Checkpointed:
-        """Leave a checkpoint of all that the log holds by now, from which it is read on; jobs do so now and then.
+        """Write a checkpoint of the whole log, from which it is read on. Jobs do so from time to time.
 
         Where the newest one is of this position and sound, it is returned. Reads every part of it.
 
         Raises:
             UnsupportedTable: there is no table.
-            TryAgain: others leave checkpoints at the same time.
+            TryAgain: other processes write checkpoints at the same time.
         """
         properties = await self._properties()
         handle = self._handle(lasts=True)
@@ -382,8 +384,8 @@ def open_table(
 ) -> Table:
     """Return the table at a URL, whether it exists yet or not. No I/O.
 
-    ``options`` say how storage is reached where the URL does not; tasks get them, too. ``backend`` is used instead of
-    ``open_backend(url, options=options)`` where it is given. ``views`` says how calls keep what the table holds.
+    ``options`` determine how storage is reached, beside the URL; tasks get them, too. ``backend`` is used instead of
+    ``open_backend(url, options=options)`` where it is given. ``views`` determines how calls cache the table's files.
     """
     return Table(
         backend if backend is not None else open_backend(url, options=options),
@@ -396,5 +398,5 @@ def open_table(
 
 
 def _table_name(url: str) -> str:
-    """Return the last part of the URL, in the characters that Hudi takes for a table's name."""
+    """Return the last part of the URL, with the characters that Hudi accepts in a table's name."""
     return re.sub(r"\W+", "_", url.rstrip("/").rpartition("/")[2], flags=re.ASCII) or "table"

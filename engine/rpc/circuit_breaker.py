@@ -6,8 +6,8 @@ import threading
 class Outage:
     """Starts when a wait for the service was unsuccessful, and ends with its next response.
 
-    One for all tasks of a job in one process, used from any thread: what one task has waited for, the others
-    need not wait for again. While it lasts one ask in every ``pause_s`` tries the service all the same.
+    One for all tasks of a job in one process, used from any thread: a time limit that one task has waited for is not
+    waited for again. While it lasts, one request in every ``pause_s`` is sent to the service nevertheless.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Outage:
             return is_news
 
     def is_try_due(self, now: float, *, pause_s: float) -> bool:
-        """Return True for one caller in every ``pause_s`` of an outage."""
+        """Return True to one caller in every ``pause_s`` of an outage."""
         with self._lock:
             if self._next_try_at is None or now < self._next_try_at:
                 return False

@@ -87,7 +87,7 @@ class JobClient:
         """Request the blocks of these partitions as of a position of the log with that hash. Returns at once.
 
         Callable from any thread. The future settles within ``wait_s``. It has the block of each partition
-        (``views.block``), as the driver's view has it, or one of these errors:
+        (``views.block``), from the driver's view, or one of these errors:
 
             ServiceUnavailable   no response in time, or the service answers no lookups
             InvalidRequest       the service has no view of that position, or the position is of another log
@@ -185,7 +185,7 @@ class _Clients:
             return self._clients[key]
 
     def forget_parent(self) -> None:
-        """In a forked child: a parent's thread may have held any lock, and the sockets are the parent's."""
+        """Reset in a forked child: a parent's thread may have held any lock, and the sockets are the parent's."""
         inherited = list(self._clients.values())
         self._reset()
         for client in inherited:

@@ -70,7 +70,7 @@ class ClientIo(Protocol):
         ...
 
     async def connect(self, host: str, port: int, timeout_s: float) -> ByteStream:
-        """Raise OSError if there is no connection within ``timeout_s``."""
+        """Return a connection. Raises OSError if there is none within ``timeout_s``."""
         ...
 
     async def wait(self, timeout_s: float | None) -> None:
@@ -189,7 +189,7 @@ class ClientConnection:
         return not self._is_stopping
 
     async def _authenticate(self, stream: ByteStream, ends_at: float) -> "ClientSession":
-        """Raise TimeoutError, NotAuthenticated, or what the service refuses this client with."""
+        """Authenticate. Raises TimeoutError, NotAuthenticated, or the service's refusal of this client."""
         session = ClientSession(self._address, self._instant, nonce=self._random.randbytes(NONCE_BYTES))
         while not session.is_authenticated:
             left_s = ends_at - self._io.time()
@@ -313,7 +313,7 @@ class ThreadIo:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._is_woken = False
-        """A byte is on the way to the thread: one is enough for any number of calls of ``wake``."""
+        """Whether a byte is on the way to the thread: one is enough for any number of calls of ``wake``."""
         self.wake_reader, self._wake_writer = socket.socketpair()
         self._wake_poll = select.poll()
         self._wake_poll.register(self.wake_reader, select.POLLIN)

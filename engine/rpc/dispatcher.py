@@ -38,7 +38,7 @@ Send = Callable[[Collection[Peer]], Awaitable[None]]
 """send(peers) sends the queued responses of these peers."""
 
 Outcome = object
-"""Of a request for markers: a TallymarkError, or anything else once all its markers are durable."""
+"""Outcome of a request for markers: a TallymarkError, or anything else once all its markers are durable."""
 
 Settle = Callable[[Sequence[tuple[CreateMarkers, Outcome]]], Awaitable[None]]
 
@@ -88,7 +88,7 @@ class MarkerHandler(Handler):
 
 @dataclass(slots=True)
 class ServiceCounts:
-    """What the connections of one service add up to."""
+    """Sums over the connections of one service."""
 
     connections: int = 0
     refused_connections: int = 0
@@ -100,7 +100,7 @@ class ServiceCounts:
 
 
 class Dispatcher:
-    """Answers each request once, unless its peer is gone."""
+    """Answers each request once, unless its peer has disconnected."""
 
     def __init__(self, handler: Handler, frame_bytes: int, counts: ServiceCounts, tasks: TaskGroup, send: Send) -> None:
         self._handler = handler
@@ -159,7 +159,7 @@ class Dispatcher:
             self._tasks.start_soon(self._answer_look_up, peer, request)
 
     def _answer_cached(self, peer: Peer, request: LookUp) -> bool:
-        """Return the whole answer, where that is small and has to wait for nothing."""
+        """Return the whole answer if it is small and needs no wait."""
         if len(request.partitions) > _CACHED_COUNT_MAX:
             return False
         blocks = self._handler.cached_blocks(request.position, request.hash, request.partitions)
@@ -169,7 +169,7 @@ class Dispatcher:
         return True
 
     async def _answer_look_up(self, peer: Peer, request: LookUp) -> None:
-        """One block at a time, so that no request takes more memory than one, and a frame."""
+        """Answer block by block, so that a request takes no more memory than one block and a frame."""
         with _until_disconnected([peer]):
             try:
                 await self._send(peer, await self._blocks(peer, request), ending=1)
@@ -178,7 +178,7 @@ class Dispatcher:
                 await self._send(peer, Refusal(request.id, as_refusal(error, peer.instant)), ending=1)
 
     async def _blocks(self, peer: Peer, request: LookUp) -> Blocks:
-        """Return the last answer to the request; those before it are sent."""
+        """Return the last answer to the request; the earlier ones are sent."""
         block_of = await self._handler.look_up(request.position, request.hash)
         cutter = BlockCutter(request.id, self._message_bytes)
         for partition in request.partitions:
@@ -187,7 +187,7 @@ class Dispatcher:
         return cutter.rest()
 
     async def _send(self, peer: Peer, answer: Answer, *, ending: int = 0) -> None:
-        """Send once the peer has taken the responses before this one, and those that have waited longer."""
+        """Send once the peer has taken the earlier responses, and those that have waited longer."""
         async with peer.sending:
             await peer.room()
             peer.respond([answer], ending=ending)
@@ -196,7 +196,7 @@ class Dispatcher:
 
 @contextmanager
 def _until_disconnected(peers_of: Collection[Peer]) -> Iterator[CancelScope]:
-    """Cancel the block when the last of these has gone: their requests are in no count any more."""
+    """Cancel the block when the last of these peers has disconnected: their requests are no longer counted."""
     with CancelScope() as scope:
 
         def cancel_if_disconnected() -> None:

@@ -1,4 +1,4 @@
-"""Frames on a byte stream: a length of four bytes, big-endian, then as many bytes. Sans-I/O."""
+"""Frames on a byte stream: a length of four bytes, big-endian, then that many bytes. Sans-I/O."""
 
 from tallymark.engine.errors import InvalidRequest
 
@@ -8,15 +8,15 @@ LENGTH_BYTES = 4
 def encode_frame(body: bytes) -> bytes:
     """Return the body with its length in front.
 
-    The sender knows the receiver's limit; here only the format's is left.
+    The sender knows the receiver's limit; only the format's limit is checked here.
     """
     return len(body).to_bytes(LENGTH_BYTES, "big") + body
 
 
 class FrameReader:
-    """Cuts a stream of bytes into the frames that ``encode_frame`` made, however the bytes arrive.
+    """Splits a stream of bytes into the frames that ``encode_frame`` made, however the bytes arrive.
 
-    Holds less than one frame of at most ``limit`` bytes between two calls.
+    Between two calls it contains less than one frame of at most ``limit`` bytes.
     """
 
     def __init__(self, limit: int, *, setting: str) -> None:
@@ -26,15 +26,16 @@ class FrameReader:
         self._buffer = bytearray()
 
     def raise_limit(self, limit: int, *, setting: str) -> None:
-        """From the next frame on, take this much: the peer has shown who it is."""
+        """Accept frames up to this size from the next one on: the peer is authenticated."""
         self._limit, self._setting = limit, setting
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames that these bytes complete.
 
         Raises:
-            InvalidRequest: a frame is announced that is larger than the limit. Nothing of it is kept, and the stream
-                is of no use any more: where its next frame begins will not be learnt.
+            InvalidRequest: an announced frame is larger than the limit. Nothing of it is kept, and the stream is
+                unusable,
+                since the start of its next frame is unknown.
         """
         self._buffer += data
         frames, start = [], 0
@@ -45,7 +46,7 @@ class FrameReader:
         return frames
 
     def _frame_end(self, start: int) -> int | None:
-        """Where the frame that begins at ``start`` ends, if it is all there."""
+        """Return the end of the frame that starts at ``start``, if it is complete."""
         body = start + LENGTH_BYTES
         if len(self._buffer) < body:
             return None

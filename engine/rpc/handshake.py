@@ -27,12 +27,12 @@ from tallymark.engine.rpc.frames import encode_frame
 from tallymark.engine.rpc.messages import REFUSAL, WHOLE_CONNECTION, Refusal, Scalar, decode_answer, pack, unpack
 
 PROTOCOL: Final = 2
-"""Counts the changes of what is said on the wire."""
+"""Version of the wire protocol."""
 RELEASE: Final = "0.1"
-"""Major and minor number of this release: both sides run code that stores files of one kind."""
+"""Major and minor number of this release: both sides have to run the same one, since both store files."""
 NONCE_BYTES: Final = 32
 MAC_BYTES: Final = 16
-"""What a session adds to a message."""
+"""Bytes that a session adds to a message."""
 SECRET_BYTES_MIN: Final = 32
 
 _MAGIC = "tallymark"
@@ -42,7 +42,7 @@ _REMEDY = "install one release of tallymark on the driver and on every executor"
 
 @dataclass(frozen=True, slots=True)
 class ServiceAddress:
-    """Where a task reaches the job's service, and the secret that opens that job there and nothing else."""
+    """Address of the job's service, and the key that gives access to that job and nothing else."""
 
     host: str
     port: int
@@ -50,7 +50,7 @@ class ServiceAddress:
 
 
 def job_key(secret: bytes, instant: str) -> bytes:
-    """Return the key that opens one job at the service that has the secret. It reveals nothing about another job's.
+    """Return the key of one job at the service that has the secret. It reveals nothing about another job's key.
 
     Raises:
         InvalidRequest: the secret is too short to resist guessing.
@@ -83,7 +83,7 @@ class Session:
 
 
 class ServerHandshake:
-    """The server's half: give it the peer's frames, send what it returns, until ``session`` is there."""
+    """The server's half: pass it the peer's frames, send what it returns, until ``session`` is set."""
 
     def __init__(self, secret: bytes, *, nonce: bytes, frame_bytes: int) -> None:
         """``nonce``: NONCE_BYTES from a cryptographic source, never used before.
@@ -96,7 +96,7 @@ class ServerHandshake:
         self._transcript = _Transcript()
         self._key: bytes | None = None
         self.instant = ""
-        """The job that the peer has named; proved once ``session`` is there."""
+        """The job that the peer has named; authenticated once ``session`` is set."""
         self.session: Session | None = None
 
     def receive(self, frame: bytes) -> bytes:
@@ -137,7 +137,7 @@ class ServerHandshake:
 
 
 class ClientHandshake:
-    """The client's half: send ``hello()``, give it the peer's frames, send what it returns, until ``session`` is there.
+    """The client's half: send ``hello()``, pass it the peer's frames, send what it returns, until ``session`` is set.
 
     A refusal by the service is raised as the error that it is.
     """
@@ -150,7 +150,7 @@ class ClientHandshake:
         self._transcript = _Transcript()
         self._has_proved = False
         self.frame_bytes = 0
-        """The largest frame that the service takes, once ``session`` is there."""
+        """The largest frame that the service accepts, once ``session`` is set."""
         self.session: Session | None = None
 
     def hello(self) -> bytes:
@@ -200,7 +200,7 @@ class _Direction:
 
     def __init__(self, key: bytes) -> None:
         self._keyed = hmac.new(key, digestmod="sha256")
-        """Before any message: to copy it takes less than to key a new one."""
+        """State before any message: copying it is cheaper than keying a new one."""
         self._count = 0
 
     def next_mac(self, body: bytes) -> bytes:
@@ -211,7 +211,7 @@ class _Direction:
 
 
 class _Transcript:
-    """Everything said so far, each message with its length, so that none can be read as two."""
+    """All messages of the handshake so far, each with its length, so that none can be read as two."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -256,7 +256,7 @@ def _stranger(what: str) -> NotAuthenticated:
 
 
 def _raise_refusal(frame: bytes) -> None:
-    """Raise the refusal of a service that has not authenticated: enough to stop or retry, not to be trusted."""
+    """Raise the refusal of a service that is not authenticated: enough to stop or retry, not to be trusted."""
     try:
         answer = decode_answer(frame)
     except InvalidRequest as error:

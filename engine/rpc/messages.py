@@ -1,7 +1,7 @@
 """Messages between tasks and the service, as bytes and as values. Sans-I/O.
 
-A message is a run of msgpack scalars (whole numbers, floats, text, bytes) that fills its frame. Arrays, maps and
-extension types are refused by their headers, so that no few bytes can claim memory by declaring a large or deep
+A message is a sequence of msgpack scalars (whole numbers, floats, text, bytes) that fills its frame. Arrays, maps and
+extension types are refused by their headers, so that a few bytes cannot claim memory by declaring a large or deep
 structure, and no map key is ever decoded.
 
     CreateMarkers   1, id, io, path, path, ...
@@ -36,14 +36,15 @@ Scalar = int | float | str | bytes
 CREATE_MARKERS, ACK, REFUSAL, LOOK_UP, BLOCKS = 1, 2, 3, 4, 5
 
 WHOLE_CONNECTION = 0
-"""The id of a refusal that answers no single request: the connection ends with it."""
+"""Id of a refusal that answers no single request: it ends the connection."""
 PATH_COUNT_MAX = 16_384
-"""Paths, or partitions, in one request at most, however short they are."""
+"""Maximum number of paths, or partitions, in one request, however short they are."""
 PIECE_COUNT_MAX = PATH_COUNT_MAX // 2
-"""Pieces in one answer at most, however short they are."""
+"""Maximum number of pieces in one answer, however short they are."""
 ANSWER_BYTES = 8192
-"""The largest frame that a service sends, but for blocks: those are bounded by ``ServiceSettings.frame_bytes``, which
-the handshake contains."""
+"""The largest frame that a service sends, except for blocks: those are bounded by ``ServiceSettings.frame_bytes``,
+which the handshake contains.
+"""
 PIECE_OVERHEAD_BYTES = 14
 ANSWER_OVERHEAD_BYTES = 16
 
@@ -58,7 +59,7 @@ _PATH_OVERHEAD_BYTES = 5
 
 @dataclass(frozen=True, slots=True)
 class CreateMarkers:
-    """Please make these markers durable."""
+    """Request to make these markers durable."""
 
     id: int
     """Chosen by the client, unique among its unanswered requests; above zero."""
@@ -71,10 +72,10 @@ class LookUp:
     """Request for the contents of these partitions as of a position."""
 
     id: int
-    """As of ``CreateMarkers``."""
+    """As ``CreateMarkers.id``."""
     position: int
     hash: str
-    """Which log the position is of."""
+    """Hash of the log at the position."""
     partitions: tuple[str, ...]
 
 
@@ -87,16 +88,16 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Of a block, or all of it."""
+    """A part of a block, or all of it."""
 
     size: int
-    """Bytes of the whole block."""
+    """Size of the whole block in bytes."""
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """Of the partitions of the request, in its order; what is left of them follows in another answer."""
+    """Blocks of the request's partitions, in its order; the rest follows in another answer."""
 
     id: int
     pieces: tuple[Piece, ...]
@@ -104,7 +105,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The request was not carried out; the error says what to do next."""
+    """The request was not carried out; the error determines what the client does next."""
 
     id: int
     error: TallymarkError
@@ -128,7 +129,7 @@ def encode_request(request: Request) -> bytes:
 
 
 def decode_request(data: bytes) -> Request:
-    """Raise InvalidRequest for bytes that ``encode_request`` does not write."""
+    """Return the request. Raises InvalidRequest for bytes that ``encode_request`` does not write."""
     match unpack(data):
         case [int(kind), int(request_id), str(io), *paths] if kind == CREATE_MARKERS and request_id > WHOLE_CONNECTION:
             return CreateMarkers(request_id, _texts(paths), io)
@@ -140,7 +141,7 @@ def decode_request(data: bytes) -> Request:
 
 
 def encode_answer(answer: Answer) -> bytes:
-    """At most ANSWER_BYTES, but for blocks."""
+    """Return the answer's bytes, at most ANSWER_BYTES except for blocks."""
     match answer:
         case Ack():
             return pack(ACK, answer.id)
@@ -151,7 +152,7 @@ def encode_answer(answer: Answer) -> bytes:
 
 
 def decode_answer(data: bytes) -> Answer:
-    """Raise InvalidRequest for bytes that ``encode_answer`` does not write."""
+    """Return the answer. Raises InvalidRequest for bytes that ``encode_answer`` does not write."""
     match unpack(data):
         case [int(kind), int(request_id)] if kind == ACK and request_id > WHOLE_CONNECTION:
             return Ack(request_id)
@@ -163,7 +164,7 @@ def decode_answer(data: bytes) -> Answer:
 
 
 def encode_error(error: TallymarkError) -> tuple[str, str, float]:
-    """Code, text and seconds. An error without a code of its own travels as the nearest kind of it that has one."""
+    """Return code, text and seconds. An error class without a code is sent as the nearest base class that has one."""
     if isinstance(error, Overloaded):
         return "Overloaded", _clipped(str(error)), min(max(float(error.retry_after_s), 0.0), _RETRY_AFTER_S_MAX)
     for kind in type(error).__mro__:
@@ -181,17 +182,17 @@ def decode_error(code: str, text: str, retry_after_s: float) -> TallymarkError:
 
 
 class BlockCutter:
-    """The answers to one look-up: ``add`` each block, then send ``rest``."""
+    """Splits the answer to one lookup: ``add`` each block, then send ``rest``."""
 
     def __init__(self, request_id: int, message_bytes: int) -> None:
-        """``message_bytes``: what an answer may take."""
+        """``message_bytes``: maximum size of an answer."""
         self._id = request_id
         self._room = message_bytes - ANSWER_OVERHEAD_BYTES
         self._pieces: list[Piece] = []
         self._used = 0
 
     def add(self, block: bytes) -> Iterator[Blocks]:
-        """Yield the answers that this block fills."""
+        """Yield the answers that this block completes."""
         start = 0
         while True:
             free = self._room - self._used - PIECE_OVERHEAD_BYTES
@@ -206,27 +207,27 @@ class BlockCutter:
                 return
 
     def rest(self) -> Blocks:
-        """Return the answer with what was added and not sent yet."""
+        """Return the answer with everything added and not sent yet."""
         answer = Blocks(self._id, tuple(self._pieces))
         self._pieces, self._used = [], 0
         return answer
 
 
 class BlockGatherer:
-    """Puts the pieces of as many blocks together as partitions were asked for."""
+    """Joins the pieces of as many blocks as partitions were requested."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._begun = bytearray()
         self.blocks: list[bytes] = []
-        """Those that are whole, in the order in which they were asked for."""
+        """Complete blocks, in the order in which they were requested."""
 
     @property
     def is_whole(self) -> bool:
         return len(self.blocks) == self._count
 
     def add(self, pieces: tuple[Piece, ...]) -> None:
-        """Raise InvalidRequest for pieces that do not follow those before."""
+        """Add the pieces. Raises InvalidRequest for pieces that do not follow those before."""
         for piece in pieces:
             if not self._begun and len(piece.data) == piece.size and not self.is_whole:
                 self.blocks.append(piece.data)  # as it came, without a copy
@@ -240,19 +241,19 @@ class BlockGatherer:
 
 
 def room_for_paths(shared_text: str, message_bytes: int) -> int:
-    """Return what a request has left for its paths, or partitions; ``shared_text`` is what it says beside them."""
+    """Return the bytes that a request has left for its paths, or partitions, beside ``shared_text``."""
     return message_bytes - _REQUEST_OVERHEAD_BYTES - len(shared_text.encode("utf-8"))
 
 
 def path_bytes(path: str) -> int:
-    """Return what a path, or partition, takes in a request."""
+    """Return the bytes of a path, or partition, in a request."""
     return _PATH_OVERHEAD_BYTES + (len(path) if path.isascii() else len(path.encode("utf-8")))
 
 
 def split_paths(paths: Sequence[str], shared_text: str, message_bytes: int) -> Iterator[tuple[str, ...]]:
     """Yield the paths, or partitions, in runs whose requests take at most ``message_bytes`` each.
 
-    ``shared_text`` is what each request says beside them: how files are written, or the hash of a log.
+    ``shared_text`` is the text that each request contains beside them: how files are written, or the hash of a log.
 
     Raises:
         InvalidRequest: one path alone is too long.
@@ -311,7 +312,7 @@ def _clipped(text: str) -> str:
 
 
 def _texts(values: Sequence[Scalar]) -> tuple[str, ...]:
-    """At most as many as a request may hold."""
+    """Check that the values are texts, at most as many as a request may contain."""
     if len(values) > PATH_COUNT_MAX or not _TEXT.issuperset(map(type, values)):
         raise _malformed("a request")
     return cast("tuple[str, ...]", tuple(values))

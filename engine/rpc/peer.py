@@ -26,25 +26,27 @@ from tallymark.engine.rpc.messages import (
 from tallymark.engine.settings import ServiceSettings
 
 READ_BYTES = 65536
-"""Read at once from a peer that is known."""
+"""Bytes read at once from an authenticated peer."""
 
 
 class Peer:
-    """Its socket does not block."""
+    """A connection of one client. Its socket does not block."""
 
     def __init__(self, raw: socket.socket, secret: bytes, settings: ServiceSettings) -> None:
         self.raw = raw
         self.watched = 0
-        """The events that its socket is watched for."""
+        """Events that the server polls its socket for."""
         self.free = settings.inflight_count
-        """How many more of its requests may be in flight."""
+        """Number of further requests that may be in flight."""
         self.is_open = True
         self.is_leaving = False
-        """It was refused: nothing more is read from it, and the connection ends when it has taken its responses."""
+        """Whether it was refused: nothing more is read from it, and the connection ends when it has taken its
+        responses.
+        """
         self.on_end: set[Callable[[], None]] = set()
         """Called when the connection has ended."""
         self.sending = anyio.Lock()
-        """Of those who wait until there is ``room``, each in its order."""
+        """Senders that wait for ``room``, in their order."""
         self._settings = settings
         self._handshake = ServerHandshake(
             secret, nonce=secrets.token_bytes(NONCE_BYTES), frame_bytes=settings.frame_bytes
@@ -55,12 +57,12 @@ class Peer:
         self._frames: deque[bytes] = deque()
         self._unsent = bytearray()
         self.ending = 0
-        """Requests that end with the responses it has not taken yet."""
+        """Requests that end with the responses that it has not taken yet."""
         self._emptied: anyio.Event | None = None
 
     @property
     def instant(self) -> str:
-        """The job that it has named; it holds the key of that one once it ``is_known``."""
+        """The job that it has named; it has the key of that job once it ``is_known``."""
         return self._handshake.instant
 
     @property
@@ -69,12 +71,12 @@ class Peer:
 
     @property
     def inflight(self) -> int:
-        """Requests that were taken, and whose answers have not left."""
+        """Requests that were accepted and whose answers were not sent completely."""
         return self._settings.inflight_count - self.free
 
     @property
     def can_continue(self) -> bool:
-        """It has asked for something that may be in flight now."""
+        """Whether it has sent a request that may be in flight now."""
         return bool(self._frames and self.free and self.is_open)
 
     @property
@@ -85,8 +87,8 @@ class Peer:
         """Read its socket once.
 
         Raises:
-            OSError: it has left, or is lost.
-            InvalidRequest: it is not of the job, or says what cannot be a message.
+            OSError: it has disconnected, or is lost.
+            InvalidRequest: it is not a client of the job, or has sent bytes that cannot be a message.
         """
         try:
             data = self.raw.recv(self._read_bytes)
@@ -106,7 +108,7 @@ class Peer:
             self._read_bytes = READ_BYTES
 
     def take(self, count_max: int) -> list[Request]:
-        """Return what it has asked, as far as that may be in flight, and so many at most.
+        """Return its requests, as far as they may be in flight, and at most this many.
 
         Raises:
             InvalidRequest: the peer did not send it, or it cannot be decoded. Nothing after it is valid.
@@ -119,7 +121,7 @@ class Peer:
         return requests
 
     def respond(self, answers: Iterable[Answer], *, ending: int = 0) -> None:
-        """Have these leave, in this order, and with them end so many of its requests."""
+        """Queue these responses in this order; that many of its requests end with them."""
         assert self._session is not None
         for answer in answers:
             self._unsent += encode_frame(self._session.protect(encode_answer(answer)))
@@ -136,7 +138,7 @@ class Peer:
         self.is_leaving = True
 
     def write(self) -> int:
-        """Send what the socket takes. Returns how many requests have ended with that. Raises OSError."""
+        """Send what the socket accepts. Return how many requests have ended with that. Raises OSError."""
         if self._unsent:
             try:
                 sent = self.raw.send(self._unsent)
@@ -161,8 +163,8 @@ class Peer:
     def close(self) -> None:
         """End the connection, whatever it has not taken yet.
 
-        Bytes left unread would make it a reset, which takes the last responses from the peer: some are read and
-        dropped.
+        Unread bytes would turn the close into a reset, which discards the last responses at the peer: some are read and
+        dropped first.
         """
         self.is_open = False
         self._frames.clear()

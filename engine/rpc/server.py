@@ -34,7 +34,7 @@ WRITE: Final = selectors.EVENT_WRITE
 _ACCEPT_PAUSE_S = 0.1
 
 _AT_ONCE = 256
-"""Sockets that are read, or requests that are begun, between two passes of the loop; each takes some 20 to 100 us."""
+"""Sockets that are read, or requests that are started, between two passes of the loop; each takes 20 to 100 us."""
 
 _events = EventLog(__name__)
 
@@ -44,12 +44,12 @@ class ServiceStatistics:
     """Counts of a server since its creation; ``connections`` and ``inflight`` are current values."""
 
     connections: int
-    """Open now, authenticated or not yet."""
+    """Open connections, authenticated or not yet."""
     refused_connections: int
-    """Beyond the limit, too slow, or without the key of a job."""
+    """Connections beyond the limit, too slow, or without the key of a job."""
     requests: int
     inflight: int
-    """Requests over those connections that are not answered yet."""
+    """Unanswered requests over those connections."""
     names: int
     look_ups: int
     refusals: int
@@ -57,7 +57,7 @@ class ServiceStatistics:
 
 
 class JobServer:
-    """Answers tasks while ``run`` runs. A task can only name markers of the job whose key it holds."""
+    """Serves tasks while ``run`` runs. A task can only name markers of the job whose key it has."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class JobServer:
         self._bound: tuple[str, int] | None = None
 
     async def run(self, *, task_status: TaskStatus[tuple[str, int]] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled; reports the bound host and port as started. Then every connection is closed.
+        """Serve until cancelled; report the bound host and port as started. Then every connection is closed.
 
         Raises:
             InvalidRequest: the host or the port cannot be listened on.
@@ -138,13 +138,13 @@ class JobServer:
 
 
 class Poll:
-    """What it watches is ready to be read, or written, or has ended."""
+    """Poll of sockets: which are ready to be read or written, or have ended."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
 
     def watch(self, raw: socket.socket, before: int, wanted: int, data: object) -> None:
-        """Wait for these events of a socket in place of those before, or for none. Raises OSError."""
+        """Poll for these events of a socket in place of those before, or for none. Raises OSError."""
         if not before:
             self._selector.register(raw, wanted, data)
         elif wanted:
@@ -153,7 +153,7 @@ class Poll:
             self._selector.unregister(raw)
 
     async def wait(self) -> None:
-        """Until something is ready, also what is watched from now on."""
+        """Return when something is ready, including sockets that are watched from now on."""
         await anyio.wait_readable(self._selector.fileno())
 
     def ready(self) -> list[tuple[Any, int]]:
@@ -184,17 +184,17 @@ class Connections:
         self._poll = Poll()
         self._peers: dict[Peer, None] = {}  # as they came
         self._handshakes: dict[Peer, float] = {}
-        """Until when each has to be known, the earliest first."""
+        """Deadline of each peer to authenticate, the earliest first."""
         self._slow: dict[Peer, float] = {}
         """Deadline of each peer to take its responses, the earliest first."""
         self._waiting = anyio.CancelScope()
         self._responding: dict[Peer, None] = {}
         self._resumed: dict[Peer, None] = {}
-        """Who has asked for more than could be in flight, and may go on."""
+        """Peers that have sent more requests than could be in flight, and may continue."""
         self._is_posting = False
 
     async def run(self, listeners: Iterable[socket.socket]) -> None:
-        """Serve who connects to these until cancelled; all connections are closed then. Does not raise for any peer."""
+        """Serve clients of these sockets until cancelled; then close all connections. No peer can make it raise."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
@@ -364,7 +364,9 @@ class Connections:
             self._waiting.deadline = min(self._waiting.deadline, self._slow[peer])
 
     def _watch(self, peer: Peer) -> None:
-        """For what it says only while more may be in flight: else its sends come to a halt. Raises OSError."""
+        """Poll a peer for reads only while more of its requests may be in flight: otherwise its sends stop. Raises
+        OSError.
+        """
         reads, writes = peer.free and not peer.is_leaving, peer.unsent_bytes
         wanted = (READ if reads else 0) | (WRITE if writes else 0)
         if wanted != peer.watched:
@@ -404,7 +406,7 @@ class Connections:
         self._end(peer)
 
     def _send_shutdown_error(self) -> None:
-        """Without it a task would take the end of its job for a lost connection, and go on asking.
+        """Send the shutdown error, without which a task would treat the end of its job as a lost connection and retry.
 
         It fits any socket's buffer, unless that peer has not read for long.
         """
@@ -428,7 +430,7 @@ class Connections:
 
 
 def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:
-    """Return the first ones, which are the earliest."""
+    """Return the peers whose deadline has passed; the earliest are first."""
     return [peer for peer, _ in takewhile(lambda entry: entry[1] <= now, until.items())]
 
 

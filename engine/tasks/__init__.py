@@ -1,5 +1,5 @@
 """Task attempts: Arrow batches in, marked and sized Parquet files out.
 
-A job hands out a ``WriteTicket``. ``write_task`` turns batches into files in any process and returns a ``TaskReport``,
-which the job commits.
+A job has a ``WriteTicket``. In any process, ``write_task`` turns batches into files and returns a ``TaskReport``, which
+the job commits.
 """

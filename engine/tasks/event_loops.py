@@ -1,4 +1,4 @@
-"""Event loops in threads: one for the time of a task, one for what a process keeps between its tasks."""
+"""Event loops in threads: one for the duration of a task, one for objects that a process keeps between its tasks."""
 
 import threading
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ Given = TypeVar("Given")
 
 
 class TaskLoop:
-    """Owned by one task, used from any thread. ``close`` it."""
+    """Owned by one task, which closes it; any thread may use it."""
 
     def __init__(self, *, patience_s: float) -> None:
         """``patience_s`` bounds the wait for calls in flight when it is closed."""
@@ -28,7 +28,7 @@ class TaskLoop:
         self._is_closed = False
 
     def start_soon(self, act: Callable[[Given], Awaitable[T]], given: Given, /) -> Future[T]:
-        """Run ``act(given)``; returns at once, with a future of its outcome. Raises Closed after ``close``."""
+        """Run ``act(given)``; return at once, with a future of its outcome. Raises Closed after ``close``."""
         with self._lock:
             if self._is_closed:
                 raise Closed("the task that asked for this is over")
@@ -50,18 +50,18 @@ class TaskLoop:
 
 
 class ThreadLoop:
-    """Runs from its making to ``stop``; any other thread may use it."""
+    """Runs from its creation to ``stop``; any other thread may use it."""
 
     def __init__(self, name: str) -> None:
         self._portal: Future[BlockingPortal] = Future()
         threading.Thread(target=self._run, name=name, daemon=True).start()
 
     def start_soon(self, act: Callable[[Given], Awaitable[T]], given: Given, /) -> Future[T]:
-        """Run ``act(given)``; returns at once, but for the loop's own start, with a future of its outcome."""
+        """Run ``act(given)``; return once the loop has started, with a future of its outcome."""
         return self._portal.result().start_task_soon(act, given)
 
     def stop(self, last: Callable[[], Awaitable[object]]) -> None:
-        """Run ``last``, then end and cancel all else. Does not wait for that."""
+        """Run ``last``, then end and cancel everything else. Does not wait for that."""
         self._portal.result().start_task_soon(self._end, last)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Growth of a file: its footer, when it is full, and how many rows the next row group takes."""
+"""Growth of a file: the size of its footer, when the file is full, and how many rows the next row group takes."""
 
 import math
 from collections.abc import Iterable
@@ -12,28 +12,30 @@ from tallymark.engine.arrow.leaves import leaves
 from tallymark.engine.arrow.plain_size import is_text
 
 COLUMN_BYTES = 100
-"""Of a file for each column, beside its name: Parquet's schema and Arrow's. 70 to 95 were measured, of eight types."""
+"""Bytes of a file per column, beside its name: Parquet's schema and Arrow's. 70 to 95 were measured, for eight
+types.
+"""
 
 NAME_BYTES = 3
-"""For each byte of the name: both schemas contain it, Arrow's in base 64."""
+"""Bytes per byte of a column's name: both schemas contain it, Arrow's in base 64."""
 
 CHUNK_BYTES = 85
-"""Of each column of a row group, beside its name, least and greatest value. 60 to 75 were measured in small files."""
+"""Bytes per column of a row group, beside its name, minimum and maximum. 60 to 75 were measured in small files."""
 
 STATISTICS_BYTES_MAX = 4096
-"""A longer value is not recorded as the least or the greatest (Parquet's C++ library)."""
+"""A longer value is not recorded as a minimum or maximum (Parquet's C++ library)."""
 
 
 @dataclass(frozen=True, slots=True)
 class FooterSize:
-    """Of the files of one schema; about, and rather too much."""
+    """Approximate footer size of the files of one schema, rather too large than too small."""
 
     schema_bytes: int
-    """Before any row."""
+    """Size before any row."""
     of_any_rows: int
-    """Of a row group, whatever its rows are."""
+    """Size of a row group's part, for any rows."""
     _texts: tuple[int, ...]
-    """Places of the columns whose values matter."""
+    """Indexes of the columns whose values matter."""
 
     @classmethod
     def of(cls, schema: pa.Schema) -> "FooterSize":
@@ -45,12 +47,14 @@ class FooterSize:
         )
 
     def of_rows(self, rows: pa.Table) -> int:
-        """Of a row group of these; of a text in a nested column, as if it were as long as statistics allow."""
+        """Return the size of a row group's part for these rows. A text in a nested column counts as long as statistics
+        allow.
+        """
         return self.of_any_rows - 2 * sum(STATISTICS_BYTES_MAX - _longest(rows.column(place)) for place in self._texts)
 
 
 def _statistics_bytes(type_: pa.DataType) -> int:
-    """Of the least and the greatest value: of numbers in an older form, too."""
+    """Return the size of the minimum and the maximum; those of numbers are stored in an older form, too."""
     if is_text(type_):
         return 2 * STATISTICS_BYTES_MAX
     if pa.types.is_nested(type_) or pa.types.is_null(type_):
@@ -64,15 +68,17 @@ def _longest(column: "pa.ChunkedArray[Any]") -> int:
 
 
 LARGEST = 1.25
-"""No file is larger than this many times the maximum, whatever its rows come to, unless one row alone is, or what the
-footer has to record of its columns."""
+"""A file is at most this many times the maximum, whatever its rows, unless a single row is larger, or what the footer
+has to record of its columns.
+"""
 
 FOR_ROWS = 1.2
-"""Of that, what rows may take with their Parquet statistics; the rest is for what is not counted."""
+"""The part of that for rows with their Parquet statistics; the rest is for what is not counted."""
 
 PLANNED_FULL = 1.125
-"""A file of which a plan knows is full beyond this: its rows may take an eighth more than was expected, so that no
-second, tiny file takes the rest."""
+"""A planned file is full beyond this: its rows may take an eighth more than was expected, so that no second, tiny file
+takes the rest.
+"""
 
 _PARQUET_INT_BYTES = 4
 """The least that Parquet takes for an integer that it cannot pack."""
@@ -82,18 +88,19 @@ _PARQUET_INT_BYTES = 4
 class FileGrowth:
     max_file_bytes: int
     row_group_bytes: int
-    """Arrow bytes."""
+    """Arrow bytes of a row group."""
     footer: FooterSize
 
     def is_full(self, encoded_bytes: int, *, is_planned: bool) -> bool:
-        """Return whether a file of so many bytes takes no further row group."""
+        """Return whether a file of this many bytes takes no further row group."""
         return encoded_bytes >= self.max_file_bytes * (PLANNED_FULL if is_planned else 1)
 
     def next_rows(self, rows: pa.Table, encoded_bytes: int) -> int:
-        """Return how many of the rows go into the next row group of a file of so many bytes; of all, near-equal slices.
+        """Return how many of the rows go into the next row group of a file of this many bytes. Slices of all are nearly
+        equal.
 
         A row group that might take more than there is room for is made smaller. 0: not even one row fits, and the file
-        is to be finished; a file of 0 bytes takes one in any case.
+        is to be finished; a file of 0 bytes always takes a row.
         """
         room = FOR_ROWS * self.max_file_bytes - (encoded_bytes or self.footer.schema_bytes)
         if rows.nbytes < 1.5 * self.row_group_bytes and self._fits(rows, room):
@@ -104,18 +111,18 @@ class FileGrowth:
         return count if encoded_bytes else max(1, count)
 
     def _fits(self, rows: pa.Table, room: float) -> bool:
-        """With the statistics of each column in the footer, and before each page once more."""
+        """Return whether the rows fit, with each column's statistics in the footer and before each page."""
         left = room - most_bytes(rows)
         return 2 * self.footer.of_any_rows <= left or 2 * self.footer.of_rows(rows) <= left
 
 
 def most_bytes(rows: pa.Table) -> int:
-    """Return what the rows take at most once they are encoded, before they are compressed."""
+    """Return an upper bound of the rows' size once they are encoded, before they are compressed."""
     return math.ceil(sum(column.nbytes * _widening(column.type) for column in rows.columns))
 
 
 def _widening(type_: pa.DataType) -> float:
-    """Return how much more than Arrow Parquet takes for a value: it has no integers of less than four bytes."""
+    """Return how much more than Arrow Parquet takes per value: it has no integers of less than four bytes."""
     if pa.types.is_nested(type_):
         return max((_widening(child.type) for child in _children(type_)), default=1.0)
     if pa.types.is_integer(type_):

@@ -17,15 +17,15 @@ from tallymark.engine.timeline.entry import DataFile
 class _Underway:
     old: DataFile
     rows_left: int
-    """Of the old ones, not yet published."""
+    """Old rows that are not published yet."""
     paths: tuple[str, ...] = ()
 
 
 class Filling:
-    """Of one attempt of a task."""
+    """The planned files of one attempt of a task."""
 
     def __init__(self, planned: Sequence[PlannedFile]) -> None:
-        """Raise InvalidRequest for two files of one partition: no rule would assign a row to one of them."""
+        """Raises InvalidRequest for two files of one partition: no rule would assign a row to one of them."""
         self._planned: dict[str, PlannedFile] = {}
         for file in planned:
             if self._planned.setdefault(file.partition, file) is not file:
@@ -34,7 +34,7 @@ class Filling:
                     "as tasks_of does"
                 )
         self._expected = {file.partition: file.bytes for file in planned}
-        """Of the planned files that are not published yet; without the rows of small files that are gone."""
+        """Expected bytes of the planned files that are not published yet; without the rows of missing small files."""
         self._sizes: list[tuple[str, int]] = []
         self._underway: dict[str, _Underway] = {}
         self._done: list[Fill] = []
@@ -43,7 +43,7 @@ class Filling:
         return partition in self._planned
 
     def begin(self, partitions: Iterable[str]) -> list[DataFile]:
-        """Return the small files to be filled there that no earlier call has named."""
+        """Return the small files to be filled in the partition that no earlier call has returned."""
         found = []
         for partition in partitions:
             planned = self._planned.get(partition)
@@ -54,12 +54,14 @@ class Filling:
         return found
 
     def took(self, old: DataFile) -> None:
-        """All rows of this file are on their way, before any other of its partition."""
+        """Record that all rows of this small file were passed on, before any other row of its partition."""
         self._underway[old.partition] = _Underway(old, old.rows)
         self._expected[old.partition] += old.bytes
 
     def published(self, file: DataFile) -> DataFile:
-        """Return the file of rows in their order, with what it cost to come to it."""
+        """Return the published file with the cost of its rewrites. Files of a partition are published in the order of
+        their rows.
+        """
         expected = self._expected.pop(file.partition, None)
         if expected is not None:
             self._sizes.append((file.path, expected))
@@ -76,7 +78,7 @@ class Filling:
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
-        """Paths of the planned files, of each the first that was published, with the bytes that were expected."""
+        """Return the expected bytes of the planned files, by the path of each one's first published file."""
         return tuple(self._sizes)
 
     @property

@@ -1,7 +1,7 @@
 """File names of a task, marked before they are needed.
 
-Owns: which names were asked, which are taken and how long the task stood still for them. Does not own: how a marker
-gets durable (``marker_source``).
+Owns: which names were requested, which are taken, and how long the task waited for them. Does not own: how a marker
+becomes durable (``marker_sources``).
 """
 
 from collections.abc import Callable, Iterable
@@ -13,7 +13,7 @@ from tallymark.engine.tasks.marker_sources import MarkerSource
 
 
 class MarkersAhead:
-    """One name in hand for each partition at most: asked early, waited for late."""
+    """At most one name in reserve per partition: requested early, awaited late."""
 
     def __init__(
         self, source: MarkerSource, new_name: Callable[[], str], *, wait_s: float, monotonic: Callable[[], float]
@@ -24,20 +24,21 @@ class MarkersAhead:
         self._monotonic = monotonic
         self._asked: dict[str, tuple[str, Future[None]]] = {}
         self.waited_s = 0.0
-        """Seconds that the task stood still for acks."""
+        """Seconds for which the task waited for acks."""
 
     def request(self, partitions: Iterable[str], io: MarkerIo = "CREATE") -> None:
-        """Ask one request for a name in each of the partitions that has none in hand. Does not wait."""
+        """Request, in one request, a name in each of these partitions that has none in reserve. Does not wait."""
         names = {partition: self._new_name() for partition in partitions if partition not in self._asked}
         if names:
             ack = self._source.request([_path(*item) for item in names.items()], io)
             self._asked.update((partition, (name, ack)) for partition, name in names.items())
 
     def take(self, partition: str) -> str:
-        """Return a name in this partition whose marker survives a crash: the file may be begun. Waits for the ack.
+        """Return a name in this partition whose marker survives a crash, so that the file may be started. Waits for the
+        ack.
 
         Raises:
-            ServiceUnavailable: no ack within the bound. Else what the source raises.
+            ServiceUnavailable: no ack within the bound. Otherwise what the source raises.
         """
         self.request([partition])
         name, ack = self._asked[partition]
@@ -47,7 +48,7 @@ class MarkersAhead:
 
     @property
     def unused(self) -> tuple[str, ...]:
-        """Paths that were asked for and not taken. Nothing was written there."""
+        """Return the requested paths that were not taken. Nothing was written there."""
         return tuple(_path(partition, name) for partition, (name, _) in self._asked.items())
 
     def _await(self, ack: Future[None], path: str) -> None:

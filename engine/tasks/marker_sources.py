@@ -37,7 +37,7 @@ class MarkerSource(Protocol):
 
 class StartSoon(Protocol):
     def __call__(self, act: Callable[[Sequence[str]], Awaitable[None]], paths: Sequence[str], /) -> Future[None]:
-        """Run ``act(paths)`` on an event loop; returns at once, with a future of its outcome."""
+        """Run ``act(paths)`` on an event loop; return at once, with a future of its outcome."""
         ...
 
 
@@ -63,7 +63,7 @@ class DirectMarkers:
         """Markers acked so far."""
 
     def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
-        """As of ``MarkerSource``. Raises what ``start_soon`` raises."""
+        """Request as ``MarkerSource.request``. Raises what ``start_soon`` raises."""
         return self._start_soon(partial(self._put, io), tuple(paths))
 
     async def _put(self, io: MarkerIo, paths: Sequence[str]) -> None:
@@ -97,7 +97,7 @@ class _Request:
     io: MarkerIo
     ack: Future[None]
     patient_until: float
-    """With an overloaded service."""
+    """Until when an overloaded service is retried."""
 
 
 class FallbackMarkers:

@@ -1,4 +1,4 @@
-"""The rows of small files that a task writes once more, read from storage ahead of need."""
+"""Rows of small files that a task rewrites, read from storage ahead of need."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,13 +14,13 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile
 
 READ_AHEAD_BYTES = 32 * 1024 * 1024
-"""Of small files that are read at once: dozens where they are tiny and a round trip is what they cost, else one."""
+"""Size of the small files that are read at once: dozens where they are tiny and round trips dominate, otherwise one."""
 
 BATCH_BYTES = 16 * 1024 * 1024
-"""Of old rows that are decoded at once. Arrow's own measure is rows, 65,536, which of 200 columns are 160 MB."""
+"""Size of the old rows that are decoded at once. Arrow's default is 65,536 rows, which are 160 MB for 200 columns."""
 
 BATCH_ROWS_MAX = 65_536
-"""Of narrow rows: more at once are decoded no faster."""
+"""Maximum number of rows, for narrow ones: larger batches are decoded no faster."""
 
 _events = EventLog(__name__)
 
@@ -28,10 +28,10 @@ _events = EventLog(__name__)
 def read_old_rows(
     files: Iterable[DataFile], read: Callable[[str], Future[bytes]], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """Each file with its rows, in order and in this schema, some at a time; files that are gone are left out.
+    """Yield each file with its rows, in order and in this schema, in batches; missing files are left out.
 
-    A file is missing where another commit has replaced it since. In memory are the bytes of one file, and of those that
-    are read ahead. How long a read may take is storage's own affair (``RetrySettings.timeout_s``).
+    A file is missing where another commit has replaced it since. Memory contains the bytes of one file, and of those
+    that are read ahead. Storage itself bounds the time of a read (``RetrySettings.timeout_s``).
 
     Raises:
         CorruptObject: a file is not a Parquet file, or does not contain the rows that its commit recorded.
@@ -78,7 +78,7 @@ def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
 def _rows_of(
     file: DataFile, answer: Future[bytes], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """Yield the file, or nothing if it is gone."""
+    """Yield the file with its rows, or nothing if it is missing."""
     wait([answer])
     try:
         found = batches_of(answer.result(), file, schema)

@@ -1,6 +1,6 @@
-"""One Parquet file in the making.
+"""One Parquet file that is being written.
 
-Owns: what the store's refusals mean for a task. Does not own: how rows become bytes (``encoding``).
+Owns: what the store's refusals mean for a task. Does not own: how rows become bytes (``arrow.encoding``).
 """
 
 import threading
@@ -41,11 +41,11 @@ class OpenFile:
         footer: FooterSize,
         pause: Callable[[float], object] = pause_thread,
     ) -> None:
-        """``take`` gives a name in the partition, whose marker was acked. ``first`` are the rows of the first write,
-        by which encodings are chosen; ``footer`` is of the ticket's schema; ``pause`` blocks for so many seconds.
+        """``take`` returns a name in the partition whose marker was acked. ``first`` are the rows of the first write,
+        by which encodings are chosen; ``footer`` is of the ticket's schema; ``pause`` blocks for that many seconds.
 
         Raises:
-            Sealed: the job is over. Else what ``take`` raises.
+            Sealed: the job is over. Otherwise what ``take`` raises.
         """
         self._take = take
         self._pause = pause
@@ -67,7 +67,7 @@ class OpenFile:
 
     @property
     def bytes(self) -> int:
-        """Bytes encoded so far, with what the footer is about to take."""
+        """Bytes encoded so far, with the estimated size of the footer."""
         return self._new_file.sink.tell() + self._footer_bytes
 
     def write(self, rows: pa.Table) -> None:
@@ -89,17 +89,18 @@ class OpenFile:
         self._plain_bytes += plain_bytes(rows)
 
     def publish(self) -> DataFile:
-        """Bring the file to its path. On return it survives a crash.
+        """Publish the file at its path. On return it survives a crash.
 
-        Where an object store gives no clear outcome, the same bytes are put under another name, with a marker of
-        its own: the file that is returned is the one that is known to be there. The names before are neither reported
-        as files nor given back as unused, so that the job closes them as it does those of lost attempts.
+        Where an object store gives no clear outcome, the same bytes are put under another name, with another marker:
+        the returned file is the one that is known to exist. The earlier names are neither reported as files nor
+        returned as unused, so that the job fences them like those of lost attempts.
 
         Raises:
             Sealed: the job was committed or rolled back since; nothing was published.
-            CorruptObject: something else lies under this file's own name; it was not touched.
-            Unavailable: unknown. The attempt is lost; the file can be found through its marker. Else what ``take`` of
-                the constructor raises.
+            CorruptObject: another object is at this file's name; it was not touched.
+            Unavailable: the outcome is unknown. The attempt is lost; the file can be found through its marker.
+                Otherwise
+                what ``take`` of the constructor raises.
         """
         with self._kept():
             self._writer.close()
@@ -133,7 +134,7 @@ class OpenFile:
         self._new_file = self._new_file.again(self._file.path)
 
     def abandon(self) -> None:
-        """Forget the file. Does nothing after ``publish``."""
+        """Drop the file. Does nothing after ``publish``."""
         with suppress(Exception):
             self._writer.close()
         self._writer.is_open = False  # else it tries once more when it is collected

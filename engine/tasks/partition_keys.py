@@ -20,13 +20,13 @@ def partition_paths(
     partition: StaticPartition | None = None,
     guard: PartitionGuard | None = None,
 ) -> list[str]:
-    """Return the path of each of ``count`` rows, by the code by which tasks place them. ``schema`` is the table's.
+    """Return the path of each of ``count`` rows, by the code by which tasks assign them. ``schema`` is the table's.
 
-    ``keys`` are the partition columns as the input has them; of a static partition it may lack some, or all, and a
-    batch without columns does not have a number of rows.
+    ``keys`` are the partition columns of the input. For a static partition it may lack some of them, or all, and a
+    batch without columns has no number of rows.
 
     Raises:
-        InvalidRequest: a row does not lie where the write may put it, or a value fits no path.
+        InvalidRequest: a row is not where the write may put it, or a value fits no path.
     """
     columns = tuple(partition_by)
     if not count:

@@ -16,10 +16,10 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.Table) -> WorkloadProfile:
-    """Return the rows and bytes of each partition, and a sample of the first rows, encoded: for ``WriteJob.size``.
+    """Return the rows and bytes of each partition, and an encoded sample of the first rows, for ``WriteJob.size``.
 
-    The batches are read once, and none is kept but those of the sample, which are one row group at most. An engine
-    whose rows are spread over processes counts each part where it is, and passes ``WorkloadProfile.of(parts)``.
+    The batches are read once, and only those of the sample are kept, which are one row group at most. An engine whose
+    rows are spread over processes counts each part in its process, and passes ``WorkloadProfile.of(parts)``.
 
     Raises:
         InvalidRequest: what ``write_task`` would raise for these rows.
@@ -48,7 +48,7 @@ def profile_batches(ticket: WriteTicket, batches: Iterable[pa.RecordBatch] | pa.
 
 
 def _counted(placed: PartitionedBatch) -> Iterable[tuple[int, int, int]]:
-    """Of each partition: its number, its rows, and the bytes of their texts."""
+    """Return of each partition: its number, its rows, and the bytes of their texts."""
     texts: Any = pa.nulls(placed.batch.num_rows, pa.int64()).fill_null(0)
     for column in placed.batch.columns:
         if is_text(column.type):

@@ -13,11 +13,11 @@ FORMAT = 4
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """A small file whose rows a task has written once more, before new ones of its partition."""
+    """A small file whose rows a task has rewritten, before new ones of its partition."""
 
     old: DataFile
     paths: tuple[str, ...]
-    """The files of the report that begin with its rows, in the order of these: nearly always one."""
+    """Files of the report that start with its rows, in their order: nearly always one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,20 +32,20 @@ class TaskReport:
     attempt: int
     files: tuple[DataFile, ...]
     unused: tuple[str, ...] = ()
-    """Paths that were marked ahead of need and never written: nothing will appear there."""
+    """Paths that were marked ahead of need and never written: no file will appear there."""
     fills: tuple[Fill, ...] = ()
     """Files that the commit is to remove with the same entry that adds ``files``."""
     planned: tuple[tuple[str, int], ...] = ()
-    """Paths of files that were planned, with the bytes that each was expected to have."""
+    """Paths of planned files, with the expected bytes of each."""
     direct_markers: int = 0
     """Markers that the task has put itself: all of a job without a service; otherwise those of an outage."""
     marker_wait_s: float = 0.0
-    """Seconds that the task stood still for markers."""
+    """Seconds for which the task waited for markers."""
     seconds: float = 0.0
 
     @property
     def rows(self) -> int:
-        """New ones: without those of files that were filled."""
+        """New rows, without those of files that were filled."""
         return sum(file.rows for file in self.files) - sum(fill.old.rows for fill in self.fills)
 
     def encode(self) -> bytes:
@@ -68,7 +68,7 @@ class TaskReport:
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskReport":
-        """Raise InvalidRequest for bytes that ``encode`` of this release did not write."""
+        """Return the report. Raises InvalidRequest for bytes that ``encode`` of this release did not write."""
         try:
             fields: dict[str, Any] = msgpack.unpackb(data)
             if fields.pop("format") != FORMAT:

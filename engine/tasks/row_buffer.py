@@ -17,7 +17,7 @@ POOL_BYTES_MAX = 32 * 1024 * 1024
 
 
 class RowBuffer:
-    """Holds at most ``buffer_bytes`` and the last batch, if its user encodes what is ``due`` after every ``add``."""
+    """Contains at most ``buffer_bytes`` and the last batch, if its user encodes what is ``due`` after every ``add``."""
 
     def __init__(self, *, row_group_bytes: int, buffer_bytes: int) -> None:
         self._row_group_bytes = row_group_bytes
@@ -31,7 +31,7 @@ class RowBuffer:
 
     @property
     def bytes(self) -> int:
-        """Arrow bytes held."""
+        """Arrow bytes of the waiting rows."""
         return self._total + self._pool_bytes
 
     def add(self, placed: PartitionedBatch) -> None:
@@ -56,17 +56,17 @@ class RowBuffer:
         return fullest if is_too_much or self._bytes[fullest] >= self._row_group_bytes else None
 
     def remaining(self) -> tuple[int, ...]:
-        """Every partition that has rows, in the order of their first row."""
+        """Return every partition that has rows, in the order of their first row."""
         self._split()
         return tuple(sorted(self._rows))
 
     def take(self, partition: int) -> pa.Table:
-        """Hand over the waiting rows of a partition, in the order of their arrival."""
+        """Return and remove the waiting rows of a partition, in the order of their arrival."""
         self._total -= self._bytes.pop(partition)
         return pa.Table.from_batches(self._rows.pop(partition))
 
     def append(self, partition: int, rows: pa.RecordBatch) -> None:
-        """Rows of one partition: they come before those that ``add`` still holds in its pool."""
+        """Append rows of one partition: they precede those that are still in the pool of ``add``."""
         self._rows.setdefault(partition, []).append(rows)
         self._bytes[partition] += rows.nbytes
         self._total += rows.nbytes

@@ -1,4 +1,4 @@
-"""Rows encoded to see what they come to, and thrown away."""
+"""Sample of rows, encoded to measure their size and then discarded."""
 
 from collections.abc import Iterable
 
@@ -12,10 +12,10 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sample | None:
-    """Return what the rows of the batches take as one row group of the ticket's job; None if there are none.
+    """Return the size of the batches' rows as one row group of the ticket's job; None if there are none.
 
-    It takes batches until they have as many bytes, and holds these. They should be chosen as the rows of a file
-    are, and come in their order; here they are sorted by partition.
+    Batches are consumed, and kept, until they have as many bytes. They should be chosen like the rows of a file, and
+    arrive in their order; here they are sorted by partition.
 
     Raises:
         InvalidRequest: the rows do not fit the ticket's schema.
@@ -24,7 +24,7 @@ def sample_task(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Sampl
 
 
 def sample_of(ticket: WriteTicket, rows: pa.Table) -> Sample | None:
-    """Return the same of rows of the ticket's schema, whatever they are."""
+    """Return the same for rows of the ticket's schema."""
     if not rows.num_rows:
         return None
     # Sorting is stable: within a partition the order stays.

@@ -1,4 +1,4 @@
-"""The storage of a job, opened by a task in another process."""
+"""Storage of a job, opened by a task in another process."""
 
 from tallymark.backends import Backend, open_backend
 from tallymark.engine.errors import InvalidRequest
@@ -6,7 +6,9 @@ from tallymark.engine.tasks.ticket import WriteTicket
 
 
 def shared_backend(ticket: WriteTicket, call: str) -> Backend:
-    """No I/O. Raises InvalidRequest for storage that processes do not share, naming the call that is to be given it."""
+    """Return the ticket's storage; no I/O. Raises InvalidRequest for storage that processes do not share, naming the
+    call that needs a ``backend``.
+    """
     if ticket.url.startswith("memory:"):
         raise InvalidRequest(
             f"the job's storage, {ticket.url!r}, lives in the memory of the process that opened it: give {call} "

@@ -1,4 +1,4 @@
-"""Batches as a write gets them, as rows of its table."""
+"""Conversion of a write's batches to rows of its table."""
 
 from collections.abc import Sequence
 

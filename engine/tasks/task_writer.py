@@ -1,10 +1,10 @@
-"""A task's rows, Arrow batches in, sized Parquet files out, none of whose names is unmarked.
+"""Writing of a task's rows: Arrow batches in, sized Parquet files out, each name marked before its file is started.
 
-The way of a batch::
+Path of a batch::
 
-    conform -> partition_index -> markers_ahead.ask -> row_buffer -> (row group due) -> markers_ahead.take -> open_file
+    conform -> partition_index -> marker_prefetch -> row_buffer -> (row group due) -> marker_prefetch -> open_file
 
-Where it was planned that a small file is filled, that file's rows go the same way, before the first new one.
+Where a small file is to be filled, its rows take the same path before the first new row of their partition.
 """
 
 import time
@@ -52,25 +52,25 @@ def write_task(
     planned: Sequence[PlannedFile] = (),
     backend: Backend | None = None,
 ) -> TaskReport:
-    """Write the batches as files of the ticket's job. Blocking; in any process, and any thread but an event loop's.
+    """Write the batches as files of the ticket's job. Blocking; for any process, and any thread but an event loop's.
 
     The files exist when this returns, and count when the job commits this report. Memory is bounded by the settings'
-    ``buffer_bytes``, one batch and one row group being encoded, and what the open files' sinks hold: nothing worth
-    counting on stores with staging, the bytes of each open file where a store takes only whole objects.
+    ``buffer_bytes``, one batch and one row group being encoded, and the open files' sinks: negligible on stores with
+    staging, the bytes of each open file where a store takes only whole objects.
 
-    ``batches`` may also be a table or a reader. ``task`` identifies the reports of one task; with ``stage``
-    and ``attempt``, all 0 or more, it stands in the files' names, which are unique all the same. ``planned`` are the
-    files that this task was planned to write, one a partition at most (``WriteJob.size``): where one fills a small
-    file, that file's rows are written once more, before the new ones. A plan is advice: other rows are written, too.
-    ``backend`` is needed only where the ticket's URL does not say all.
+    ``batches`` may also be a table or a reader. ``task`` identifies the reports of one task; with ``stage`` and
+    ``attempt``, all 0 or more, it is part of the files' names, which are unique in any case. ``planned`` are the files
+    that this task was planned to write, at most one per partition (``WriteJob.size``): where one fills a small file,
+    that file's rows are rewritten, before the new ones. A plan is advice: other rows are written, too. ``backend`` is
+    needed only where the ticket's URL and options are not sufficient.
 
     Raises:
-        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, a row lies where the
-            job does not write, or a partition has two planned files.
+        InvalidRequest: the rows do not fit the ticket's schema, a partition value fits no path, a row is in a partition
+            that the job may not write, or a partition has two planned files.
         CorruptObject: a small file that was to be filled cannot be read.
         Sealed: the job was committed or rolled back since.
-        ServiceUnavailable: no marker within ``marker_wait_s``, not even one of the task's own.
-        FlushFailed: storage does not take its markers.
+        ServiceUnavailable: no marker within ``marker_wait_s``, not even a direct one.
+        FlushFailed: storage does not accept its markers.
         Unavailable: storage did not answer.
             After any error nothing of this attempt counts; the job removes what it had published. Retry.
     """
@@ -118,7 +118,7 @@ def _check_caller(**numbers: int) -> None:
 
 
 class TaskWriter:
-    """One attempt of one task. Leaving it drops the files that were not published."""
+    """One attempt of one task. Leaving its block drops the files that were not published."""
 
     def __init__(
         self,
@@ -134,7 +134,7 @@ class TaskWriter:
         monotonic: Callable[[], float] = time.monotonic,
         pause: Callable[[float], object] = pause_thread,
     ) -> None:
-        """``read`` begins to read an object, and is needed where files are filled."""
+        """``read`` starts the reading of an object, and is needed where files are filled."""
         settings = ticket.settings
         self._ticket = ticket
         self._backend = backend
@@ -156,11 +156,11 @@ class TaskWriter:
             monotonic=monotonic,
         )
         self._open: OrderedDict[int, OpenFile] = OrderedDict()
-        """By partition; the one that waited longest for rows comes first."""
+        """By partition, the least recently written first."""
         self._files: list[DataFile] = []
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Take the rows of a batch; encode what has become due."""
+        """Add the rows of a batch; encode what has become due."""
         rows = table_rows(batch, self._ticket)
         if not rows.num_rows:
             return
@@ -189,7 +189,7 @@ class TaskWriter:
             self._encode(partition)
 
     def finish(self) -> TaskReport:
-        """Publish everything. The task is over with this."""
+        """Publish everything and end the task."""
         for partition in self._buffer.remaining():
             self._encode(partition, is_last=True)
             self._publish(partition)
@@ -233,7 +233,7 @@ class TaskWriter:
                 self._publish(partition)
 
     def _open_file(self, partition: int, rows: pa.Table) -> OpenFile:
-        """Return the partition's open file; a new one is made for these rows."""
+        """Return the partition's open file, or open one for these rows."""
         if partition not in self._open:
             if len(self._open) >= self._ticket.settings.open_file_count:
                 self._publish(next(iter(self._open)))

@@ -1,4 +1,4 @@
-"""Ticket of a job: the value that travels to its tasks."""
+"""Ticket of a job: the value that its tasks get."""
 
 from dataclasses import dataclass, field
 
@@ -13,32 +13,34 @@ from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTicket:
-    """All that a task needs to write files of one job, in any process. Picklable; holds no credentials of storage."""
+    """Everything that a task needs to write files of one job, in any process. Picklable; contains no credentials of
+    storage.
+    """
 
     url: str
     """The table's base path, as ``open_backend`` takes it."""
     options: StorageOptions
-    """What the URL does not say of storage."""
+    """Storage options beside the URL."""
     instant: str
     base: int
-    """The position of the commit log that the job had read when it began; what its tasks look up is as of there."""
+    """The position of the commit log that the job had read when it started; lookups of its tasks are as of there."""
     schema: pa.Schema
-    """What every batch is cast to."""
+    """The schema to which every batch is cast."""
     partition_by: tuple[str, ...]
     staging: str
     """The instant's staging directory, relative to the base path."""
     marker_kind: MarkerKind
     service: ServiceAddress | None
-    """None where tasks put their own, direct markers."""
+    """None where tasks put direct markers."""
     settings: TaskSettings
     max_file_bytes: int
-    """A file is finished when it has grown to this; see ``SizingSettings``."""
+    """Size at which a file is finished; see ``SizingSettings``."""
     partition: StaticPartition | None = None
-    """The values that all rows have in the first partition columns; filled in where batches lack those."""
+    """Values of the first partition columns for all rows; filled in where batches lack them."""
     guard: PartitionGuard | None = None
-    """What rows may touch, where that is not everything."""
+    """Partitions that rows may be in; None: all."""
     base_hash: str = ""
-    """Which log that position is of; empty for a ticket of no job."""
+    """Hash of the log at ``base``; empty for a ticket without a job."""
     views: ViewSettings = field(default_factory=ViewSettings)
     is_committed: bool = False
     """The write was committed before, under its txn: tasks read and write nothing, and their reports are empty."""
