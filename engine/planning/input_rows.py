@@ -41,7 +41,7 @@ class IncomingGroup:
 
 
 def incoming_groups(incoming: Incoming, target: WriteTarget, properties: TableProperties) -> list[IncomingGroup]:
-    """Return the rows by partition, placed by the code that tasks use.
+    """Return the rows by partition, assigned by the code that tasks use.
 
     Raises:
         InvalidRequest: a row is outside of what this write may touch, or a path is not a partition of this table.

@@ -43,7 +43,7 @@ class PlannedPartition:
 
     @property
     def rewritten_bytes(self) -> int:
-        """Of the files that are filled."""
+        """Size of the files that are filled."""
         return sum(file.fill.bytes for file in self.planned or () if file.fill is not None)
 
     def fields(self) -> dict[str, object]:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """A file to be, and what may come to it, in bytes."""
+    """A planned file, and the bytes that it may get."""
 
     has: int
-    """Already; of a new file, its footer."""
+    """Bytes that it contains already; for a new file, its footer."""
     least: int
-    """That is to come to it."""
+    """Minimum of bytes to add."""
     most: int
-    """That it may have in the end."""
+    """Maximum size."""
 
     @property
     def floor(self) -> int:
@@ -25,21 +25,21 @@ class Bin:
 
 
 def divided(bins: Sequence[Bin], bytes_: int, *, small: int) -> list[int]:
-    """Return the sizes that the files come to; they take ``bytes_``, for which there is room.
+    """Return the final sizes of the bins, which take ``bytes_`` in all and have room for them.
 
-    Where none need stay below ``small``, they come as near to one size as they can. Else the first are filled up, and
-    one has the rest.
+    Where none has to remain below ``small``, sizes are as equal as possible. Otherwise the first bins are filled up,
+    and one gets the rest.
     """
-    total = bytes_ + sum(vessel.has for vessel in bins)
-    if sum(max(vessel.floor, min(small, vessel.most)) for vessel in bins) <= total:
+    total = bytes_ + sum(each.has for each in bins)
+    if sum(max(each.floor, min(small, each.most)) for each in bins) <= total:
         return _levelled(bins, total)
     return _filled_in_order(bins, total)
 
 
 def _levelled(bins: Sequence[Bin], total: int) -> list[int]:
-    """Return the lowest as high as can be."""
-    low, high = total // len(bins), max(vessel.most for vessel in bins)
-    if not all(vessel.floor <= low <= vessel.most for vessel in bins):
+    """Return sizes whose lowest ones are raised as far as possible."""
+    low, high = total // len(bins), max(each.most for each in bins)
+    if not all(each.floor <= low <= each.most for each in bins):
         low = 0
         while low < high:  # the highest level that the bytes suffice for
             level = (low + high + 1) // 2
@@ -48,18 +48,18 @@ def _levelled(bins: Sequence[Bin], total: int) -> list[int]:
 
 
 def _at(level: int, bins: Sequence[Bin]) -> list[int]:
-    return [min(max(vessel.floor, level), vessel.most) for vessel in bins]
+    return [min(max(each.floor, level), each.most) for each in bins]
 
 
 def _filled_in_order(bins: Sequence[Bin], total: int) -> list[int]:
-    return _topped_up([vessel.floor for vessel in bins], bins, total)
+    return _topped_up([each.floor for each in bins], bins, total)
 
 
 def _topped_up(sizes: list[int], bins: Sequence[Bin], total: int) -> list[int]:
-    """Return what the sizes lack to the total goes to the first that has room, and so on."""
+    """Add what the sizes lack to the total to the first bin with room, and so on. Return the sizes."""
     left = total - sum(sizes)
-    for place, vessel in enumerate(bins):
-        given = min(left, vessel.most - sizes[place])
+    for place, each in enumerate(bins):
+        given = min(left, each.most - sizes[place])
         sizes[place] += given
         left -= given
     return sizes

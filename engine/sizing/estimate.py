@@ -1,7 +1,8 @@
 """Estimate of the encoded size of incoming rows, from the sizes of the table's rows.
 
-Where the rows were measured, and files or a sample show what a plain byte takes, that counts: rows that have
-become longer are seen before they are written. Else it is the bytes of a row, and where nothing is known, a guess.
+Where the plain size of the rows was measured, and files or a sample show the encoded bytes per plain byte, that ratio
+is used: rows that have become longer are noticed before they are written. Otherwise the bytes per row are used, and
+where nothing is known, a guess.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,16 +16,17 @@ from tallymark.engine.sizing.rates import Rates
 from tallymark.engine.timeline.entry import DataFile
 
 GUESSED_RATIO = 0.4
-"""Encoded bytes for each plain one. Five tables came to 0.14 to 0.54; a guess too high leaves small files, one too low
-files that are finished at their maximum all the same."""
+"""Encoded bytes per plain byte. Five tables had 0.14 to 0.54; too high a guess leaves small files, too low a guess
+files that are finished at their maximum anyway.
+"""
 
 GUESSED_ROW_BYTES = 64
-"""Of a row of which nothing is known; as low, for the same reason."""
+"""Encoded bytes of a row of which nothing is known; low for the same reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """Of one write."""
+    """Estimates of one write."""
 
     by_plain: Rates | None
     by_rows: Rates | None
@@ -49,7 +51,7 @@ class Estimates:
         return cls(by_plain, by_rows)
 
     def bytes_of(self, rows: IncomingRows) -> int:
-        """Without a footer; at least 1 where there are any."""
+        """Return the bytes without a footer; at least 1 where there are rows."""
         if not rows.rows:
             return 0
         if rows.plain_bytes and self.by_plain is not None:
@@ -61,9 +63,9 @@ class Estimates:
         return max(1, rows.rows * GUESSED_ROW_BYTES)
 
     def bytes_with(self, updates: FileUpdates) -> int:
-        """Size of their file, footer included: as it is, except that updated rows are longer or shorter.
+        """Return the size of their file, footer included: as it is, except that updated rows are longer or shorter.
 
-        Those that they replace are taken to be as long as the file's are on the average.
+        The replaced rows are assumed to be as long as the file's average row.
         """
         file = updates.file
         if not (updates.plain_bytes and file.plain_bytes and file.rows and self.by_plain):

@@ -9,11 +9,12 @@ from operator import itemgetter, mul
 from tallymark.engine.timeline.entry import DataFile
 
 DRIFT_MAX = 0.25
-"""Of the mean, that a drift may add or take off: rates that grow by a tenth with each commit are followed, one odd
-commit makes no more of itself."""
+"""Maximum drift, as a share of the mean: rates that grow by a tenth with each commit are followed, and one odd commit
+is not exaggerated.
+"""
 
 OF_TWO = 0.5
-"""What two instants count, at most. They always lie on a line, and may do so by chance."""
+"""Maximum credibility of a trend of two instants, which always lie on a line, possibly by chance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,13 +23,13 @@ class Trend:
     mean: float
     variance: float
     drift: float
-    """What the next instant is expected to have above the mean."""
+    """Expected difference of the next instant from the mean."""
 
 
 def trend(ages: Sequence[int], weights: Sequence[float], rates: Sequence[float], *, of_two: float = 0.0) -> Trend:
-    """Of at least one rate, the newest first: ``ages`` are how many instants ago each was observed.
+    """Return the trend of at least one rate, the newest first: ``ages`` are how many instants ago each was observed.
 
-    ``of_two`` is how far two instants are believed to lie on a line, 0 to 1.
+    ``of_two`` is the credibility of a trend of two instants, 0 to 1.
     """
     weight = sum(weights)
     mean = _dot(weights, rates) / weight
@@ -48,7 +49,7 @@ def trend(ages: Sequence[int], weights: Sequence[float], rates: Sequence[float],
 
 
 def believed_of_two(one: float, other: float) -> float:
-    """By their weights, each for itself: where one says next to nothing, it does not say where things are going."""
+    """Return the credibility of a trend of two by their weights: if one of them is insignificant, there is no trend."""
     return OF_TWO * min(one, other) / max(one, other)
 
 
@@ -58,18 +59,23 @@ def _dot(one: Iterable[float], other: Iterable[float]) -> float:
 
 
 FOOTER_BYTES = 4096
-"""Of a file, that do not grow with its rows: 0.6 to 5.5 KB were seen in files of 2 to 30 columns, plus what the
-dictionaries take, about 1 KB a column."""
+"""Bytes of a file that do not grow with its rows: 0.6 to 5.5 KB were measured in files of 2 to 30 columns, plus those
+of dictionaries, about 1 KB per column.
+"""
 
 SIGNIFICANT_BYTES = 1 << 20
-"""A file of this size is as significant as any larger one. In files of 0.2 to 1 MB a row was seen to take 0 to 4 % more
-than in large ones; in files of 12 to 60 KB, 16 to 92 %."""
+"""A file of this size is as significant as any larger one. In files of 0.2 to 1 MB a row took 0 to 4 % more than in
+large ones; in files of 12 to 60 KB, 16 to 92 %.
+"""
 
 NEWEST_FILES, OF_AN_INSTANT = 16, 4
-"""Of a partition, that are looked at, and of these by one instant: what rows take is seen, and where that is going."""
+"""Files of a partition that are read, and of these, files of one instant: enough to see the size of rows and
+its trend.
+"""
 
 HALVED_BY = 2
-"""Instants after which a file is half as significant: a drift is followed within a few commits, one odd commit is not.
+"""Instants after which a file is half as significant: a drift is followed within a few commits, one odd commit
+is not.
 """
 
 _INSTANT = slice(-len("20130101000000000.parquet"), None)
@@ -77,38 +83,38 @@ _INSTANT = slice(-len("20130101000000000.parquet"), None)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One partition, or one sample."""
+    """An observed rate of one partition, or of one sample."""
 
     instant: str
-    """Only compared."""
+    """Used for comparison only."""
     weight: float
     """1 for full significance."""
     rate: float
-    """Encoded bytes for each unit of what came in."""
+    """Encoded bytes per unit of input."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Observations taken together."""
+    """Combined observations."""
 
     count: int
     weight: float
     rate: float
-    """At the instant to come."""
+    """Expected rate at the next instant."""
     variance: float
     newest: str
     largest: float
-    """The greatest weight of one observation by itself: below 1 where all were of small files."""
+    """The greatest weight of a single observation: below 1 where all were of small files."""
 
     def observed(self) -> Observation:
-        """As one observation among others of its kind."""
+        """Return it as one observation among others of its kind."""
         return Observation(self.newest, min(1.0, self.weight), self.rate)
 
 
 def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int]) -> Evidence | None:
-    """Evidence of the newest of these files; None where none is significant.
+    """Return the evidence of the newest of these files; None where none is significant.
 
-    ``measure`` is the size before, 0 if unknown.
+    ``measure`` returns the size of a file's input, 0 if unknown.
     """
     significant = [(file.name[_INSTANT], file.name, file) for file in files if file.bytes and measure(file)]
     if not significant:
@@ -124,8 +130,8 @@ def file_evidence(files: Sequence[DataFile], measure: Callable[[DataFile], int])
 
 
 def evidence(observations: Sequence[Observation]) -> Evidence | None:
-    """``observations`` come newest first; None where there are none. Of two instants the later is not where more goes:
-    what was seen is of different partitions, or a sample of what is just coming.
+    """Return the evidence of ``observations``, which are ordered newest first; None where there are none. Two instants
+    show no trend here: their observations are of different partitions, or one is a sample of the new rows.
     """
     if not observations:
         return None
@@ -151,8 +157,8 @@ def _of_two(ages: Sequence[int], weights: Sequence[float]) -> float:
 
 
 def _encoded_bytes(file: DataFile) -> float:
-    """Without the footer. A file as small as its footer shows almost nothing; it must not make rows appear to take
-    nothing.
+    """Return the bytes without the footer. A file as small as its footer is nearly insignificant; rows must not appear
+    to take no space.
     """
     return max(file.bytes - FOOTER_BYTES, file.bytes / 4)
 

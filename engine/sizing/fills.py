@@ -1,4 +1,6 @@
-"""Candidates for a fill: the files that may take incoming rows, and the least gain of rewriting one."""
+"""Candidates for a fill: files that may take incoming rows, and the least rows for which rewriting one is
+worthwhile.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +13,9 @@ from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 LEEWAY = 1.05
-"""Of the budget. Appends are whole: whether a file takes its last one would else hang on its footer, and files of 5
-appends would become files of 4."""
+"""Tolerance of the budget. Appends are whole: otherwise the footer would decide whether a file takes its last append,
+and files of 5 appends would become files of 4.
+"""
 
 _NO_FILE_HAS = 2.0**60
 
@@ -20,19 +23,21 @@ _NO_FILE_HAS = 2.0**60
 @dataclass(frozen=True, slots=True)
 class Fill:
     file: DataFile
-    vessel: Bin
+    bin: Bin
     updates: int = 0
     """Rows of the file that are updated."""
 
 
 def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill:
-    """Of a file that updates are expected to bring to so many bytes: it is rewritten anyway, so its room is free."""
+    """Return the fill of a file that updates are expected to grow to that many bytes: it is rewritten anyway, so its
+    room is free.
+    """
     return Fill(updates.file, Bin(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
 
 
 def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, settings: SizingSettings) -> list[Fill]:
-    """Return the smallest files first, as many as these bytes can pay for, until there is room for those that are
-    unhoused.
+    """Return the smallest files first, as many as these bytes allow, until there is room for the rows without a
+    file.
     """
     fills: list[Fill] = []
     unpaid = bytes_
@@ -50,13 +55,12 @@ def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, s
 
 
 def least_bytes(file: DataFile, budget: float) -> int | None:
-    """Return the rows that a fill has to insert for its rewriting to be within the budget; None: however many would not
-    do.
+    """Return the rows that a fill has to insert for its rewriting to be within the budget; None if no number suffices.
 
-    All that was rewritten to make the file, and itself once more, is at most ``budget`` times what it will have. Files
-    of equal appends come to 2 x budget + 1 of them by this, the last of which rewrites 2 x budget times what it
-    inserts. More than that no file is asked for that was written in one go: it has saved a budget with every byte,
-    which a few drops would use up to no effect.
+    Everything that was rewritten to make the file, and the file itself once more, is at most ``budget`` times its new
+    size. Files of equal appends reach 2 x budget + 1 of them by this rule, the last of which rewrites 2 x budget times
+    what it inserts. More than that is required of no file that was written at once: it has saved a budget with every
+    byte, which a few small inserts would otherwise use up.
     """
     if not budget:
         return None

@@ -1,8 +1,8 @@
-"""The partitioner of Apache Hudi's copy-on-write inserts, to the number (UpsertPartitioner, release 1.0).
+"""The partitioner of Apache Hudi's copy-on-write inserts, exact to the number (UpsertPartitioner, release 1.0).
 
 In counts of rows, with one guess of a row's size for all partitions: updates go to their files, small files are filled
-first come, first served, whatever that rewrites and whatever updates add to them, and what is left goes to new files of
-equal counts, the last of which takes the remainder.
+in order, whatever that rewrites and whatever updates add to them, and the rest goes to new files of equal counts, the
+last of which takes the remainder.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ def hudi_files(
     record_bytes: int,
     settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one partition. ``small`` are those that may be filled, in the order in which they are."""
+    """Yield the files of one partition. ``small`` are those that may be filled, in the order of filling."""
     updated = {each.file.path: each.rows for each in updates}
     buckets = {each.file.path: (each.file, 0) for each in updates}
     for file in small:

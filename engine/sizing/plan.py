@@ -1,4 +1,4 @@
-"""A plan of sizes: the files that a write is to leave, as one value."""
+"""Plan of file sizes: the files that a write is to leave, as one value."""
 
 from dataclasses import dataclass
 
@@ -6,19 +6,20 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.entry import DataFile
 
 NEW_FILES_MAX = 1_000_000
-"""Of one partition. The largest commits known have some hundred thousand in all; beyond, a count was mistyped, and the
-plan would take all memory before it could be shown."""
+"""Maximum number per partition. The largest known commits have some hundred thousand files in all; beyond, a count was
+mistyped, and the plan would take all memory before it could be shown.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedFile:
-    """A file to come."""
+    """A file to be written."""
 
     partition: str
     rows: int
-    """Incoming ones; none where a file only takes updates."""
+    """Incoming rows; none where a file only takes updates."""
     bytes: int
-    """That it is expected to have once it is written, those of the file it fills included."""
+    """Expected size, including the rows of the file it fills."""
     fill: DataFile | None = None
     """The file whose rows it takes over, before the incoming ones; None for a file of new rows alone."""
     updates: int = 0
@@ -36,24 +37,24 @@ def check_new_files(partition: str, rows: int, count: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SizingPlan:
-    """Advice: a task that meets other rows than those planned for writes them all the same."""
+    """Advice: a task with other rows than those planned for writes them nevertheless."""
 
     files: tuple[PlannedFile, ...]
     """Sorted by partition; within one, those that take updates come first, then those that fill."""
 
     @property
     def rewritten_bytes(self) -> int:
-        """Of the files that are filled or updated."""
+        """Size of the files that are filled or updated."""
         return sum(file.bytes for file in self.fills)
 
     @property
     def bytes(self) -> int:
-        """That the files are expected to have."""
+        """Expected size of the files."""
         return sum(file.bytes for file in self.files)
 
     @property
     def inserted_bytes(self) -> int:
-        """That the incoming rows are expected to take, and updates to add; these may take some off."""
+        """Expected size of the incoming rows and of what updates add, which may be negative."""
         return self.bytes - self.rewritten_bytes
 
     @property
@@ -63,5 +64,5 @@ class SizingPlan:
 
     @property
     def rewritten_per_byte(self) -> float:
-        """Bytes rewritten for each one inserted; 0 where nothing is inserted."""
+        """Bytes rewritten per inserted byte; 0 where nothing is inserted."""
         return self.rewritten_bytes / self.inserted_bytes if self.inserted_bytes > 0 else 0.0

@@ -32,14 +32,16 @@ COMMITS_READ = 5
 """[_hoodie.record.size.estimator.max.commits]"""
 
 DEFAULT_RECORD_BYTES = 1024
-"""Where no commit is large enough. [hoodie.copyonwrite.record.size.estimate]"""
+"""Used where no commit is large enough. [hoodie.copyonwrite.record.size.estimate]"""
 
 THRESHOLD = 1.0
-"""Of ``small_file_bytes``: a commit that wrote no more is not believed. [hoodie.record.size.estimation.threshold]"""
+"""Share of ``small_file_bytes``: a commit that wrote no more is ignored. [hoodie.record.size.estimation.threshold]"""
 
 
 def average_record_bytes(commits: Iterable[CommitSize], *, small_file_bytes: int) -> int:
-    """Of the newest commit that is large enough, rounded up; ``commits`` come newest first."""
+    """Return the mean size in the newest commit that is large enough, rounded up; ``commits`` are ordered
+    newest first.
+    """
     for commit in islice(commits, COMMITS_READ):
         if commit.rows > 0 and commit.bytes > THRESHOLD * small_file_bytes:
             return -(-commit.bytes // commit.rows)
@@ -47,7 +49,7 @@ def average_record_bytes(commits: Iterable[CommitSize], *, small_file_bytes: int
 
 
 def by_partition(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
-    """In the order given."""
+    """Return the files by partition, in the given order."""
     held: defaultdict[str, list[DataFile]] = defaultdict(list)
     for file in files:
         held[file.partition].append(file)
@@ -55,17 +57,17 @@ def by_partition(files: Iterable[DataFile]) -> dict[str, list[DataFile]]:
 
 
 def small_files(files: Sequence[DataFile], settings: SizingSettings, taken: AbstractSet[str]) -> list[DataFile]:
-    """Those that an append may fill: strictly below the limit, and not being filled by another."""
+    """Return the files that an append may fill: strictly below the limit, and not being filled by another write."""
     small = [file for file in files if file.bytes < settings.small_file_bytes]
     return [file for file in small if file.path not in taken] if taken else small
 
 
 def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSettings) -> SizingPlan:
-    """Return the files that the incoming rows are to go to, each row counted once; with a limit of 0 none is filled but
-    those that updates rewrite anyway.
+    """Return the files that the incoming rows are to go to, each row counted once. With a limit of 0 only files that
+    updates rewrite anyway are filled.
 
-    ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"`` looks
-    at none. A file with updated rows is planned whatever its size is, and whatever rewriting it takes. Pure: the
+    ``files`` are the live ones of the table; ``"hudi"`` fills those of a partition in this order, ``"balanced"``
+    ignores the order. A file with updated rows is planned whatever its size and the cost of rewriting it. Pure: the
     same profile, files and settings make the same plan, in any process.
     """
     held = by_partition(files)
@@ -75,7 +77,7 @@ def plan(profile: WorkloadProfile, files: Iterable[DataFile], settings: SizingSe
 
 @dataclass(frozen=True, slots=True)
 class _Arrival:
-    """What comes to one partition."""
+    """Input of one partition."""
 
     incoming: IncomingRows
     updates: Sequence[FileUpdates]
@@ -124,4 +126,4 @@ def _balanced(
 
 
 def _roomiest_first(fill: Fill) -> tuple[int, str]:
-    return fill.vessel.has, fill.file.name
+    return fill.bin.has, fill.file.name

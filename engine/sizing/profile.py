@@ -11,7 +11,7 @@ from tallymark.engine.timeline.entry import DataFile
 
 @dataclass(frozen=True, slots=True)
 class IncomingRows:
-    """What a write has for one partition."""
+    """Rows of a write for one partition."""
 
     partition: str
     """Partition path; empty for a table without partitions."""
@@ -23,19 +23,19 @@ class IncomingRows:
         _check_counts(f"partition {self.partition!r}", self.rows, self.plain_bytes)
 
     def __add__(self, other: "IncomingRows") -> "IncomingRows":
-        """Both, of one partition."""
+        """Return the sum of both, which are of one partition."""
         assert self.partition == other.partition, "rows of different partitions"
         return IncomingRows(self.partition, self.rows + other.rows, _known_sum(self.plain_bytes, other.plain_bytes))
 
 
 def added_up(rows: Iterable[IncomingRows]) -> tuple[IncomingRows, ...]:
-    """Those of one partition together, sorted by partition."""
+    """Return the sums by partition, sorted by partition."""
     return _summed(rows, attrgetter("partition"))
 
 
 @dataclass(frozen=True, slots=True)
 class FileUpdates:
-    """Updated rows of one file. Their place is known, so they go there, whatever its size."""
+    """Updated rows of one file. They go to that file, whatever its size."""
 
     file: DataFile
     rows: int
@@ -46,25 +46,26 @@ class FileUpdates:
         _check_counts(self.file.path, self.rows, self.plain_bytes)
 
     def __add__(self, other: "FileUpdates") -> "FileUpdates":
-        """Both, of one file."""
+        """Return the sum of both, which are of one file."""
         assert self.file.path == other.file.path, "updates of different files"
         return FileUpdates(self.file, self.rows + other.rows, _known_sum(self.plain_bytes, other.plain_bytes))
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Some of the incoming rows, encoded to see what they come to."""
+    """Some of the incoming rows, encoded to measure their size."""
 
     rows: int
     plain_bytes: int
     encoded_bytes: int
-    """Of their columns in a Parquet file, compressed, without the footer. From about 1 MB on they show what a large
-    file takes; of less, up to a few times more, since dictionaries are spread over few rows."""
+    """Size of their columns in a Parquet file, compressed, without the footer. From about 1 MB on it is that of rows in
+    a large file; a smaller sample takes up to a few times more per row, since dictionaries are spread over few rows.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class CommitSize:
-    """What one earlier commit has written."""
+    """Size of one earlier commit."""
 
     rows: int
     bytes: int
@@ -72,23 +73,24 @@ class CommitSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadProfile:
-    """What a plan goes by, beside the table's files."""
+    """Input of a plan, beside the table's files."""
 
     incoming: tuple[IncomingRows, ...]
-    """A partition each."""
+    """One value per partition."""
     updates: tuple[FileUpdates, ...] = ()
-    """A file each; what they bring is in no ``incoming``."""
+    """One value per file; their rows are not in ``incoming``."""
     sample: Sample | None = None
-    """Of these rows; worth its cost where the table has no files to learn from."""
+    """A sample of these rows; worth its cost where the table has no files to learn from."""
     commits: tuple[CommitSize, ...] = ()
-    """The newest first; only the ``"hudi"`` policy asks for them. Those that Hudi looks at: appends with all that they
-    wrote, the files they filled included; no overwrite, which is a replacecommit there."""
+    """The newest first; only the ``"hudi"`` policy uses them. Those that Hudi reads: appends with everything that they
+    wrote, the files they filled included; no overwrite, which is a replacecommit there.
+    """
     taken: frozenset[str] = frozenset()
     """Paths of files that another live instant is filling."""
 
     @classmethod
     def of(cls, parts: Iterable["WorkloadProfile"]) -> "WorkloadProfile":
-        """Of all the rows that were profiled in parts; the sample is that of the first part that has one."""
+        """Return the profile of rows that were profiled in parts; the sample is that of the first part that has one."""
         parts = tuple(parts)
         return cls(
             incoming=added_up(found for part in parts for found in part.incoming),
@@ -100,7 +102,7 @@ class WorkloadProfile:
 
 
 def updates_added_up(updates: Iterable[FileUpdates]) -> tuple[FileUpdates, ...]:
-    """Those of one file together, sorted by its path."""
+    """Return the sums by file, sorted by path."""
     return _summed(updates, attrgetter("file.path"))
 
 
@@ -112,7 +114,7 @@ _Counted = TypeVar("_Counted", bound=_Summable)
 
 
 def _summed(counted: Iterable[_Counted], key: Callable[[_Counted], str]) -> tuple[_Counted, ...]:
-    """Those of one key together, sorted by key."""
+    """Return the sums by key, sorted by key."""
     sums: dict[str, _Counted] = {}
     for found in counted:
         before = sums.get(key(found))

@@ -1,11 +1,11 @@
-"""Encoded bytes for each unit of what comes in, partition by partition.
+"""Encoded bytes per unit of input, partition by partition.
 
-A partition is believed as far as its own files show, and for the rest treated like the others (credibility, as
-actuaries have it): with evidence of weight w it counts w / (w + k), where k is how much files of one partition differ
-over how much partitions do.
+A partition is estimated from its own files as far as they are credible, and otherwise like the other partitions
+(credibility, as in actuarial science): evidence of weight w counts w / (w + k), where k is the variance among files of
+one partition over the variance among partitions.
 
-Where all files are small, and so more expensive than new ones, they still show how partitions differ. What rows take in
-larger files, a sample shows, if there is one.
+Where all files are small, and so have more bytes per row than large ones, they still show how partitions differ. A
+sample, if there is one, shows the bytes per row in larger files.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,23 +17,24 @@ from tallymark.engine.sizing.evidence import Evidence, Observation, evidence, fi
 from tallymark.engine.timeline.entry import DataFile
 
 PARTITIONS_COMPARED = 32
-"""Of the table, at least, where it has as many; those that the write adds to are all looked at, then the newest."""
+"""Minimum number of the table's partitions to compare; those that the write adds to are all read, then the newest."""
 
 _DOUBT_MIN, _DOUBT, _DOUBT_MAX = 1 / 64, 1 / 16, 8.0
-"""Bounds of k, and its default where no partition has two files: one of 1 MB is believed nearly alone,
-one of 10 KB next to not at all."""
+"""Bounds of k, and its default where no partition has two files: a partition of 1 MB is estimated almost by itself, one
+of 10 KB almost like the others.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """By one measure: rows, or plain bytes."""
+    """Rates by one measure: rows, or plain bytes."""
 
     table: Evidence
     partitions: Mapping[str, Evidence]
     doubt: float
     """The k of the module's docstring."""
     level: float = 1.0
-    """Of a sample over that of the files, as far as these are small."""
+    """Ratio of a sample's rate to the files' rate, as far as these are small."""
 
     @classmethod
     def of(
@@ -43,7 +44,7 @@ class Rates:
         measure: Callable[[DataFile], int],
         sampled: Observation | None,
     ) -> Self | None:
-        """None where neither a file nor the sample shows anything."""
+        """Return the rates; None where neither a file nor the sample shows anything."""
         compared = {partition for partition in wanted if partition in stored}
         if len(compared) < PARTITIONS_COMPARED:
             compared |= _newest(stored, PARTITIONS_COMPARED)

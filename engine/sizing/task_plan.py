@@ -1,6 +1,7 @@
-"""The planned files of one task in bytes, to travel beside its ticket: of a large plan, a task then reads its own part.
+"""Planned files of one task as bytes, to be sent beside its ticket: of a large plan, a task then gets its own part
+only.
 
-Owns: the format, which lives as long as one job of one release.
+Owns: the format, which is valid for one job of one release.
 """
 
 from collections.abc import Iterable

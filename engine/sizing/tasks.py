@@ -6,18 +6,18 @@ from heapq import heappop, heappush
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
 
 TASK_FILES = 500
-"""In a task at most: as many as a task keeps open by default (``TaskSettings.open_file_count``)."""
+"""Maximum number per task: as many as a task keeps open by default (``TaskSettings.open_file_count``)."""
 
 
 def tasks_of(
     plan: SizingPlan, *, task_bytes: int, task_count_min: int = 1, task_files: int = TASK_FILES
 ) -> tuple[tuple[PlannedFile, ...], ...]:
-    """Return the planned files, each in one task; of a partition at most one per task, so that its path determines a
-    row's task.
+    """Return the planned files, grouped by task. A task has at most one file of a partition, so that its path
+    determines a row's task.
 
-    As many tasks as ``task_bytes`` asks for: with about ``max_file_bytes`` a task is the work of a file. More where a
-    partition has more files, where a task would have more than ``task_files``, or where ``task_count_min`` wants more
-    (as many as there are cores, say) and there are files for them. Deterministic; the files of a task are sorted by
+    ``task_bytes`` determines the number of tasks: with about ``max_file_bytes`` a task is the work of a file. There are
+    more where a partition has more files, where a task would have more than ``task_files``, or where ``task_count_min``
+    is greater (the number of cores, say) and there are files for them. Deterministic; the files of a task are sorted by
     partition.
     """
     if not plan.files:
@@ -45,7 +45,9 @@ def _widest_first(files: Sequence[PlannedFile]) -> list[list[PlannedFile]]:
 
 
 def _dealt(partitions: Sequence[Sequence[PlannedFile]], count: int, task_files: int) -> list[list[PlannedFile]]:
-    """Each file to the task that has the least so far; full tasks take no more, and new ones come where needed."""
+    """Assign each file to the task that has the least so far; full tasks take no more, and new ones are added where
+    needed.
+    """
     tasks: list[list[PlannedFile]] = [[] for _ in range(count)]
     open_ = [(0, number) for number in range(count)]  # as it stands, a heap
     for files in partitions:

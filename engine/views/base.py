@@ -7,12 +7,12 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What a view keeps of every partition, whether its rows are loaded or not."""
+    """Facts of a partition that a view keeps, whether its rows are loaded or not."""
 
     live: int
-    """Files that are live."""
+    """Number of live files."""
     changed_at: int
-    """The last position at which files came or went."""
+    """The last position at which files were added or removed."""
 
 
 class ViewBase(Protocol):
@@ -21,7 +21,7 @@ class ViewBase(Protocol):
 
     @property
     def floor(self) -> int:
-        """The oldest position that its rows answer for."""
+        """The oldest position that its rows cover."""
         ...
 
     @property
@@ -30,21 +30,21 @@ class ViewBase(Protocol):
         ...
 
     def leaders(self, partitions: Iterable[str]) -> Collection[str]:
-        """Of these so many that all of them have been read once ``blocks`` has been asked for each."""
+        """Return some of these partitions, so that ``blocks`` of each of them reads all of these partitions once."""
         ...
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
-        """Return the block of this partition as of ``position``, and of others that are read with it at no further
-        cost.
+        """Return the block of this partition as of ``position``, and blocks of others that are read with it at no
+        further cost.
 
         Raises:
-            CorruptObject: it cannot be read, or is gone.
+            CorruptObject: it is unreadable or missing.
         """
         ...
 
 
 class NoBase:
-    """The start of a log: a table that holds nothing."""
+    """The start of a log: an empty table."""
 
     position = 0
     floor = 0

@@ -1,4 +1,4 @@
-"""The rows of one partition, packed: one run of bytes, in memory, on disk and on the wire alike. Sans-I/O.
+"""Rows of one partition, packed into one sequence of bytes, in memory, on disk and on the wire alike. Sans-I/O.
 
 A row is a head of fixed size, little-endian, and the file's name in UTF-8:
 
@@ -6,9 +6,10 @@ A row is a head of fixed size, little-endian, and the file's name in UTF-8:
     added at, removed at                        2 x 4 bytes
     length of the name                          2 bytes
 
-A name made here takes about 70 bytes, and so a file about 114. The partition is not part of it: the holder of a
-block knows whose it is.
-Rows stand in the order in which they came. No row is ever changed but for the position of its removal.
+A name of this library takes about 70 bytes, and so a file about 114. The partition is not part of it: the owner of a
+block knows its partition.
+
+Rows are in the order in which they were added. Only the position of a row's removal is ever changed.
 """
 
 import struct
@@ -30,16 +31,18 @@ POSITION_MAX = (1 << 32) - 1
 NAME_BYTES_MAX = (1 << 16) - 1
 
 SOUGHT_MAX = 8
-"""Names up to here are sought in a block one by one; for more of them all rows are gone through once, which takes as
-long as eight or so searches, however many names there are."""
+"""Up to this many names are searched in a block one by one; for more, all rows are read once, which takes as long as
+about eight searches.
+"""
 
 _CUT_OFF = "a name is cut off"
 
 _set_partition, _set_name, _set_rows, _set_bytes, _set_plain_bytes, _set_rewritten_bytes = (
     getattr(DataFile, field.name).__set__ for field in fields(DataFile)
 )
-"""Past the constructor of a frozen class, which takes half the time of reading a partition: tasks read one for each
-look-up."""
+"""Setters that bypass the constructor of a frozen class, which takes half the time of reading a partition: tasks read
+one per lookup.
+"""
 
 
 def pack_row(row: FileRow) -> bytes:
@@ -58,9 +61,9 @@ def pack_rows(rows: Iterable[FileRow]) -> bytes:
 
 
 def unpack_rows(block: bytes | bytearray | memoryview, partition: str) -> Iterator[FileRow]:
-    """Return the rows of a block of this partition.
+    """Yield the rows of a block of this partition.
 
-    Raises CorruptObject where the block ends in mid row, or holds no text.
+    Raises CorruptObject where the block ends within a row, or contains invalid text.
     """
     return (FileRow(file, added_at, removed_at) for file, added_at, removed_at in _unpacked(block, partition))
 
@@ -95,7 +98,7 @@ def unpack_live(block: bytes | bytearray | memoryview, partition: str, position:
 
 
 def find_live(block: bytes, partition: str, file_id: str, position: int) -> DataFile | None:
-    """Return the file of this id if it was live at a position; of the other rows only the heads are looked at.
+    """Return the file of this id if it was live at a position; of the other rows only the heads are read.
 
     Raises CorruptObject, as ``unpack_rows``.
     """
@@ -117,7 +120,7 @@ def find_live(block: bytes, partition: str, file_id: str, position: int) -> Data
 
 
 def _unpacked(block: bytes | bytearray | memoryview, partition: str) -> Iterator[tuple[DataFile, int, int]]:
-    """Each file with the positions at which it was added and removed: a row without the cost of one."""
+    """Yield each file with the positions at which it was added and removed, cheaper than as rows."""
     view = memoryview(block)
     at, end = 0, len(view)
     unpack, head = _HEAD.unpack_from, _HEAD.size
@@ -134,7 +137,7 @@ def _unpacked(block: bytes | bytearray | memoryview, partition: str) -> Iterator
 
 
 def _is_live(added_at: int, removed_at: int, position: int) -> bool:
-    """As ``FileRow.is_live``."""
+    """Return the same as ``FileRow.is_live``."""
     return added_at <= position and not 0 < removed_at <= position
 
 
@@ -143,8 +146,8 @@ def _damaged(partition: str, error: Exception) -> CorruptObject:
 
 
 def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
-    """Return the rows that positions from ``floor`` to ``position`` see, as they were there, and the first position at
-    which one of these was removed; 0 where none was.
+    """Return the rows that are visible at positions from ``floor`` to ``position``, as they were at ``position``, and
+    the first position at which one of them was removed; 0 if none was.
     """
     rows, end = bytearray(block), len(block)
     removed: list[tuple[int, int]] = []
@@ -164,7 +167,7 @@ def as_of(block: bytes, position: int, *, floor: int) -> tuple[bytes, int]:
 
 
 def cut_rows(block: bytes | bytearray | memoryview) -> Iterator[bytes]:
-    """Each packed row; its name begins at ``HEAD_BYTES``. Of a block that was packed here."""
+    """Yield each packed row of a block made by this process; its name starts at ``HEAD_BYTES``."""
     view = memoryview(block)
     at, end = 0, len(view)
     while at < end:
@@ -174,9 +177,10 @@ def cut_rows(block: bytes | bytearray | memoryview) -> Iterator[bytes]:
 
 
 def mark_removed(block: bytearray, name: str, position: int) -> bool:
-    """Set the position at which the file of this name was removed; False where no row has that name, or it was before.
+    """Set the position at which the file of this name was removed. Return False if no row has that name, or it was
+    removed before.
 
-    A row's length distinguishes a name from a text that happens to be in the middle of another.
+    A row's length distinguishes a name from the same text within another name.
     """
     wanted = name.encode("utf-8")
     at = block.find(wanted, _HEAD.size)
@@ -192,9 +196,9 @@ def mark_removed(block: bytearray, name: str, position: int) -> bool:
 
 
 def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | None:
-    """Set the positions at which files of these names were removed. None: all of them are.
+    """Set the positions at which files of these names were removed. Return None if all of them are.
 
-    Else the name of one that is not there, or was removed before; some of the others may be marked then.
+    Otherwise return the name of one that is missing, or was removed before; some of the others may be marked then.
     """
     if len(removals) <= SOUGHT_MAX:
         return next((name for name, position in removals.items() if not mark_removed(block, name, position)), None)
@@ -211,7 +215,7 @@ def mark_all_removed(block: bytearray, removals: Mapping[str, int]) -> str | Non
 
 
 def without_removed(block: bytes | bytearray, floor: int) -> bytes:
-    """Return the same rows but for those that were removed at ``floor`` or before: no later position sees them."""
+    """Return the same rows without those that were removed at ``floor`` or before: no later position sees them."""
     return b"".join(row for row in cut_rows(block) if not 0 < _removed_at(row) <= floor)
 
 

@@ -14,15 +14,15 @@ class Change:
     position: int
     added: tuple[DataFile, ...]
     removed: tuple[str, ...]
-    """Names."""
+    """Names of removed files."""
 
     def rows(self) -> bytes:
-        """Of the files that came."""
+        """Rows of added files."""
         return pack_rows(FileRow(file, self.position) for file in self.added)
 
 
 def changes_of(position: int, entry: LogEntry) -> Iterator[Change]:
-    """By partition, in no order that counts. Only a commit changes anything."""
+    """Return the changes by partition, unordered. Only a commit changes anything."""
     if entry.kind != "commit":
         return
     added: dict[str, list[DataFile]] = {}

@@ -1,4 +1,4 @@
-"""A checkpoint: what a table held at one position of its log, in a few immutable objects. Sans-I/O.
+"""Format of a checkpoint: the table's files at one position of its log, in a few immutable objects. Sans-I/O.
 
     .hoodie/.tallymark/checkpoint/
         <position>-<nonce>          a manifest: all that a reader of the log needs at once
@@ -29,17 +29,17 @@ _REPLACING = 4
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A run of partitions whose rows lie in one object."""
+    """A run of partitions whose rows are in one object."""
 
     first: str
     last: str
     name: str
     size: int
-    """Bytes of the object."""
+    """Size of the object in bytes."""
     rows_bytes: int
-    """Of its rows, before compression."""
+    """Size of its rows before compression."""
     oldest_removal: int
-    """The first position at which a file of these rows was removed; 0 where none was."""
+    """The first position at which a file of these rows was removed; 0 if none was."""
 
     @property
     def path(self) -> str:
@@ -50,14 +50,14 @@ class Part:
 class Manifest:
     name: str
     table: str
-    """When the table was created, as its properties say."""
+    """Creation time of the table, as in its properties."""
     history: HistoryBase
     floor: int
-    """The oldest position that the rows answer for."""
+    """The oldest position that the rows cover."""
     states: Mapping[str, PartitionState]
-    """Every partition that ever held a file: the same as ``history.partitions``."""
+    """Every partition that ever contained a file: the same as ``history.partitions``."""
     parts: tuple[Part, ...]
-    """Sorted; none overlaps another. A partition that lies in none has no rows."""
+    """Sorted and without overlaps. A partition outside of them has no rows."""
 
     @property
     def path(self) -> str:
@@ -73,7 +73,7 @@ class Manifest:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Of all objects that it needs, itself among them."""
+        """Paths of all objects that it needs, including its own."""
         return frozenset([self.path, *(part.path for part in self.parts)])
 
 
@@ -82,12 +82,12 @@ def manifest_name(position: int, nonce: str) -> str:
 
 
 def position_of(name: str) -> int:
-    """Return that of a manifest of this name. Raises ValueError for no such name."""
+    """Return the position of a manifest of this name. Raises ValueError for another name."""
     return int(name.partition("-")[0])
 
 
 def put_for(path: str) -> int | None:
-    """For which position an object was put; None of the pointer."""
+    """Return the position for which an object was put; None for the pointer."""
     digits = path.rpartition("/")[2].partition("-")[0]
     return int(digits) if digits.isdecimal() else None
 
@@ -122,7 +122,9 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def decode_manifest(data: bytes, *, name: str) -> Manifest:
-    """Return what ``encode_manifest`` wrote, in this release or another of the same format. Raises CorruptObject."""
+    """Return the manifest that ``encode_manifest`` wrote, in this release or another of the same format. Raises
+    CorruptObject.
+    """
     fields = unseal(data, source=f"{CHECKPOINT_FOLDER}/{name}")
     try:
         _check_types(fields)
@@ -142,7 +144,7 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
-    """Raise KeyError, TypeError for values that a reader of rows would stumble over later, in words of its own."""
+    """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
     texts, counts = [fields["table"]], [fields[name] for name in _COUNTS]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]
@@ -183,12 +185,12 @@ def _decided(fields: Mapping[str, Any]) -> Iterable[Decided]:
 
 
 def encode_part(blocks: Mapping[str, bytes]) -> bytes:
-    """Blocks by partition."""
+    """Return the bytes of blocks by partition."""
     return seal({"blocks": dict(blocks)})
 
 
 def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
-    """Return what ``encode_part`` was given. Raises CorruptObject."""
+    """Return the blocks that ``encode_part`` was given. Raises CorruptObject."""
     blocks = unseal(data, source=source).get("blocks")
     if not isinstance(blocks, dict) or {*map(type, blocks)} - {str} or {*map(type, blocks.values())} - {bytes}:
         raise CorruptObject(f"{source} is not a part of a checkpoint: it holds no rows")
@@ -196,12 +198,12 @@ def decode_part(data: bytes, *, source: str) -> dict[str, bytes]:
 
 
 def encode_pointer(names: Iterable[str]) -> bytes:
-    """Names of manifests, the newest first."""
+    """Return the bytes of a pointer to these manifests, the newest first."""
     return seal({"manifests": list(names)})
 
 
 def decode_pointer(data: bytes) -> tuple[str, ...]:
-    """Return what ``encode_pointer`` was given. Raises CorruptObject."""
+    """Return the names that ``encode_pointer`` was given. Raises CorruptObject."""
     names = unseal(data, source=POINTER).get("manifests")
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise CorruptObject(f"{POINTER} names no manifests")

@@ -1,8 +1,7 @@
-"""A table's checkpoints, as a reader has them: where its log begins for it, and the rows by then.
+"""Reader of a table's checkpoints: the base of its log, and the rows up to there.
 
-Owns: which checkpoint is the newest that can be read, and that one that cannot be costs time and nothing else. Does not
-own: what a checkpoint says (``checkpoint``), whether it is of this log (``CommitLog``), who writes it
-(``new_checkpoint``).
+Owns: which checkpoint is the newest readable one, and that an unreadable one costs only time. Does not own: the format
+(``checkpoint_format``), whether a checkpoint is of this log (``CommitLog``), and writing (``checkpoint_writer``).
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -27,31 +26,31 @@ _events = EventLog(__name__)
 
 @dataclass(slots=True)
 class CheckpointStatistics:
-    """A reading."""
+    """A reading of the counters."""
 
     position: int = 0
-    """Where the log begins for this reader; 0 where it was read whole."""
+    """The position at which the log starts for this reader; 0 where it was read whole."""
     refused: int = 0
     """Checkpoints, or pointers to them, that were damaged, of another log or of a newer format."""
     damaged_parts: int = 0
-    """That could not be: their rows were gathered from the log."""
+    """Parts that could not be read: their rows were gathered from the log."""
 
 
 class Checkpoints:
-    """A ``LogStart``, and what a view starts from. Belongs to one event loop."""
+    """A ``LogStart``, and the base of views. Belongs to one event loop."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._base: CheckpointBase | None = None
         self._foreign: set[str] = set()
-        """Names of manifests that are of another log."""
+        """Names of manifests of another log."""
         self.statistics = CheckpointStatistics()
         self.is_damaged = False
-        """Whether something was met, since the last one was written, that a new one should take the place of."""
+        """Whether damage was found since the last checkpoint was written, which a new one would replace."""
 
     @property
     def base(self) -> ViewBase:
-        """What a view of the log starts from that was read from here on."""
+        """The base of a view of the log that was read from there on."""
         return NoBase() if self._base is None else self._base
 
     @property
@@ -59,9 +58,9 @@ class Checkpoints:
         return None if self._base is None else self._base.manifest
 
     async def newest(self) -> HistoryBase | None:
-        """Return what the newest checkpoint says; None where there is none, or none that can be read. No listing.
+        """Return the base of the newest checkpoint; None where there is none that can be read. No listing.
 
-        Where both that the pointer names are missing, it is read again: others may have put newer ones since.
+        Where both manifests of the pointer are missing, it is read again: other writers may have put newer ones since.
         """
         tried: set[str] = set()
         while names := [name for name in await self.pointer() if name not in tried]:
@@ -80,13 +79,15 @@ class Checkpoints:
         self.statistics.position = 0
 
     def start_at(self, manifest: Manifest) -> "CheckpointBase":
-        """From now on ``base`` is this one."""
+        """Set ``base`` to this one."""
         self._base = CheckpointBase(self._backend, manifest, self._lost)
         self.statistics.position = manifest.position
         return self._base
 
     async def pointer(self) -> tuple[str, ...]:
-        """Return the names of the newest manifest and of the one before; none where there are none, or unknown."""
+        """Return the names of the newest manifest and the one before; none where there are none, or they are
+        unknown.
+        """
         try:
             return decode_pointer(await self._backend.get(POINTER))
         except NotFound:
@@ -130,7 +131,7 @@ class CheckpointBase:
         self._backend = backend
         self._lost = lost
         self._reading: dict[str, Lazy[dict[str, bytes]]] = {}
-        """By part, those that are being read."""
+        """Parts that are being read."""
         self._logged = Lazy(self._from_log)
         self._is_damaged = False
         self.manifest = manifest
@@ -148,12 +149,12 @@ class CheckpointBase:
         return self.manifest.states
 
     def leaders(self, partitions: Iterable[str]) -> tuple[str, ...]:
-        """One of each part."""
+        """Return one partition of each part."""
         found = ((part_of(self.manifest.parts, partition), partition) for partition in partitions)
         return tuple({part.path: partition for part, partition in found if part is not None}.values())
 
     async def blocks(self, partition: str) -> Mapping[str, bytes]:
-        """Return the block of this partition as of ``position``, and those that lie with it.
+        """Return the block of this partition as of ``position``, and the others of its part.
 
         Raises:
             CorruptObject: neither its part nor the log can be read.
@@ -177,7 +178,7 @@ class CheckpointBase:
         return decode_part(await self._backend.get(path), source=path)
 
     async def _from_log(self) -> dict[str, bytes]:
-        """All blocks, gathered from the entries up to the position."""
+        """Return all blocks, gathered from the entries up to the position."""
         numbers = range(1, self.position + 1)
         entries = await read_entries(self._backend, numbers)
         history = History()

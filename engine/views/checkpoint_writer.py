@@ -1,7 +1,7 @@
 """Writer of checkpoints: parts first, then the manifest that names them, then the pointer to the manifest.
 
-A death anywhere leaves the pointer at what was there before, whole; new objects are then named by no pointer, and swept
-by ``tallymark clean``. Of two writers at once the later pointer stands.
+A death at any point leaves the pointer unchanged; the new objects then have no pointer, and ``tallymark clean`` deletes
+them. Of two concurrent writers the later pointer stays.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,20 +30,22 @@ from tallymark.engine.views.part_plan import Cutter, Rows, Run, plan_parts
 from tallymark.engine.views.view import View
 
 PARTS_AHEAD = 16
-"""Parts put at once: at 30 ms a request those of a million files take half a second, and 10 MB of memory."""
+"""Parts put at once: at 30 ms per request those of a million files take half a second, and 10 MB of memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpointed:
-    """A checkpoint that is there."""
+    """Result of ``write_checkpoint``."""
 
     position: int
     partitions: int
-    """That hold files."""
+    """Partitions that contain files."""
     files: int
     parts: int
     parts_written: int
-    """Of these; the others are those of the checkpoint before. 0 where the newest one was of this position already."""
+    """Of the parts, those that were written; the others are those of the checkpoint before. 0 where the newest
+    checkpoint was already of this position.
+    """
     bytes_written: int
     seconds: float
 
@@ -51,10 +53,11 @@ class Checkpointed:
 async def write_checkpoint(
     backend: Backend, checkpoints: Checkpoints, history: History, view: View, *, table: str
 ) -> Checkpointed | None:
-    """Leave a checkpoint of the head of both, and begin at it from now on; the newest, where that is as new.
+    """Write a checkpoint of the head of both, and use it as the base from now on. Return the newest one if it is as
+    new.
 
-    Everything up to that position has been projected. None where another writer has left one since: then nothing of
-    this one is left. ``table`` is when the table was created.
+    Everything up to that position has been projected. Returns None where another writer has put one since: then nothing
+    of this one is left. ``table`` is the table's creation time.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
     new = _New(backend, checkpoints, history.as_base(), dict(view.states), view, table=table)
@@ -63,7 +66,7 @@ async def write_checkpoint(
 
 @dataclass(slots=True)
 class _New:
-    """A checkpoint that is being written: of one position, whatever is committed since."""
+    """A checkpoint that is being written, of one position, whatever is committed since."""
 
     backend: Backend
     checkpoints: Checkpoints
@@ -73,7 +76,7 @@ class _New:
     table: str = field(kw_only=True)
     nonce: str = field(default_factory=new_nonce)
     put: list[str] = field(default_factory=list)
-    """Paths of what this one has put."""
+    """Paths of the objects that were put for it."""
     put_bytes: int = 0
 
     async def write(self, history: History) -> Checkpointed | None:
@@ -124,7 +127,7 @@ class _New:
         await self.backend.delete(self.put)
 
     async def _previous(self, pointer: Sequence[str], history: History) -> Manifest | None:
-        """Return the newest checkpoint that can be read and is of this log."""
+        """Return the newest readable checkpoint of this log."""
         known = self.checkpoints.manifest
         for name in pointer:
             manifest = known if known is not None and known.name == name else await self.checkpoints.read(name)
@@ -133,7 +136,7 @@ class _New:
         return None
 
     async def _parts(self, previous: Manifest | None) -> tuple[tuple[Part, ...], int]:
-        """All parts, those that had to be written durable; and the oldest position that they answer for."""
+        """Return all parts, the new ones being durable, and the oldest position that they cover."""
         since = 0 if previous is None else previous.position
         changed = frozenset(partition for partition, state in self.states.items() if state.changed_at > since)
         floor = self.view.floor
@@ -182,7 +185,9 @@ class _New:
         await self.backend.put(path, data)
 
     async def _drop(self, pointer: Sequence[str], *, kept: frozenset[str]) -> None:
-        """Return what the pointer named before and neither of the newest two needs; the rest of it is for ``clean``."""
+        """Delete what an earlier pointer named and neither of the newest two needs; the rest is deleted by
+        ``clean``.
+        """
         for name in pointer[1:]:
             if (manifest := await self.checkpoints.read(name, is_needed=False)) is not None:
                 await self.backend.delete(sorted(manifest.paths - kept))
@@ -194,7 +199,9 @@ class _New:
 
 
 def _is_of(manifest: Manifest, history: History) -> bool:
-    """As far as the history knows: one beyond its head is of a log that has continued."""
+    """Return whether it is of this log, as far as the history shows: one beyond the head counts as of a log that has
+    continued.
+    """
     position = manifest.position
     return position > history.head or (
         position >= history.base and history.hash_at(position) == manifest.history.hash.hex()

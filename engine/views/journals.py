@@ -21,21 +21,21 @@ _ADDED, _REMOVED = 1, 2
 
 
 def added_rows(block: bytes) -> bytes:
-    """Return a record: these rows are there from now on."""
+    """Return a record that adds these rows."""
     return _RECORD.pack(_ADDED, len(block)) + block
 
 
 def removed_rows(names: Collection[str], position: int) -> bytes:
-    """Return a record: the files of these names were removed at this position."""
+    """Return a record that the files of these names were removed at this position."""
     encoded = [name.encode("utf-8") for name in names]
     names_part = b"".join(part for name in encoded for part in (_LENGTH.pack(len(name)), name))
     return _RECORD.pack(_REMOVED, _POSITION.size + len(names_part)) + _POSITION.pack(position) + names_part
 
 
 def block_of(journal: bytes) -> bytes:
-    """Return the rows that a journal comes to, in the order in which they came.
+    """Return the rows that result from a journal, in the order in which they were added.
 
-    Raises CorruptObject where a file went that had not come, or had gone before. The bytes are those that were written.
+    Raises CorruptObject where a removed file is missing or was removed before. The bytes are those that were written.
     """
     rows: list[bytes] = []
     removals: dict[str, int] = {}
@@ -58,7 +58,7 @@ def block_of(journal: bytes) -> bytes:
 
 
 def kept_block(journal: bytes, floor: int) -> bytes:
-    """As ``block_of``, without the rows of files that were removed at ``floor`` or before."""
+    """Return the same as ``block_of`` without the rows of files that were removed at ``floor`` or before."""
     return without_removed(block_of(journal), floor)
 
 
@@ -75,42 +75,44 @@ def _gather(journal: bytes, start: int, end: int, removals: dict[str, int]) -> N
 
 
 PIECE_BYTES = 32 * 1024
-"""Some 280 files. A partition that is larger lies in several pieces, of which a commit never touches but the last."""
+"""About 280 files. A larger partition is in several pieces, of which a commit changes only the last."""
 
 TAIL_COUNT_MAX = 32
-"""Small pieces at the end of a journal. Then they become one: it takes as long as one look-up, every 32 commits."""
+"""Maximum number of small pieces at the end of a journal. Joining them takes as long as one lookup, every 32
+commits.
+"""
 
 FOLDED_BYTES_MIN = 4 * 1024
-"""Names of removed files in a journal: if they are more than this and a quarter of it, its rows are rewritten."""
+"""If the names of removed files in a journal take more than this and a quarter of it, its rows are rewritten."""
 
 _WAITING_OVERHEAD_BYTES = 128
-"""What a partition's records take beside themselves while they wait."""
+"""Memory of a partition's waiting records beside their bytes."""
 
 _PIECES_MAX = 1 << 24
-"""Of a journal: half a terabyte."""
+"""Maximum number of pieces of a journal: half a terabyte."""
 
 
 @dataclass(slots=True)
 class _Journal:
-    """What is known of one in memory: where it lies, and what it has to come to."""
+    """Facts of one journal that are kept in memory."""
 
     first: int
-    """The number of its first piece. No other had it: pieces that could not be deleted are never read."""
+    """Number of its first piece, never used before: pieces that could not be deleted are never read."""
     count: int = 0
     tail: int = 0
     """Pieces before this one are full."""
     size: int = 0
     checksum: int = 0
     removed_rows: int = 0
-    """Bytes of records of files that went."""
+    """Bytes of records of removed files."""
 
 
 class Journals:
-    """Of one thread. Up to ``waiting_bytes_max`` of what comes waits in memory, until it is written at once.
+    """Owned by one thread. Up to ``waiting_bytes_max`` of new records wait in memory, and are written together.
 
-    Raises, where a method says so:
-        DamagedStore: it could not be trusted; ``partitions`` are those that are lost, and no more held.
-        FullStore: its disk took no more. What it held before it holds, but for ``partitions``.
+    Raises, where a method's docstring lists it:
+        DamagedStore: it cannot be trusted; ``partitions`` are lost and no longer stored.
+        FullStore: its disk accepts no more. It keeps what it had, except for ``partitions``.
     """
 
     def __init__(self, pieces: Pieces, *, waiting_bytes_max: int = 0) -> None:
@@ -118,11 +120,11 @@ class Journals:
         self._journals: dict[str, _Journal] = {}
         self._made = 0
         self._waiting: dict[str, bytearray] = {}
-        """Records that have yet to be written, one after the other; grown in place, since a hot partition has many."""
+        """Records to be written, concatenated; extended in place, since a hot partition has many."""
         self._waiting_max = waiting_bytes_max
         self.waiting_bytes = 0
         self.written = 0
-        """Partitions, whole."""
+        """Number of partitions written as a whole."""
         self.read_back = 0
 
     @property
@@ -138,7 +140,7 @@ class Journals:
         return self._pieces.disk_bytes
 
     def read(self, partition: str) -> bytes:
-        """Return the rows of a partition that is here. Raises DamagedStore."""
+        """Return the rows of a stored partition. Raises DamagedStore."""
         try:
             block = block_of(self._read(partition))
         except (CorruptObject, PiecesFailed) as error:
@@ -147,12 +149,12 @@ class Journals:
         return block
 
     def write(self, partition: str, block: bytes) -> None:
-        """Write these rows in place of any of that partition. Raises DamagedStore, FullStore."""
+        """Replace the rows of a partition by these. Raises DamagedStore, FullStore."""
         with self._trusted(partition):
             self._write(partition, block)
 
     def append(self, partition: str, record: bytes, *, is_removal: bool = False) -> None:
-        """Append a record for a partition that is here. Raises DamagedStore, FullStore."""
+        """Append a record to a stored partition. Raises DamagedStore, FullStore."""
         journal = self._journals[partition]
         self._wait(partition, record)
         if is_removal:
@@ -169,7 +171,7 @@ class Journals:
             self._write(partition, kept_block(self._read(partition), floor))
 
     def flush(self) -> None:
-        """Let nothing wait. Raises DamagedStore, FullStore."""
+        """Write all waiting records. Raises DamagedStore, FullStore."""
         with self._trusted(None):
             self._flush()
 
@@ -181,7 +183,7 @@ class Journals:
                 self._pieces.write(dict.fromkeys(range(journal.first, journal.first + journal.count)))
 
     def close(self) -> None:
-        """All is gone. Doing so twice is fine."""
+        """Delete everything. Idempotent."""
         self._journals.clear()
         self._waiting.clear()
         self.waiting_bytes = 0
@@ -208,7 +210,7 @@ class Journals:
         self.written += 1
 
     def _flush(self) -> None:
-        """One by one: what is not written when this fails goes on waiting."""
+        """Write the waiting records partition by partition: those not written when it fails remain waiting."""
         for partition, records in list(self._waiting.items()):
             journal, pieces = self._appended(self._journals[partition], bytes(records))
             self._pieces.write(pieces)
@@ -216,7 +218,7 @@ class Journals:
             self._wait_no_more(partition)
 
     def _appended(self, journal: _Journal, data: bytes) -> tuple[_Journal, dict[int, bytes | None]]:
-        """Return the journal with that at its end, and what is to be written for it."""
+        """Return the journal with that at its end, and the bytes to be written for it."""
         start, tail, rest = journal.count, journal.tail, data
         if start - tail >= TAIL_COUNT_MAX:
             rest = self._pieces.read(journal.first + tail, start - tail) + data
@@ -240,7 +242,7 @@ class Journals:
         self.waiting_bytes += len(record)
 
     def _wait_no_more(self, partition: str) -> None:
-        """Return the records of a partition, if some did."""
+        """Drop the waiting records of a partition, if there are any."""
         records = self._waiting.pop(partition, None)
         if records is not None:
             self.waiting_bytes -= len(records) + _WAITING_OVERHEAD_BYTES
@@ -253,7 +255,7 @@ class Journals:
             raise self._lost(error, partition) from error
 
     def _lost(self, error: CorruptObject | PiecesFailed, partition: str | None) -> DamagedStore:
-        """Give up what is not trusted any more; return what to report of it."""
+        """Drop what can no longer be trusted; return the error to raise."""
         if isinstance(error, CorruptObject):
             assert partition is not None, "nothing is put together of none"
             self.forget(partition)

@@ -20,27 +20,27 @@ if TYPE_CHECKING:
 
 _KEY_BYTES = 8
 MEMORY_BYTES_MIN = 4 * 1024 * 1024
-"""RocksDB does not work with less, whatever the setting."""
+"""RocksDB needs at least this much, whatever the setting."""
 _WRITTEN_SHARE = 4
-"""A quarter of memory for what is not on disk yet: the rest finds what is read."""
+"""A quarter of memory for writes that are not on disk yet: the rest is for reads."""
 _BUFFER_COUNT = 8
-"""Of that: while one is written to, seven may be on their way to disk before a write has to wait."""
+"""Buffers of that memory: while one is written to, seven may be on their way to disk before a write has to wait."""
 _BLOOM_BITS = 10
-"""Memory per key: one in a hundred of its files is read for nothing."""
+"""Bits of memory per key: one in a hundred files is read needlessly."""
 _LOG_BYTES = 1024 * 1024
 _REFUSALS = tuple(os.strerror(number) for number in (ENOSPC, EDQUOT, EFBIG, EROFS, EACCES))
-"""RocksDB reports them as text only."""
+"""Texts by which RocksDB reports refusals."""
 
 
 _STALL = "Write stall"
-"""RocksDB's report in place of waiting: on a full disk it might wait permanently."""
+"""RocksDB's error in place of waiting: on a full disk it might wait permanently."""
 _STALL_PAUSE_S = 0.002
 _STALL_COUNT_MAX = 5_000
 """Ten seconds, for a buffer of some megabytes."""
 
 
 def load_rocksdict() -> ModuleType:
-    """Raise MissingExtra."""
+    """Import ``rocksdict``. Raises MissingExtra."""
     try:
         import rocksdict
     except ImportError as error:
@@ -52,10 +52,10 @@ def load_rocksdict() -> ModuleType:
 
 
 class Rocks:
-    """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
+    """``Pieces`` in RocksDB. Any error of the database ends it, including a full disk."""
 
     def __init__(self, parent: Path, *, memory_bytes: int) -> None:
-        """Raise MissingExtra."""
+        """Raises MissingExtra."""
         self._vendor = load_rocksdict()
         self._parent = parent
         self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)
@@ -69,7 +69,7 @@ class Rocks:
 
     @property
     def memory_bytes(self) -> int:
-        """Read blocks, filters, indexes and what is not on disk yet."""
+        """Memory of read blocks, filters, indexes and writes that are not on disk yet."""
         return 0 if self._cache is None else self._cache.get_usage()
 
     @property
@@ -89,7 +89,7 @@ class Rocks:
         return pieces[0] if count == 1 else b"".join(pieces)
 
     def write(self, pieces: Mapping[int, bytes | None]) -> None:
-        """Wait while earlier writes are on their way to disk, if they are."""
+        """Write; waits while earlier writes are still on their way to disk."""
         with self._trusted() as database:
             for _ in range(_STALL_COUNT_MAX):
                 try:
@@ -103,7 +103,7 @@ class Rocks:
             raise PiecesFailed("what was written before does not get to disk", is_refusal=True)
 
     def close(self) -> None:
-        """Delete it; idempotent. RocksDB takes a second to give up a database that is broken."""
+        """Delete it; idempotent. RocksDB takes a second to close a broken database."""
         if self._database is not None:
             with suppress(Exception):  # it may be broken, and all that counts is that it is over
                 self._database.close()
@@ -113,7 +113,7 @@ class Rocks:
             self._folder = None
 
     def _batch(self, pieces: Mapping[int, bytes | None]) -> "WriteBatch":
-        """For one attempt: RocksDB takes it, whatever it answers."""
+        """Return a batch for one attempt: RocksDB consumes it, whatever the outcome."""
         batch: WriteBatch = self._vendor.WriteBatch(raw_mode=True)
         for number, data in pieces.items():
             if data is None:
@@ -170,13 +170,13 @@ def _failed(error: Exception) -> PiecesFailed:
 
 
 class KeyValueStore:
-    """A ``ViewStore``. RocksDB keeps within ``memory_bytes``: what it has written lately, and what it has read.
+    """A ``ViewStore``. RocksDB stays within ``memory_bytes`` for recent writes and reads.
 
-    A removed file that is not there is reported at the next query for the partition: nothing is read for a removal.
+    A removed file that is missing is reported at the next query for the partition: nothing is read for a removal.
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int) -> None:
-        """Raise MissingExtra where ``rocksdict`` is not installed."""
+        """Raises MissingExtra where ``rocksdict`` is not installed."""
         self._journals = Journals(Rocks(folder, memory_bytes=memory_bytes))
 
     def contains(self, partition: str) -> bool:
@@ -234,7 +234,7 @@ class KeyValueStore:
 
     @contextmanager
     def _whole_or_forgotten(self, partition: str) -> Iterator[None]:
-        """Where a call about a partition fails, that partition is not held after it, whatever was done."""
+        """If a call about a partition fails, forget the partition, whatever was done."""
         try:
             yield
         except DamagedStore as damage:

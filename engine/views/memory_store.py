@@ -1,4 +1,4 @@
-"""All blocks in memory: about 115 bytes a file."""
+"""Store of all blocks in memory: about 115 bytes per file."""
 
 from collections.abc import Collection, Iterable
 
@@ -6,12 +6,14 @@ from tallymark.engine.views.block import mark_all_removed, without_removed
 from tallymark.engine.views.store import StoreStatistics
 
 COPIED_BYTES_MAX = 32 * 1024
-"""Rows that come to a block up to here, some 280 files, are put to it at once: a copy takes a microsecond, as packing a
-row does. Beside such blocks they would leave holes in the heap, once put to them, half as large as all blocks."""
+"""Rows are appended at once to blocks up to this size, about 280 files: a copy takes a microsecond, as packing a row
+does. Kept beside such blocks and appended later, they would leave holes in the heap half as large as all blocks.
+"""
 
 ADDED_MAX = 32
-"""Runs of rows that wait beside a larger block for a query of the partition: one that many commits add to, and
-no query reads, is put together now and then."""
+"""Runs of rows that wait beside a larger block for a query of the partition. Beyond, a partition that many commits add
+to and no query reads is joined.
+"""
 
 
 class MemoryStore:
@@ -20,16 +22,16 @@ class MemoryStore:
     def __init__(self) -> None:
         self._blocks: dict[str, bytes] = {}
         self._added: dict[str, list[bytes]] = {}
-        """What has come to a large partition since its block was last put together: adding rows copies no others."""
+        """Rows added to a large partition since its block was last joined: adding rows copies no others."""
         self._bytes = 0
 
     @property
     def memory_bytes(self) -> int:
-        """Of all blocks."""
+        """Size of all blocks."""
         return self._bytes
 
     def size(self, partition: str) -> int:
-        """Bytes of a partition that is held."""
+        """Return the bytes of a stored partition."""
         return len(self._blocks[partition]) + sum(map(len, self._added.get(partition, ())))
 
     def contains(self, partition: str) -> bool:

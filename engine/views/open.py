@@ -11,10 +11,10 @@ from tallymark.engine.views.store_folder import sweep
 
 
 def open_store(settings: ViewSettings) -> ViewStore:
-    """Return a new, empty store. What an earlier process has left in its folder is removed, and never read.
+    """Return a new, empty store. Files of an earlier process in its folder are removed, and never read.
 
     Raises:
-        InvalidRequest: its folder cannot be one.
+        InvalidRequest: its folder is unusable.
         MissingExtra: it needs a library that is not installed.
     """
     if settings.store == "memory":

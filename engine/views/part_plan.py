@@ -1,7 +1,7 @@
 """Layout of a checkpoint: which partitions share a part, and which parts of the previous one are reused. Pure.
 
-A part is used again where none of its partitions has changed, and none of its rows has become invisible. All others are
-cut again, into parts of about ``PART_BYTES``.
+A part is reused where none of its partitions has changed, and none of its rows has become invisible. The partitions of
+all others are divided again, into parts of about ``PART_BYTES``.
 """
 
 from bisect import bisect_left, bisect_right
@@ -12,21 +12,21 @@ from itertools import accumulate, zip_longest
 from tallymark.engine.views.checkpoint_format import Part
 
 PART_BYTES = 512 * 1024
-"""Of rows: 4,600 files, 100 kB compressed. A partition that is asked for costs one request of some 30 ms, whose bytes
+"""Size of rows: 4,600 files, 100 kB compressed. A query for a partition costs one request of about 30 ms, whose bytes
 take no longer; a table of a million files has 220 parts, and an append to one partition rewrites one of them.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Partitions that follow each other, to be cut into new parts."""
+    """Adjacent partitions that are divided into new parts."""
 
     partitions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Of a partition."""
+    """Rows of a partition."""
 
     partition: str
     block: bytes
@@ -37,11 +37,11 @@ class Rows:
 def plan_parts(
     partitions: Iterable[str], changed: frozenset[str], parts: Sequence[Part], *, floor: int
 ) -> list[Part | Run]:
-    """Return what to keep and what to write, in the order of partitions. ``changed``: of them, since ``parts`` were
-    written.
+    """Return what to keep and what to write, in the order of partitions. ``changed``: partitions that changed since
+    ``parts`` were written.
 
-    Partitions that came where none was go into the part before them unless that is full, so that a table to which
-    partitions are added one by one has few parts, and not one for each.
+    New partitions are added to the part before them unless that is full, so that a table to which partitions are added
+    one by one has few parts, and not one for each.
     """
     ordered = sorted(partitions)
     plan: list[Part | Run] = []
@@ -62,8 +62,8 @@ def plan_parts(
 
 
 class Cutter:
-    """Cuts the blocks of a run into parts of about ``PART_BYTES``: no less than three quarters, unless the run is less,
-    and up to half as much again, so that a full part stays one when a file comes to it.
+    """Divides the blocks of a run into parts of about ``PART_BYTES``: at least three quarters of it, unless the run is
+    smaller, and at most half as much again, so that a full part remains one when a file is added.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Cutter:
         self._size = 0
 
     def add(self, rows: Rows) -> Iterator[list[Rows]]:
-        """Add the next partition of the run; return the parts that are whole by now. One without rows is left out."""
+        """Add the next partition of the run; return the parts that are complete now. One without rows is left out."""
         if rows.block:
             self._waiting.append(rows)
             self._size += len(rows.block)
@@ -79,14 +79,14 @@ class Cutter:
             yield self._first(PART_BYTES)
 
     def end(self) -> Iterator[list[Rows]]:
-        """Yield the rest of the run; then another may begin."""
+        """Yield the rest of the run; then another may start."""
         if 2 * self._size > 3 * PART_BYTES:
             yield self._first(self._size // 2)
         if self._waiting:
             yield self._first(self._size)
 
     def _first(self, size: int) -> list[Rows]:
-        """So many bytes, or one partition more."""
+        """Return the first part: that many bytes, or one partition more."""
         reached = accumulate(len(rows.block) for rows in self._waiting)
         count = next(count for count, total in enumerate(reached, 1) if total >= size)
         first, self._waiting = self._waiting[:count], self._waiting[count:]
@@ -95,13 +95,13 @@ class Cutter:
 
 
 def part_of(parts: Sequence[Part], partition: str) -> Part | None:
-    """Return the part in which a partition lies, if it has any rows."""
+    """Return the part that contains a partition, if the partition has any rows."""
     found = bisect_right(parts, partition, key=lambda part: part.first) - 1
     return parts[found] if found >= 0 and partition <= parts[found].last else None
 
 
 def _only(changed: frozenset[str], partitions: Iterable[str]) -> tuple[str, ...]:
-    """One that has not changed, and lies in no part, has no rows."""
+    """Return the changed ones of these partitions: an unchanged one that is in no part has no rows."""
     return tuple(partition for partition in partitions if partition in changed)
 
 

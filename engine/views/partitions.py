@@ -11,12 +11,12 @@ class Partitions:
 
     position: int
     live: frozenset[str]
-    """Those that hold files."""
+    """Partitions that contain files."""
     emptied: frozenset[str]
-    """Those that held some once, and hold none."""
+    """Partitions that contained files once, and contain none now."""
 
     @classmethod
     def of(cls, view: View) -> "Partitions":
-        """As of the view's head."""
+        """Return the partitions as of the view's head."""
         live = frozenset(partition for partition, state in view.states.items() if state.live)
         return cls(position=view.head, live=live, emptied=frozenset(view.states) - live)

@@ -14,5 +14,5 @@ class FileRow:
     """The position of the entry that replaced it; 0 while none has."""
 
     def is_live(self, position: int) -> bool:
-        """Return whether the table held it when its log ended there."""
+        """Return whether the table contained it when its log ended there."""
         return self.added_at <= position and not 0 < self.removed_at <= position

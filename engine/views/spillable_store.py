@@ -1,4 +1,4 @@
-"""Blocks in memory up to a bound; those that were not used for longest lie in a file, with what came to them since."""
+"""Store of blocks in memory up to a bound; the least recently used ones are in a file, with the changes made since."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator
@@ -11,19 +11,19 @@ from tallymark.engine.views.spill_file import SpillFile
 from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistics
 
 WAITING_SHARE = 8
-"""An eighth of memory, at most, for what came to partitions that lie in the file, until it is written at once."""
+"""At most an eighth of memory for changes of partitions in the file, until they are written together."""
 
 
 class SpillableStore:
-    """A ``ViewStore``. Blocks in memory never come to more than ``memory_bytes``, changed ones and what waits included.
+    """A ``ViewStore``. Blocks in memory never exceed ``memory_bytes``, changed ones and waiting changes included.
 
-    What comes to a partition that lies in the file is put behind it there: its block is neither read nor written. A
-    block that is larger than memory stays in the file, and is in memory only while it is read. That a file went which
-    is not there is reported at the next query for the partition, where it is not in memory.
+    Changes of a partition in the file are appended to it there: its block is neither read nor written. A block that is
+    larger than memory stays in the file, and is in memory only while it is read. A removed file that is missing is
+    reported at the next query for the partition, if that is not in memory.
     """
 
     def __init__(self, folder: Path, *, memory_bytes: int, waiting_bytes_max: int | None = None) -> None:
-        """``waiting_bytes_max``: of these what came to partitions in the file may take; None: an eighth."""
+        """``waiting_bytes_max``: of the memory, the part for changes of partitions in the file; None: an eighth."""
         self._limit = memory_bytes
         self._memory = MemoryStore()
         self._recent: OrderedDict[str, None] = OrderedDict()
@@ -110,7 +110,7 @@ class SpillableStore:
 
     @contextmanager
     def _whole_or_forgotten(self, partition: str) -> Iterator[None]:
-        """Where the file fails a call about a partition, that partition is not held after it, whatever was done."""
+        """If the file fails a call about a partition, forget the partition, whatever was done."""
         try:
             yield
         except DamagedStore as damage:
@@ -121,7 +121,7 @@ class SpillableStore:
             raise type(damage)(str(damage), partitions=concerned) from damage
 
     def _place(self, partition: str, block: bytes) -> None:
-        """As this, wherever there is room for it."""
+        """Store this block wherever there is room for it."""
         if len(block) > self._limit:
             self._file.write(partition, block)
         else:
@@ -129,14 +129,14 @@ class SpillableStore:
             self._unsaved.add(partition)
 
     def _keep(self, partition: str, block: bytes) -> None:
-        """In memory, unless it is larger than all of it."""
+        """Keep the block in memory, unless it is larger than all of it."""
         if len(block) <= self._limit:
             self._free_memory(len(block))
             self._memory.load(partition, block)
             self._recent[partition] = None
 
     def _stays_in_memory(self, partition: str, *, growth: int = 0) -> bool:
-        """Whether a partition that is held is in memory, and has room to grow there. Else it lies in the file."""
+        """Return whether a stored partition is in memory, and has room to grow there. Otherwise it is in the file."""
         if partition not in self._recent:
             return False
         self._recent.move_to_end(partition)
@@ -151,7 +151,7 @@ class SpillableStore:
         return self._memory.memory_bytes + self._file.memory_bytes
 
     def _free_memory(self, size: int = 0, *, sparing: str | None = None) -> None:
-        """For a size that fits, beside a partition that stays where it is."""
+        """Make room for a block of a size that fits, beside a partition that remains."""
         while self._memory_bytes + size > self._limit:
             oldest = next(iter(self._recent), sparing)
             if oldest is None or oldest == sparing:  # the last one that is there: only what waits can give way

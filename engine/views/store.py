@@ -20,7 +20,7 @@ class DamagedStore(TallymarkError):
 
 
 class FullStore(DamagedStore):
-    """Its disk takes no more. The partitions concerned could not be held; once there is room again, they can."""
+    """Its disk accepts no more. The partitions concerned could not be stored; once there is room again, they can."""
 
     @classmethod
     def on(cls, folder: Path, reason: Exception, *, partitions: frozenset[str] | None = frozenset()) -> Self:
@@ -34,17 +34,17 @@ class FullStore(DamagedStore):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreStatistics:
-    """A reading of a store."""
+    """A reading of a store's counters."""
 
     partitions: int
     memory_bytes: int
-    """Of blocks in memory."""
+    """Size of blocks in memory."""
     disk_bytes: int = 0
-    """Of its local files."""
+    """Size of its local files."""
     spilled: int = 0
     """Blocks written to disk so far."""
     restored: int = 0
-    """Blocks read back from there."""
+    """Blocks read back from disk so far."""
 
 
 class ViewStore(Protocol):
@@ -57,21 +57,21 @@ class ViewStore(Protocol):
     def contains(self, partition: str) -> bool: ...
 
     def rows(self, partition: str) -> bytes | None:
-        """Return the partition's block, which does not change; None where the store does not hold it."""
+        """Return the partition's block, which does not change; None where the store does not contain it."""
         ...
 
     def load(self, partition: str, block: bytes) -> None:
-        """Hold a partition, as this and nothing else."""
+        """Store a partition's block, in place of an earlier one."""
         ...
 
     def add(self, partition: str, block: bytes) -> None:
-        """Rows for a partition that is held."""
+        """Add rows to a stored partition."""
         ...
 
     def remove(self, partition: str, names: Collection[str], position: int) -> bool:
-        """Files of a partition that is held were removed at this position. False where one of them is not there.
+        """Mark files of a stored partition as removed at this position. Return False where one of them is missing.
 
-        A store that does not look raises DamagedStore for it when the partition is read.
+        A store that does not check raises DamagedStore when the partition is read.
         """
         ...
 
@@ -80,15 +80,15 @@ class ViewStore(Protocol):
         ...
 
     def forget(self, partitions: Iterable[str] | None = None) -> None:
-        """Hold these no more; all, where they are left out."""
+        """Drop these partitions, by default all."""
         ...
 
     def partitions(self) -> Collection[str]:
-        """Those that are held."""
+        """Return the stored partitions."""
         ...
 
     def statistics(self) -> StoreStatistics: ...
 
     def close(self) -> None:
-        """Give back memory, files and handles. The store is over."""
+        """Release memory, files and handles, and end the store."""
         ...

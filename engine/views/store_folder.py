@@ -1,8 +1,8 @@
-"""A folder for one store of one process. It is made for that store, and never read by another.
+"""Folder for one store of one process, created for that store and never read by another.
 
-A process that dies leaves its folder behind. A store that is opened beside it removes it: a live process has the lock
-on the file in there, and the kernel takes it from those who do not. That holds within one boot of one kernel, in
-whatever container; a folder of another machine, or of a time before the last boot, is left alone.
+A process that dies leaves its folder. A store that is opened beside it removes it: a live process has the lock on the
+file in it, and the kernel releases the locks of dead ones. That is reliable within one boot of one kernel, in any
+container; a folder of another machine, or of an earlier boot, is left alone.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ class StoreFolder:
     """``<parent>/tallymark-view-<process id>-<random>``, until ``remove``."""
 
     def __init__(self, parent: Path) -> None:
-        """Raise OSError."""
+        """Raises OSError."""
         parent.mkdir(parents=True, exist_ok=True)
         self._process = os.getpid()
         self.path = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{self._process}-", dir=parent))
@@ -34,7 +34,7 @@ class StoreFolder:
 
     @property
     def disk_bytes(self) -> int:
-        """Of its files, as far as they can be seen."""
+        """Size of its files, as far as they are visible."""
         total = 0
         for folder, _, names in os.walk(self.path):
             for name in names:
@@ -43,14 +43,14 @@ class StoreFolder:
         return total
 
     def remove(self) -> None:
-        """With all that is in it. In a fork of the process to which it belongs, it stays."""
+        """Remove it with its content, unless in a fork of the process that owns it."""
         if os.getpid() == self._process:
             shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
 
 def sweep(parent: Path) -> None:
-    """Remove the folders of processes of this machine that are gone."""
+    """Remove the folders of dead processes of this machine."""
     for folder in parent.glob(f"{PREFIX}*"):
         with suppress(OSError), (folder / _LOCK).open("r+") as lock:  # a lock that is held is an OSError too
             if lock.read() == _boot() != "":
@@ -59,7 +59,7 @@ def sweep(parent: Path) -> None:
 
 
 def _locked(folder: Path) -> int:
-    """Return the lock, which is there under its name only once it is held."""
+    """Return the lock; its file has its name only once it is locked."""
     begun = folder / f"{_LOCK}.begun"
     lock = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -73,5 +73,5 @@ def _locked(folder: Path) -> int:
 
 
 def _boot() -> str:
-    """Return which boot of which kernel this is; empty where it is unknown: then nothing is swept."""
+    """Return the id of the kernel's boot; empty where it is unknown: then nothing is swept."""
     return WriterIdentity.here().boot_id or ""

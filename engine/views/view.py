@@ -1,7 +1,7 @@
 """File-system view: a table's files by partition, at each position from a floor to the head of the log read so far.
 
-Owns: the incremental sync, which position an answer is of, and that what a store has lost is read again. Does not own:
-where blocks lie (``ViewStore``), what is read of storage (``ViewBase``), which entries count (``History``).
+Owns: the incremental sync, the position of an answer, and that what a store has lost is read again. Does not own: where
+blocks are stored (``ViewStore``), what is read from storage (``ViewBase``), which entries count (``History``).
 """
 
 import math
@@ -26,34 +26,34 @@ from tallymark.engine.views.store import DamagedStore, FullStore, StoreStatistic
 _events = EventLog(__name__)
 
 READ_AHEAD = 16
-"""Groups of partitions read at once where many are: at 30 ms a request 220, a million files, in half a second."""
+"""Groups of partitions read at once: at 30 ms per request 220 of them, a million files, in half a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewStatistics:
-    """A reading of a view. All but the first four count from its making."""
+    """A reading of a view. All but the first four count from its creation."""
 
     head: int
     floor: int
     partitions: int
-    """That ever had a file."""
+    """Partitions that ever had a file."""
     store: StoreStatistics
     entries: int
     """Entries applied."""
     loaded: int
     """Partitions that were read from the base."""
     rebuilt: int
-    """Partitions that were read again since there was doubt about them."""
+    """Partitions that were read again because their blocks could not be trusted."""
 
 
 class View:
-    """Belongs to one event loop. Its answers are of a position each: ``at``."""
+    """Belongs to one event loop. ``at`` returns its answers as of a position."""
 
     def __init__(
         self, store: ViewStore | None = None, *, base: ViewBase | None = None, keep_positions: int | None = None
     ) -> None:
-        """``keep_positions``: how many positions back from the head are answered; None: those whose files no clean has
-        let go.
+        """``keep_positions``: how many positions before the head are answered; None: those whose files no clean has
+        expired.
         """
         self._store = MemoryStore() if store is None else store
         self._base = NoBase() if base is None else base
@@ -62,12 +62,12 @@ class View:
         self._head = self._base.position
         self._floor = self._base.floor
         self._pinned = math.inf
-        """The oldest position that is answered for as long as the view is there."""
+        """The oldest position that is answered for as long as the view exists."""
         self._states = dict(self._base.partitions)
         self._unread: dict[str, list[Change]] = {}
-        """Of partitions that the store does not hold: what came after the base."""
+        """Changes since the base, of partitions that the store does not contain."""
         self._removals: deque[tuple[int, str]] = deque()
-        """In the log's order, from above the floor on: which partitions have rows to purge once it rises."""
+        """In the log's order, above the floor: which partitions have rows to purge once the floor rises."""
         self._entries = self._loaded = self._rebuilt = 0
 
     @property
@@ -80,9 +80,9 @@ class View:
         return self._floor
 
     def sync(self, history: History) -> None:
-        """Apply what the history has beyond the head: in O(files of those entries), without a look at any others.
+        """Apply the entries of the history beyond the head, in O(files of those entries): no other files are read.
 
-        Nothing is read but what a local store has of the partitions concerned.
+        Nothing is read but a local store's blocks of the partitions concerned.
         """
         self._history = history
         for position, entry in history.after(self._head):
@@ -92,14 +92,14 @@ class View:
         self._raise_floor(history)
 
     def answers(self, position: int) -> bool:
-        """Return whether there are answers as of a position."""
+        """Return whether a position is answered."""
         return self._floor <= position <= self._head
 
     def at(self, position: int) -> "ViewAt":
         """Return the answers as of a position, whatever is applied later.
 
         Raises:
-            InvalidRequest: it is beyond the head, or below the floor: then only the log knows.
+            InvalidRequest: it is beyond the head, or below the floor: then only the log has the answer.
         """
         if not self.answers(position):
             raise InvalidRequest(
@@ -109,7 +109,7 @@ class View:
         return ViewAt(self, position)
 
     def pin(self, position: int) -> "ViewAt":
-        """As ``at``; and this position and later ones are answered for as long as the view is there."""
+        """Return the same as ``at``; this position and later ones are answered for as long as the view exists."""
         answers = self.at(position)
         self._pinned = min(self._pinned, position)
         return answers
@@ -131,7 +131,8 @@ class View:
         return self._states
 
     async def block(self, partition: str) -> bytes:
-        """All rows of a partition that a position from the floor to the head may see; empty for an unknown one.
+        """Return all rows of a partition that are visible at a position from the floor to the head; empty for an
+        unknown one.
 
         Raises:
             FullStore: there is no room for it. The next call may find some.
@@ -148,7 +149,7 @@ class View:
                     raise  # otherwise it would be read permanently
 
     def cached_block(self, partition: str) -> bytes | None:
-        """``block``, where nothing has to be read from the base for it; else None."""
+        """Return ``block`` if nothing has to be read from the base for it, otherwise None."""
         try:
             rows = self._store.rows(partition)
         except DamagedStore as damage:
@@ -161,7 +162,7 @@ class View:
         await self.read(list(self._states))
 
     async def read(self, partitions: Collection[str]) -> None:
-        """Read these partitions, many at once."""
+        """Read these partitions concurrently."""
         try:
             unread = [partition for partition in partitions if not self._store.contains(partition)]
         except DamagedStore as damage:
@@ -172,7 +173,7 @@ class View:
             await self.block(partition)
 
     def rebase(self, base: ViewBase) -> None:
-        """Start from a later base from now on: what came before it need not be kept for this view any more."""
+        """Use a later base from now on: changes before it need not be kept for this view any more."""
         self._base = base
         for partition, changes in list(self._unread.items()):
             self._unread[partition] = [change for change in changes if change.position > base.position]
@@ -209,7 +210,7 @@ class View:
             self._store.add(partition, change.rows())
 
     async def _read(self, partition: str) -> None:
-        """Hold a partition, and those that come with it."""
+        """Load a partition, and those that are read with it."""
         base = self._base
         blocks = dict(await base.blocks(partition)) if partition in base.partitions else {partition: b""}
         if base is not self._base:
@@ -221,10 +222,10 @@ class View:
                 self._loaded += 1
 
     def _as_of_head(self, partition: str, block: bytes) -> bytes:
-        """Return a block of the base, with what came after.
+        """Return a block of the base, with later changes applied.
 
         Raises:
-            CorruptObject: it lacks a file that was removed after it: it is not of this log.
+            CorruptObject: it lacks a file that was removed later: it is not of this log.
         """
         rows = bytearray(block)
         for change in self._unread.get(partition, ()):
@@ -238,9 +239,9 @@ class View:
         return bytes(rows) if self._floor <= self._base.floor else without_removed(rows, self._floor)
 
     def _rebuild(self, damage: DamagedStore, *, also: str | None = None, until: int | None = None) -> frozenset[str]:
-        """Forget what the store may have lost; what came after the base is gathered from the log once more.
+        """Forget what the store may have lost; changes since the base are gathered from the log again.
 
-        ``also`` is a partition whose first rows were on their way. Returns the partitions concerned: they are as of
+        ``also`` is a partition whose first rows were being added. Returns the partitions concerned: they are as of
         ``until``, or of the head.
         """
         concerned = frozenset(self._states) if damage.partitions is None else damage.partitions
@@ -278,7 +279,7 @@ class View:
 
 
 class ViewAt:
-    """What a table held when its log ended at a position: never what came later, and never a part of it.
+    """The table's files when its log ended at a position: never a later change, and never a part of one.
 
     Queries wait for a partition that has to be read first; a loaded one needs no wait.
 
@@ -293,13 +294,15 @@ class ViewAt:
         self.position = position
 
     async def block(self, partition: str) -> bytes:
-        """Return the rows from which the partition's answers follow, and maybe of files that came later."""
+        """Return the rows from which the partition's answers follow, possibly with files that were added later."""
         block = await self._view.block(partition)
         self._view.at(self.position)
         return block
 
     def cached_block(self, partition: str) -> bytes | None:
-        """``block``, where that has to wait for nothing; None also where the view has let go of this position."""
+        """Return ``block`` if that needs no wait, otherwise None; None also where the view has released this
+        position.
+        """
         return self._view.cached_block(partition) if self._view.answers(self.position) else None
 
     async def files(self, partition: str) -> tuple[DataFile, ...]:
@@ -313,7 +316,7 @@ class ViewAt:
         return tuple([file for partition in ordered for file in await self.files(partition)])
 
     async def file(self, partition: str, file_id: str) -> DataFile | None:
-        """Return the live file of this id; None where there is none: it was never there, or was replaced."""
+        """Return the live file of this id; None where there is none: it never existed, or was replaced."""
         return find_live(await self.block(partition), partition, file_id, self.position)
 
     async def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]:
@@ -321,25 +324,27 @@ class ViewAt:
         return tuple(file for file in await self.files(partition) if file.bytes < below)
 
     async def partitions(self) -> tuple[str, ...]:
-        """Those that hold files, sorted."""
+        """Return the partitions that contain files, sorted."""
         self._view.at(self.position)
         return tuple([partition for partition in _sorted(self._view.states) if await self._has_files(partition)])
 
     def newest_partitions(self, count: int) -> tuple[str, ...]:
-        """So many that files came to or went from last, by the head; the newest first."""
+        """Return this many partitions to or from which files were added or removed last, by the head; the
+        newest first.
+        """
         self._view.at(self.position)
         states = self._view.states
         return tuple(nlargest(count, states, key=lambda partition: (states[partition].changed_at, partition)))
 
     async def all_files(self) -> AsyncIterator[DataFile]:
-        """Every live file, sorted by path. Reads every partition."""
+        """Return every live file, sorted by path. Reads every partition."""
         await self._view.preload()
         for partition in _sorted(self._view.states):
             for file in await self.files(partition):
                 yield file
 
     async def added_since(self, position: int) -> tuple[DataFile, ...]:
-        """Return the live files that came after an older position, sorted by path."""
+        """Return the live files that were added after an older position, sorted by path."""
         rows = [row async for row in self._changed_since(position) if row.is_live(self.position)]
         return tuple(row.file for row in rows if row.added_at > position)
 
@@ -365,12 +370,12 @@ class ViewAt:
 
 
 def live_files(block: bytes, partition: str, position: int) -> tuple[DataFile, ...]:
-    """Of the rows of a partition the files that were live at a position, sorted by name."""
+    """Return the files of a partition's rows that were live at a position, sorted by name."""
     return tuple(sorted(unpack_live(block, partition, position), key=attrgetter("name")))
 
 
 def _sorted(partitions: Iterable[str]) -> list[str]:
-    """As the paths of their files are."""
+    """Return the partitions sorted as the paths of their files."""
     return sorted(partitions, key=lambda partition: f"{partition}/")
 
 

@@ -1,7 +1,7 @@
-"""A view of a log up to a position that is known to exist, for who knows that position and its hash alone.
+"""View of a log up to a position that is known to exist, for a caller that knows only that position and its hash.
 
-Nothing is listed. A listing would not help either: it shows which files lie there, but not which are committed, nor at
-which position.
+Nothing is listed. A listing would not help: it shows which files exist, but not which are committed, nor at which
+position.
 """
 
 from tallymark.backends.contract import Backend
@@ -16,9 +16,9 @@ from tallymark.engine.views.view import View
 
 
 async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore) -> View:
-    """Return the view, in this store: from the newest checkpoint that is no later, else from the first entry on.
+    """Return the view, in this store: from the newest checkpoint that is not later, otherwise from the first entry on.
 
-    It answers for that position and no other. Raises CorruptObject as ``read_until``.
+    It answers that position and no other. Raises CorruptObject as ``read_until``.
     """
     history, base = await _history(backend, position, log_hash)
     view = View(store, base=base, keep_positions=0)
