@@ -1,4 +1,4 @@
-"""Wall-clock time as a part that is passed in, so that tests control it.
+"""Wall-clock time as a parameter, so that tests control it.
 
 Durations are differences of ``anyio.current_time()``, which may stop while the machine sleeps: see ``asleep_s``.
 """

@@ -1,9 +1,9 @@
-"""PySpark, thinly: what any other engine could do with the same tickets and reports.
+"""PySpark glue, kept thin: any other engine could do the same with tickets and reports.
 
 ``write.write`` -> ``schema``, ``storage_options`` -> a job on the engine's own thread (``driver``) -> ``stage`` (one
 action) -> commit; ``read.read``; ``catalog.sync_catalog``.
 
-Nothing is imported here: tasks import ``stage``, and need nothing of what only a driver does.
+Nothing is imported here: tasks import ``stage``, and need nothing that only a driver uses.
 """
 
 from tallymark.engine.errors import MissingExtra

@@ -1,6 +1,6 @@
-"""The first lines of each task. They run where Tallymark cannot be imported, too, and say so.
+"""First lines of each task, which also run where Tallymark cannot be imported, and report that.
 
-This module travels by value and may import nothing of ours, nor need what a bare Python lacks.
+This module travels by value. It may import nothing but the standard library.
 """
 
 import functools
@@ -16,19 +16,21 @@ _pickler: Any = cloudpickle  # Spark's own, which is not typed
 
 
 def begun(task: Callable[[Iterable[Any]], Iterator[Any]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return the task with these lines before it, ready to travel. In the driver."""
+    """Return the task with these lines before it, ready to travel. Runs in the driver."""
     version: str = importlib.import_module("tallymark").__version__
     return functools.partial(by_value(start), version, _pickler.dumps(task))
 
 
 def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of this module, to be pickled with its code instead of by its name. In the driver."""
+    """Return the function of this module, to be pickled with its code instead of by its name. Runs in the driver."""
     _pickler.register_pickle_by_value(sys.modules[__name__])
     return function
 
 
 def start(version: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]:
-    """Run a pickled task on the batches. Raises ImportError, naming Python and host, where Tallymark is another."""
+    """Run a pickled task on the batches. Raises ImportError, naming Python and host, where Tallymark has another
+    version.
+    """
     word = lacking("tallymark", version)
     if word is not None:
         raise ImportError(word)
@@ -37,7 +39,7 @@ def start(version: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]:
 
 
 def look(module: str, _: Iterable[Any]) -> Iterator[str | None]:
-    """One word of each task: what is wrong with its Python, or None."""
+    """Yield one row per task: what is wrong with its Python, or None."""
     yield lacking(module)
 
 

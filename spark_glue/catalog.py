@@ -1,10 +1,10 @@
 """Synchronisation of the partitions in Spark's catalog with the commit log.
 
-Owns: when the catalog is updated, and that it has the newest state in the end. Does not own: the SQL
-(``catalog_statement``), nor which catalog table is fit (``catalog_table``).
+Owns: when the catalog is updated, and that it ends with the newest state. Does not own: the SQL
+(``catalog_statement``), nor which catalog table is suitable (``catalog_table``).
 
-Several writers may do this at once. Each reads the log, updates the catalog, and reads the log again, until nothing was
-committed in between. So the last update has the state of the log after it, too.
+Several writers may do this concurrently. Each reads the log, updates the catalog, and reads the log again, until
+nothing was committed in between. So the last update has the state of the log after it, too.
 """
 
 import os
@@ -27,7 +27,7 @@ from tallymark.spark_glue.schema import spark_schema
 from tallymark.spark_glue.storage_options import storage_options
 
 ROUNDS = 5
-"""Updates of the catalog before it is left to the writers whose commits come in between."""
+"""Updates of the catalog before it is left to the writers whose commits are in between."""
 
 _events = EventLog(__name__)
 
@@ -51,14 +51,15 @@ def sync_catalog(
     *,
     options: StorageOptions | None = None,
 ) -> CatalogChange:
-    """Bring the partitions of a table in Spark's catalog up to date with the table at the URL, and refresh it.
+    """Update the partitions of a table in Spark's catalog to those of the table at the URL, and refresh it.
 
-    What the table holds and the catalog lacks is added; what the table held once, and the catalog still has, is
-    dropped. Other partitions of the catalog are left alone. Files are not touched. ``options`` are as in ``write``.
+    Partitions of the table that the catalog lacks are added; partitions that the table has emptied and the catalog
+    still has are dropped. Other partitions of the catalog are left alone. Files are not touched. ``options`` are as in
+    ``write``.
 
     Raises:
-        InvalidRequest: the catalog table is not there, or not fit to stand for this one (UnsupportedTable: no table).
-        TryAgain: others committed all the time. What Spark and its metastore answer instead, they raise themselves.
+        InvalidRequest: the catalog table does not exist, or cannot represent this one (UnsupportedTable: no table).
+        TryAgain: other writers committed all the time. Errors of Spark and its metastore are raised as they are.
     """
     table = open_table(url, options=storage_options(spark, url, options))
     with start_blocking_portal("trio") as portal:
@@ -102,7 +103,7 @@ def refresh_catalog(session: SparkSession, target: CatalogTable, read: Callable[
 def caught_up(
     session: SparkSession, target: CatalogTable, result: WriteResult, read: Callable[[], Partitions]
 ) -> WriteResult:
-    """Return the result of a committed write, once the catalog was updated. Whatever fails here, the commit stands."""
+    """Return the result of a committed write, once the catalog was updated. The commit is valid even if this fails."""
     try:
         return replace(result, catalog=str(refresh_catalog(session, target, read)))
     except Exception as error:  # Spark's, Py4J's, the metastore's, storage's: none of them undoes the commit

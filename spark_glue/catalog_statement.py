@@ -10,8 +10,9 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.path import NULL_PARTITION
 
 PARTITIONS_PER_STATEMENT = 500
-"""Partitions in one ALTER TABLE: about 100 KB of SQL, parsed in tens of milliseconds. Spark itself goes on to the
-metastore with so many at once as ``spark.sql.addPartitionInBatch.size`` says (100)."""
+"""Partitions in one ALTER TABLE: about 100 KB of SQL, parsed in tens of milliseconds. Spark itself sends them to the
+metastore in batches of ``spark.sql.addPartitionInBatch.size`` (100).
+"""
 
 PartitionValues = tuple[str | None, ...]
 """The values of one partition, in the order of its columns and as text; None for null."""
@@ -35,7 +36,9 @@ def quoted(identifier: str) -> str:
 
 
 def literal(text: str) -> str:
-    """As Spark's parser reads it back, whatever the text holds: ``$`` would begin a variable, which it substitutes."""
+    """Return a literal that Spark's parser reads back, for any text: a ``$`` would start a variable, which it
+    substitutes.
+    """
     return "'" + "".join(char if _is_plain(char) else f"\\u{ord(char):04x}" for char in text) + "'"
 
 
@@ -44,26 +47,26 @@ def _is_plain(char: str) -> bool:
 
 
 def partition_values(path: str) -> PartitionValues:
-    """Of a partition path such as ``month=1/name=a%2Fb``, ours or one that ``SHOW PARTITIONS`` gave."""
+    """Return the values of a partition path such as ``month=1/name=a%2Fb``, ours or from ``SHOW PARTITIONS``."""
     values = [unquote(segment.partition("=")[2]) for segment in path.split("/")]
     return tuple(None if value == NULL_PARTITION else value for value in values)
 
 
 def add_statements(table: str, columns: Sequence[str], location: str, paths: Sequence[str]) -> Iterator[str]:
-    """ALTER TABLE ... ADD for partitions at their paths below the location; those that are there stay as they are."""
+    """Return ALTER TABLE ... ADD for partitions at their paths below the location; existing ones remain as they are."""
     specs = [f"PARTITION {_spec(columns, path)} LOCATION {literal(f'{location}/{path}')}" for path in paths]
     for batch in _batches(specs):
         yield f"ALTER TABLE {table} ADD IF NOT EXISTS {' '.join(batch)}"
 
 
 def drop_statements(table: str, columns: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
-    """ALTER TABLE ... DROP for partitions; of an external table it takes nothing from storage."""
+    """Return ALTER TABLE ... DROP for partitions; for an external table it removes nothing from storage."""
     for batch in _batches([f"PARTITION {_spec(columns, path)}" for path in paths]):
         yield f"ALTER TABLE {table} DROP IF EXISTS {', '.join(batch)}"
 
 
 def create_statement(table: str, schema: StructType, partition_by: Sequence[str], location: str) -> str:
-    """Return the statement that makes the catalog table which ``write`` asks for."""
+    """Return the statement that creates the catalog table which ``write`` requires."""
     columns = ", ".join(f"{quoted(column.name)} {column.dataType.simpleString()}" for column in schema)
     partitioned = f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})" if partition_by else ""
     return f"CREATE TABLE {table} ({columns}) USING parquet{partitioned} LOCATION {literal(location)}"

@@ -1,4 +1,4 @@
-"""A table of Spark's catalog that stands for one of ours, and what makes it fit to."""
+"""Table of Spark's catalog that represents one of ours, and the conditions for that."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class CatalogTable:
     """An external table of Parquet files at the location of a table of ours."""
 
     name: str
-    """Whole, in backticks: it means the same whatever the session's current database."""
+    """Full name, in backticks: independent of the session's current database."""
     location: str
     """As the catalog writes it."""
     partition_by: tuple[str, ...]
@@ -32,10 +32,11 @@ class CatalogTable:
 def find_catalog_table(
     session: SparkSession, name: str, url: str, schema: StructType, partition_by: tuple[str, ...]
 ) -> CatalogTable:
-    """Return the table of that name in Spark's catalog, checked to stand for the one at the URL with these columns.
+    """Return the table of that name in Spark's catalog, after a check that it represents the one at the URL with these
+    columns.
 
     Raises:
-        InvalidRequest: there is none, or it is not fit; the error says how to make one that is.
+        InvalidRequest: there is none, or it does not; the error contains the statement that creates one.
     """
     quoted = quoted_name(name)
     location = re.sub("^s3:", "s3a:", unquoted(url))
@@ -49,7 +50,7 @@ def find_catalog_table(
 
 
 def refuse_catalog(name: str, readers: Readers | None) -> None:
-    """Raise InvalidRequest for a table whose directories are not to be read: Spark's catalog would have them read."""
+    """Raise InvalidRequest for a table whose directories must not be read, as Spark's catalog would do."""
     if readers == "table":
         raise InvalidRequest(
             f"catalog_table={name!r}: a table with readers='table' keeps replaced files in its directories, and Spark "
@@ -59,7 +60,7 @@ def refuse_catalog(name: str, readers: Readers | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Description:
-    """What DESCRIBE TABLE EXTENDED says."""
+    """Output of DESCRIBE TABLE EXTENDED."""
 
     partition_types: Mapping[str, str]
     facts: Mapping[str, str]
@@ -89,7 +90,7 @@ class _Description:
 def _problems(
     session: SparkSession, found: _Description, url: str, schema: StructType, partition_by: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield what keeps it from standing for the table, the plainest first."""
+    """Yield the reasons why it cannot represent the table, the most obvious first."""
     facts = found.facts
     if facts.get("Type") != "EXTERNAL":
         kind = facts.get("Type", "something else").lower()
@@ -117,7 +118,9 @@ def _is_parquet(facts: Mapping[str, str]) -> bool:
 
 
 def _partition_problem(found: _Description, schema: StructType, partition_by: tuple[str, ...]) -> str | None:
-    """Names are compared without their case, which a Hive metastore does not keep."""
+    """Return the problem with its partition columns. Names are compared without case, which a Hive metastore does not
+    keep.
+    """
     theirs = list(found.partition_by)
     if [name.casefold() for name in theirs] != [name.casefold() for name in partition_by]:
         return f"is partitioned by {theirs}, and this table by {list(partition_by)}; both have to agree"
@@ -130,12 +133,14 @@ def _partition_problem(found: _Description, schema: StructType, partition_by: tu
 
 
 def unquoted(url: str) -> str:
-    """Return a URL of ours as catalogs write locations: of those only ``file:`` URLs are encoded here."""
+    """Return a URL of ours as catalogs write locations: only ``file:`` URLs are encoded here."""
     return unquote(url) if url.startswith("file:") else url
 
 
 def comparable(location: str) -> str:
-    """One text for one place: with neither Hadoop's scheme of S3 nor a default port, trailing slashes, ``file://``."""
+    """Return a canonical text of a location: without Hadoop's S3 scheme, default ports, trailing slashes,
+    ``file://``.
+    """
     scheme, colon, rest = location.partition(":")
     if not colon or "/" in scheme:
         scheme, rest = "file", location

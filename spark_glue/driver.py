@@ -11,15 +11,16 @@ from tallymark.spark_glue.session import is_connected
 LOOPBACK = "127.0.0.1"
 
 PORT = "spark.tallymark.service.port"
-"""The port of the service, where a firewall or a pod's description has to name one; left out, any free port. It is
-beside ``spark.driver.port``, which is Spark's own; one driver then runs one write at a time."""
+"""Setting with the port of the service, where a firewall or a pod's description has to name one; by default any free
+port. It is not ``spark.driver.port``, which is Spark's own; one driver then runs one write at a time.
+"""
 
 
 def service_settings(session: SparkSession) -> ServiceSettings:
-    """As the session's settings say.
+    """Return the service settings by the session's.
 
     Raises:
-        InvalidRequest: the port is not one.
+        InvalidRequest: the port is invalid.
     """
     if is_connected(session):
         return ServiceSettings()  # tasks put their own markers
@@ -27,10 +28,10 @@ def service_settings(session: SparkSession) -> ServiceSettings:
 
 
 def of_settings(master: str, setting: Callable[[str], str | None]) -> ServiceSettings:
-    """Return the loopback interface while all tasks run on this machine, else where executors reach the driver.
+    """Return the loopback interface while all tasks run on this machine, otherwise the address for executors.
 
-    ``spark.driver.bindAddress`` is where to listen, ``spark.driver.host`` what executors call it: behind NAT or a
-    Kubernetes service two things, else one.
+    ``spark.driver.bindAddress`` is the address to listen on, ``spark.driver.host`` the one that executors use: they
+    differ behind NAT or a Kubernetes service.
     """
     port = _port(setting(PORT))
     if master.startswith("local"):  # local-cluster, too
@@ -41,7 +42,7 @@ def of_settings(master: str, setting: Callable[[str], str | None]) -> ServiceSet
 
 
 def _bare(host: str | None) -> str:
-    """Without the brackets in which Spark wants an IPv6 address."""
+    """Return an IPv6 address without the brackets that Spark wants."""
     host = (host or "").strip()
     return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 

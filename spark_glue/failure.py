@@ -13,7 +13,9 @@ from tallymark.engine.errors import InvalidRequest, JobFailed, TallymarkError
 from tallymark.spark_glue import bootstrap
 
 PROBE_TASK_COUNT = 64
-"""Tasks at most that look for the Python which lacks a module: each takes milliseconds, and several fall on a host."""
+"""Maximum number of tasks that search for the Python without the module: each takes milliseconds, and several run per
+host.
+"""
 
 REMEDY = (
     "executors need what the driver has: install it where they run, point PYSPARK_PYTHON at a Python that has it, "
@@ -23,7 +25,7 @@ REMEDY = (
 
 @contextmanager
 def own_errors(session: SparkSession) -> Iterator[None]:
-    """Errors of Spark's as ours. Raises JobFailed, or InvalidRequest where a task said so."""
+    """Convert errors of Spark: raise JobFailed, or InvalidRequest where a task raised that."""
     try:
         yield
     except (PySparkException, Py4JError) as error:
@@ -31,7 +33,7 @@ def own_errors(session: SparkSession) -> Iterator[None]:
 
 
 def _own_error(error: Exception, session: SparkSession) -> TallymarkError:
-    """Return the task's last word instead of pages of Python and Java stacks; those are in ``details``."""
+    """Return the task's error message instead of pages of Python and Java stacks; those are in ``details``."""
     text = str(error)
     raised = _LAST_WORD.findall(_worker_traceback(text))
     if not raised:
@@ -50,12 +52,12 @@ _LAST_WORD = re.compile(r"^[ ]+.*\n([A-Za-z_][\w.]*)(?:: (.*))?$", flags=re.MULT
 
 
 def _worker_traceback(text: str) -> str:
-    """Return the Python part of what Spark says, which stands before the JVM's stack."""
+    """Return the Python part of Spark's message, which is before the JVM's stack."""
     return text.partition("Traceback (most recent call last):")[2].partition("\n\tat ")[0]
 
 
 def _jvm_word(error: Exception, text: str) -> str:
-    """Where no Python code raised: a worker was lost, or the JVM's own code failed."""
+    """Return the message where no Python code raised: a worker was lost, or the JVM's own code failed."""
     lost = re.search(r"most recent failure: (.+)", text)
     return lost[1] if lost else f"{type(error).__name__}: {_first_line(text)}"
 
@@ -65,14 +67,16 @@ def _first_line(text: str) -> str:
 
 
 def _import_word(name: str, message: str, session: SparkSession) -> str:
-    """Which Python cannot import what. The task's first lines say it, unless Spark's own worker stumbled before."""
+    """Return which Python cannot import which module. The task's first lines report it, unless Spark's own worker
+    failed before.
+    """
     lacked = re.match(r"No module named '(\w+)", message)
     found = _find_lacking(session, lacked[1]) if lacked else None
     return found or (message if name == "ImportError" else f"{name}: {message}")
 
 
 def _find_lacking(session: SparkSession, module: str) -> str | None:
-    """Ask executors, by tasks that need nothing but Python, until one says that it cannot import the module."""
+    """Run tasks that need nothing but Python, until one reports that it cannot import the module."""
     with suppress(Exception):  # the job has failed already; this is to explain it, where it can
         context = session.sparkContext
         count = min(PROBE_TASK_COUNT, 2 * context.defaultParallelism)

@@ -1,4 +1,4 @@
-"""The partition columns that a DataFrame has, as Spark groups by them and as Arrow has them."""
+"""Partition columns of a DataFrame, as Spark groups by them and as Arrow has them."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from tallymark.spark_glue.schema import arrow_schema
 
 
 class KeyColumns:
-    """Of the columns that the table is partitioned by; of a static partition some, or all, may be missing."""
+    """The columns that the table is partitioned by; of a static partition some, or all, may be missing."""
 
     def __init__(self, df: DataFrame, partition_by: Sequence[str]) -> None:
         self._names = [name for name in partition_by if name in df.columns]
@@ -25,9 +25,9 @@ class KeyColumns:
         return [column_name(place) for place in self._places]
 
     def hash(self) -> Column | None:
-        """Return a long that is one for equal values, null among them, of the numbered DataFrame; None without columns.
+        """Return a long that is equal for equal values of the numbered DataFrame, null included; None without columns.
 
-        Spark's hashes pass over null: that a value is null is hashed, too, or (null, 1) would be as (1, null).
+        Spark's hashes skip nulls: so that a value is null is hashed, too, or (null, 1) would equal (1, null).
         """
         parts = [part for name in self.columns for part in (f.col(name), f.isnull(name))]
         return f.xxhash64(*parts) if parts else None

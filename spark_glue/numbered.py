@@ -1,13 +1,13 @@
-"""Columns of a DataFrame by their place, so that none bears the name of one that is added beside them."""
+"""Columns of a DataFrame named by position, so that no name collides with that of an added column."""
 
 from pyspark.sql import DataFrame
 
 
 def numbered(df: DataFrame) -> DataFrame:
-    """Return the same rows; the columns are named as ``column_name`` says."""
+    """Return the same rows with columns named by ``column_name``."""
     return df.toDF(*map(column_name, range(len(df.columns))))
 
 
 def column_name(place: int) -> str:
-    """Return that of the column at a place, counting from 0."""
+    """Return the name of the column at a position, counting from 0."""
     return f"column{place}"

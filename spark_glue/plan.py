@@ -1,4 +1,4 @@
-"""A write that is only planned: Spark counts the rows, and nothing is put."""
+"""Plan of a DataFrame's write: Spark counts the rows, and nothing is written."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -34,10 +34,10 @@ def planned(
     tasks: TaskSettings | None,
     sizing: SizingSettings | None,
 ) -> WritePlan:
-    """Return the plan by the rows of the DataFrame. What can be refused without them is refused before they are
-    counted.
+    """Return the plan for the rows of the DataFrame. Requests that are invalid whatever the rows are refused before the
+    rows are counted.
 
-    ``static`` are the values of a static partition. Rows whose files are sized are looked at as the write does it.
+    ``static`` are the values of a static partition. If files are sized, rows are profiled as by the write.
     """
     without_rows = portal.call(plan, ())
     if without_rows.committed_at is not None:
@@ -70,7 +70,7 @@ def _trial(
     tasks: TaskSettings,
     max_file_bytes: int,
 ) -> WriteTicket:
-    """Return a ticket of no job: by it rows are counted and encoded as tasks would, and nothing can be written."""
+    """Return a ticket without a job: rows are counted and encoded by it as tasks would, and nothing can be written."""
     return WriteTicket(
         url=plan.url,
         options=StorageOptions(),
@@ -91,16 +91,17 @@ def _trial(
 
 
 def _new_schema(df: DataFrame, static: Mapping[str, object]) -> pa.Schema:
-    """Of a table that is not there yet."""
+    """Return the schema of a table that does not exist yet."""
     schema = arrow_schema(df.schema)
     return pa.schema([*schema, *missing_columns(schema, static, table=None)])
 
 
 def counted_rows(df: DataFrame, partition_by: Sequence[str]) -> CountedRows:
-    """By one Spark job: the rows of each combination of partition values in each of the DataFrame's own partitions.
+    """Count, by one Spark job, the rows of each combination of partition values in each of the DataFrame's own
+    partitions.
 
-    These are the tasks of the write, but where adaptive execution merges partitions of a shuffle: it goes by their
-    size, and fewer columns are shuffled here.
+    These are the tasks of the write, except where adaptive execution merges partitions of a shuffle: it merges by size,
+    and fewer columns are shuffled here.
     """
     keys = KeyColumns(df, partition_by)
     placed = numbered(df).select(*keys.columns, f.spark_partition_id().alias("task"))

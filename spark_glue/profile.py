@@ -19,13 +19,14 @@ from tallymark.spark_glue.numbered import column_name, numbered
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One row a group came to the driver, and nothing else."""
+    """Only one row per group was sent to the driver."""
 
     incoming: tuple[IncomingRows, ...]
-    """Of each partition, sorted by path."""
+    """Rows of each partition, sorted by path."""
     paths: dict[int, str]
-    """The partition path of each group, by what ``KeyColumns.hash`` gives for it. Two groups may be one partition:
-    null and the empty string are."""
+    """The partition path of each group, by ``KeyColumns.hash``. Two groups may be one partition: null and the empty
+    string are.
+    """
 
     @property
     def plain_bytes(self) -> int:
@@ -36,7 +37,7 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
     """Return the rows of the DataFrame by partition, in the measure of ``plain_bytes``, exactly.
 
     Raises:
-        InvalidRequest: a row does not lie where this write may put it, or a value fits no path.
+        InvalidRequest: a row is in a partition that this write may not touch, or a value fits no path.
         JobFailed: Spark gave up.
     """
     keys = KeyColumns(df, ticket.partition_by)
@@ -59,7 +60,7 @@ def profiled(df: DataFrame, ticket: WriteTicket) -> Profile:
 
 
 def plain_bytes_column(df: DataFrame, schema: pa.Schema, static: Mapping[str, object]) -> Column:
-    """Of a row of the numbered DataFrame: what ``plain_bytes`` counts for it in the table's schema.
+    """Return the expression of a row's ``plain_bytes`` in the table's schema, for the numbered DataFrame.
 
     ``static`` are the values of the static columns; the DataFrame may lack these.
     """
@@ -72,7 +73,7 @@ def plain_bytes_column(df: DataFrame, schema: pa.Schema, static: Mapping[str, ob
 
 
 def _or_one(hash_: Column | None) -> Column:
-    """Of a table without partitions, or of one partition: all rows are one group."""
+    """Group by a constant in a table without partitions, or of one partition: all rows are one group."""
     return f.lit(0).cast("long") if hash_ is None else hash_
 
 

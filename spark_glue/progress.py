@@ -15,14 +15,14 @@ from tallymark.spark_glue.progress_line import Line, Reading, line_for
 from tallymark.spark_glue.written import Written
 
 REFRESH_S = 0.5
-"""Between two readings: quick enough for people, and some calls to the JVM each."""
+"""Time between two readings: short enough for people, and each reading takes some calls to the JVM."""
 
 
 @contextmanager
 def shown_progress(session: SparkSession, job: WriteJob, *, wanted: bool | None) -> Iterator[Written | None]:
-    """Show, for the time of the block, what is done. ``wanted=None`` means on a terminal and in a notebook only.
+    """Show the progress during the block. ``wanted=None`` means on a terminal and in a notebook only.
 
-    Yields what tasks report to at their ends, or None without an audience.
+    Yields the accumulator that tasks report to at their ends, or None if nothing is shown.
     """
     console = Console(stderr=True)
     if not (sys.stderr.isatty() or console.is_jupyter if wanted is None else wanted):
@@ -54,7 +54,7 @@ class _Watch:
         self._started = time.monotonic()
 
     def until(self, ended: threading.Event) -> None:
-        """Read and show until then, and once more. A failure in between does not affect the job."""
+        """Read and show until then, and once more. A failure of it does not affect the job."""
         is_last = False
         while not is_last:
             is_last = ended.wait(REFRESH_S)
@@ -79,7 +79,7 @@ class _Watch:
 
 
 def _tasks(session: SparkSession, tag: str) -> tuple[int, int]:
-    """Tasks completed, and tasks known so far, over all stages of the tagged jobs but those that Spark skips."""
+    """Return completed and known tasks, over all stages of the tagged jobs except those that Spark skips."""
     tracker = session.sparkContext.statusTracker()
     tagged: Any = session.sparkContext._jsc.sc().statusTracker().getJobIdsForTag(tag)  # PySpark's own lacks this call
     done = total = 0

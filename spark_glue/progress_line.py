@@ -13,24 +13,24 @@ from tallymark.engine.jobs.result import shown_bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """A moment of a job."""
+    """State of a job at a moment."""
 
     instant: str
     tasks: int
-    """Finished ones, of all stages that the write has needed so far."""
+    """Finished tasks, of all stages that the write has needed so far."""
     tasks_known: int
-    """Those and the ones that Spark has reported; 0 before the first."""
+    """Finished tasks and those that Spark has reported; 0 before the first."""
     files: int
     rows: int
     bytes: int
-    """All three of finished tasks."""
+    """Like files and rows, of finished tasks."""
     markers: int | None
-    """Acked by the job's service; None where tasks put their own, of which the driver learns at the commit."""
+    """Markers acked by the job's service; None with direct markers, of which the driver learns at the commit."""
     seconds: float
-    """Since the tasks began."""
+    """Seconds since the tasks started."""
 
     def __str__(self) -> str:
-        """Two lines."""
+        """Return two lines."""
         speed = shown_bytes(round(self.bytes / self.seconds)) if self.seconds > 0 else "0 B"
         markers = "direct markers" if self.markers is None else f"{self.markers:,} markers"
         return (
@@ -49,7 +49,7 @@ def line_for(instant: str, *, console: Console) -> Line:
 
 
 class TerminalLine:
-    """A bar that is drawn in place; where the console is not a terminal, its last state once."""
+    """A bar that is redrawn in place; where the console is not a terminal, its last state once."""
 
     def __init__(self, instant: str, console: Console) -> None:
         columns = (
@@ -74,7 +74,7 @@ class TerminalLine:
 
 
 class NotebookLine:
-    """One output of the cell that is running, updated in place; it stays when the cell has ended."""
+    """One output of the running cell, updated in place; it remains when the cell has ended."""
 
     def __init__(self, instant: str) -> None:
         from IPython.display import display  # only where a notebook has it loaded

@@ -21,10 +21,12 @@ from tallymark.spark_glue.storage_options import native_url, storage_options
 from tallymark.spark_glue.versions import dataframe_of, scala_sequence
 
 _OPTIONS = {"datetimeRebaseMode": "CORRECTED", "int96RebaseMode": "CORRECTED"}
-"""Days are those of the calendar of today, also before 1582. Spark 3.5 asks where its own writer does not say so."""
+"""Dates are of the proleptic Gregorian calendar, also before 1582. Spark 3.5 requires it where files do not
+state it.
+"""
 
 _OUTPUT = 1
-"""Where a LogicalRelation keeps its attributes."""
+"""Field of a LogicalRelation that contains its attributes."""
 
 
 def read(
@@ -34,23 +36,22 @@ def read(
     as_of: AsOf | None = None,
     options: StorageOptions | None = None,
 ) -> DataFrame:
-    """Return the table at a URL, as it is now: the committed files and no others, in the schema that was written.
+    """Return the table at a URL as of now: exactly the committed files, in the schema that was written.
 
-    No directory is listed, and partition values come from the files, so that ``01`` stays ``01``. If the files are
+    No directory is listed, and partition values are read from the files, so that ``01`` stays ``01``. If the files are
     replaced by a later overwrite and deleted before the scan has read them, the scan fails; it never leaves rows out.
-    With ``readers="table"`` they stay for ``retain_hours``.
+    With ``readers="table"`` they remain for ``retain_hours``.
 
-    ``as_of`` reads the table as it was: a position of its log, an instant as ``tallymark timeline`` prints it, or a
-    time with its zone (datetime or ISO text), which means the newest commit that was decided by then.
+    ``as_of`` reads an earlier state: a position of the log, an instant as ``tallymark timeline`` prints it, or a time
+    with its zone (datetime or ISO text), which means the newest commit that was decided by then.
 
-    ``options`` say how the list of files is reached; left out, the session's Hadoop settings say it, as in ``write``.
-    The files themselves Spark reads by those settings and by its own connectors: S3 needs ``hadoop-aws``.
-
-    Over Spark Connect this process has to reach the storage, too, and every column is nullable.
+    ``options`` determine how the list of files is read; by default the session's Hadoop settings do, as in ``write``.
+    Spark reads the files themselves by those settings and with its own connectors: S3 needs ``hadoop-aws``. Over Spark
+    Connect this process has to reach the storage, too, and every column is nullable.
 
     Raises:
-        UnsupportedTable: no table is there.
-        InvalidRequest: ``as_of`` names nothing that was, or files of it are no longer retained.
+        UnsupportedTable: there is no table.
+        InvalidRequest: ``as_of`` names no state of the table, or files of it are no longer retained.
         MissingExtra: Spark lacks the connector to this storage.
     """
     table = open_table(url, options=storage_options(spark, url, options))
@@ -67,17 +68,19 @@ def reading(
     as_of: AsOf | None = None,
     options: StorageOptions | None = None,
 ) -> Iterator[DataFrame]:
-    """As ``read``, and the files of the table at that position stay for as long as the block lasts.
+    """Yield the same as ``read``; the files of the table at that position remain for the duration of the block.
 
-    For scans that may take longer than the table's ``retain_hours``: a lease holds them, renewed by a thread of this
-    process, and no clean deletes them until then. Computations on the DataFrame after the block have no such right.
-    If this process dies the lease counts no more: at once for others on this machine, two minutes later elsewhere.
+    For scans that may take longer than the table's ``retain_hours``: a lease protects the files, renewed by a thread of
+    this process, and no clean deletes them until then. Computations on the DataFrame after the block have no such
+    protection. If this process dies the lease no longer counts: at once for processes on this machine, two minutes
+    later elsewhere.
 
         with tallymark.reading(spark, url) as flights:
             flights.groupBy("month").count().write.parquet(target)
 
     Raises:
-        InvalidRequest: the table was made with ``readers="directory"``, which keeps no replaced files, or as ``read``.
+        InvalidRequest: the table was created with ``readers="directory"``, which keeps no replaced files, or as
+            ``read``.
         UnsupportedTable, MissingExtra: as ``read``.
         TryAgain: storage gives no clear outcome of a clean that may delete files of that position.
     """
@@ -98,18 +101,18 @@ def _scan(spark: SparkSession, snapshot: Snapshot) -> DataFrame:
 
 
 def _patterns(snapshot: Snapshot, url: str) -> list[str]:
-    """Return the files as Spark takes paths: patterns, each of which matches one file only.
+    """Return the files as the patterns that Spark expects, each of which matches one file only.
 
-    Its option not to see patterns in paths (``__globPaths__``) reads every file once for each path that looks like one.
+    Its option to read paths literally (``__globPaths__``) reads every file once per path that looks like a pattern.
     """
     base = unquote(url) if url.startswith("file:") else url
     return [re.sub(r"([\\*?\[\]{}])", r"\\\1", f"{base}/{file.path}") for file in snapshot.files]
 
 
 def _as_written(spark: SparkSession, scan: DataFrame, schema: StructType) -> DataFrame:
-    """Return the same scan with the nullability that was written: Spark takes every column of a file for nullable.
+    """Return the same scan with the nullability that was written: Spark makes every column of a file nullable.
 
-    Spark has no call for this, so the scan's own attributes are set; it stays the native scan that it was.
+    Spark has no call for this, so the scan's own attributes are set; it remains a native scan.
     """
     if scan.schema == schema or is_connected(spark):  # whose plans lie on the server: there columns stay nullable
         return scan

@@ -1,8 +1,10 @@
-"""One shuffle that sends each row to the task of its planned file.
+"""Shuffle that sends each row to the task of its planned file.
 
-Where a row goes depends on the row and the plan alone: a task that Spark repeats after a lost machine sends each row to
-where the first attempt sent it, or rows would be lost and doubled. So a row goes by its hash, and of the files of its
-partition each gets about as many rows as are planned; equal rows go to one task, and its writer sees to their size.
+The task of a row depends on the row and the plan alone: a task that Spark repeats after a lost machine sends each row
+to the same task as its first attempt, or rows would be lost and doubled. So a row is routed by its hash, and of the
+files of its partition each gets about as many rows as are planned; equal rows go to one task, and its writer handles
+their size.
+
 All of it runs in the JVM, from a small table that Spark broadcasts, whatever the session's threshold.
 """
 
@@ -28,8 +30,8 @@ _PLAN = "partition_hash long, total long, slots array<struct<share: long, own: i
 def routed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: Sequence[str]) -> DataFrame:
     """Return the same rows, each in the Spark partition whose number is that of the task with its planned file.
 
-    ``paths`` are the partitions by their hash. Rows of a partition that no task has a file for, as of a DataFrame that
-    gives other rows each time, stay together, somewhere.
+    ``paths`` are the partitions by their hash. Rows of a partition for which no task has a file, as of a DataFrame that
+    returns other rows each time, stay together, in some task.
     """
     if len(tasks) == 1:
         return df.repartition(1)
@@ -50,18 +52,20 @@ def keyed(df: DataFrame, tasks: Tasks, paths: Mapping[int, str], partition_by: S
 
 
 def _task_key() -> Column:
-    """Return a second hash, of the first, chooses between the two tasks of the slot that the first one chose."""
+    """Return the key of a row's task. A second hash, of the first, chooses between the two tasks of the slot that the
+    first one chose.
+    """
     planned = "IF(pmod(xxhash64(row_hash), total) < slot.share, slot.own, slot.other)"
     return f.expr(f"coalesce({planned}, hash(partition_hash))")
 
 
 def _nothing_of(column: str) -> Column:
-    """0 in each row. As a constant, Spark would not join by it, but compare each row with the whole plan."""
+    """Return 0 for each row. With a constant, Spark would not join by it, but compare each row with the whole plan."""
     return f.col(column).bitwiseAND(f.lit(0))
 
 
 def _plan_rows(tasks: Tasks, paths: Mapping[int, str]) -> Iterator[tuple[int, int, list[tuple[int, int, int]]]]:
-    """Yield what ``_PLAN`` names, for each hash of a partition that has planned rows."""
+    """Yield the rows of ``_PLAN``, for each hash of a partition that has planned rows."""
     shares = _shares(tasks)
     for hash_, path in paths.items():
         if path in shares:
@@ -71,7 +75,7 @@ def _plan_rows(tasks: Tasks, paths: Mapping[int, str]) -> Iterator[tuple[int, in
 
 
 def _shares(tasks: Tasks) -> dict[str, list[tuple[int, int]]]:
-    """By partition: the tasks that have a file of it, and how many incoming rows each is to get."""
+    """Return by partition the tasks that have a file of it, and how many incoming rows each is to get."""
     shares: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for task, files in enumerate(tasks):
         for file in files:

@@ -1,4 +1,4 @@
-"""A number of a row that depends on its values alone, however often and wherever Spark computes it."""
+"""Hash of a row that depends on its values alone, however often and wherever Spark computes it."""
 
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as f
@@ -17,11 +17,11 @@ _HASHED = (
     types.DayTimeIntervalType,
     types.YearMonthIntervalType,
 )
-"""Types that Spark's hash functions take in every release. Not maps, whose order is not theirs, nor variants."""
+"""Types that Spark's hash functions accept in every release. Not maps, which have no order, nor variants."""
 
 
 def row_hash(df: DataFrame) -> Column:
-    """Return a long of the numbered DataFrame: the same for rows that are equal in all columns that can be hashed."""
+    """Return a long of the numbered DataFrame: equal for rows that are equal in all columns that can be hashed."""
     hashed = [column_name(place) for place, field in enumerate(df.schema) if _is_hashed(field.dataType)]
     return f.xxhash64(*hashed) if hashed else f.lit(0).cast("long")
 

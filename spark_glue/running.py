@@ -1,4 +1,4 @@
-"""Spark's tasks and the engine's job, each of which ends when the other does."""
+"""Joint end of Spark's tasks and the engine's job: each ends when the other does."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
@@ -15,7 +15,7 @@ from tallymark.spark_glue.session import is_connected
 async def lost_with_tasks(
     write_job: AbstractAsyncContextManager[WriteJob], session: SparkSession, tag: str
 ) -> AsyncIterator[WriteJob]:
-    """Yield the job; if it is lost while tasks run, as by a rollback, stop them: results no longer count."""
+    """Yield the job; if it is lost while tasks run, as by a rollback, cancel them: their results no longer count."""
     try:
         async with write_job as job:
             yield job
@@ -27,7 +27,7 @@ async def lost_with_tasks(
 
 @contextmanager
 def tagged(session: SparkSession, tag: str) -> Iterator[None]:
-    """Yield what this thread runs within the block can be cancelled by the tag."""
+    """Tag the Spark jobs of this thread during the block, so that they can be cancelled by the tag."""
     tags: Any = session if is_connected(session) else session.sparkContext
     add, remove = (tags.addTag, tags.removeTag) if is_connected(session) else (tags.addJobTag, tags.removeJobTag)
     add(tag)
@@ -38,7 +38,7 @@ def tagged(session: SparkSession, tag: str) -> Iterator[None]:
 
 
 def _cancel_tagged(session: SparkSession, tag: str) -> None:
-    """Stop what Spark runs under the tag."""
+    """Cancel Spark's jobs with the tag."""
     if is_connected(session):
         session.interruptTag(tag)
     else:

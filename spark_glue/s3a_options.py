@@ -1,7 +1,7 @@
 """Storage options from the session's ``fs.s3a.*`` settings: endpoint and credential source.
 
-Keys in ``fs.s3a.access.key`` and its like are never taken: options travel to tasks, and plans and logs are kept. That
-their presence is noticed, and reported where nothing else gives credentials.
+Keys in ``fs.s3a.access.key`` and similar settings are never read: options travel to tasks, and plans and logs are kept.
+Their presence is noticed, and reported where there are no other credentials.
 """
 
 import re
@@ -17,7 +17,9 @@ class Settings(Protocol):
 
     def get(self, name: str) -> str | None: ...
     def is_set(self, name: str) -> bool:
-        """Without taking the value into this process, whose debug log would show it."""
+        """Return whether a setting exists, without reading its value into this process, whose debug log would
+        show it.
+        """
         ...
 
 
@@ -28,7 +30,7 @@ SECRETS = (
     "fs.s3a.security.credential.provider.path",
     "hadoop.security.credential.provider.path",
 )
-"""Settings that hold keys, or name a store of them."""
+"""Settings that contain keys, or name a store of them."""
 
 CREDENTIAL_VARIABLES = (
     "AWS_ACCESS_KEY_ID",
@@ -36,7 +38,7 @@ CREDENTIAL_VARIABLES = (
     "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 )
-"""Environment variables that say where credentials are, in the order in which the vendor's chain looks for them."""
+"""Environment variables that locate credentials, in the order of the vendor's chain."""
 
 _PROVIDERS = "fs.s3a.aws.credentials.provider"
 
@@ -49,14 +51,14 @@ _OF_ROLES = (
     "InstanceProfileCredentialsProvider",
 )
 _OF_THE_CHAIN = ("EnvironmentVariableCredentialsProvider", *_OF_ROLES)
-"""Providers, without their packages, that mean what the vendor's chain does anyway: environment, web identity, role."""
+"""Providers, without their packages, that the vendor's chain includes anyway: environment, web identity, role."""
 
 _OF_PROFILES = ("ProfileCredentialsProvider", "ProfileAWSCredentialsProvider")
 _OF_ALL = ("DefaultCredentialsProvider", "DefaultAWSCredentialsProviderChain")
-"""The chain, and profiles in it."""
+"""The chain with its profiles."""
 
 _OF_KEYS = ("SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider")
-"""Keys that stand in the settings."""
+"""Providers of keys from the settings."""
 
 _REMEDY = (
     "put credentials into the environment of the driver and the executors (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY), "
@@ -70,12 +72,12 @@ _OF_AMAZON = re.compile(
 
 
 def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str]) -> StorageOptions:
-    """Return the options for a bucket; ``fs.s3a.bucket.NAME.*`` goes before ``fs.s3a.*``, as in Hadoop.
+    """Return the options for a bucket; ``fs.s3a.bucket.NAME.*`` precedes ``fs.s3a.*``, as in Hadoop.
 
-    ``environment`` is this process's: executors are taken to have the same.
+    ``environment`` is this process's; executors are assumed to have the same.
 
     Raises:
-        InvalidRequest: a provider of credentials that has no counterpart here; keys in the settings, and no other
+        InvalidRequest: a provider of credentials without a counterpart here; keys in the settings, and no other
             credentials available; or keys in the environment, which Hadoop would not read.
     """
     ours = _OfBucket(bucket, settings)
@@ -89,7 +91,7 @@ def s3a_options(bucket: str, settings: Settings, environment: Mapping[str, str])
 
 
 class _OfBucket:
-    """The settings as they hold for one bucket."""
+    """The settings that apply to one bucket."""
 
     def __init__(self, bucket: str, settings: Settings) -> None:
         self._beginning = f"fs.s3a.bucket.{bucket}."
@@ -107,7 +109,7 @@ class _OfBucket:
 
 
 def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
-    """Endpoint and region. A region that is not set may be in the name of one of Amazon's own endpoints."""
+    """Return endpoint and region. A region that is not set may be in the name of one of Amazon's own endpoints."""
     endpoint, region = settings.get("fs.s3a.endpoint"), settings.get("fs.s3a.endpoint.region")
     region = None if region in ("sdk", "external", "ec2") else region
     own = _OF_AMAZON.fullmatch(endpoint or "")
@@ -121,7 +123,7 @@ def _endpoint(settings: Settings) -> tuple[str | None, str | None]:
 
 
 def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
-    """Return the profile that credentials come from; None where they come from the vendor's chain."""
+    """Return the profile of the credentials; None for those of the vendor's chain."""
     names = _providers(settings)
     others = [name for name in names if name not in _OF_KEYS]
     _refuse_environment(others, environment)
@@ -136,7 +138,7 @@ def _profile(settings: Settings, environment: Mapping[str, str]) -> str | None:
 
 
 def _providers(settings: Settings) -> Sequence[str]:
-    """Return the classes that Hadoop would ask, in its order, without packages.
+    """Return the classes that Hadoop would use, in its order, without packages.
 
     Raises InvalidRequest if one is unknown.
     """
@@ -148,7 +150,7 @@ def _providers(settings: Settings) -> Sequence[str]:
 
 
 def _refuse_environment(names: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Raise, if the environment has keys, and Hadoop would ask roles only: the vendor's chain would take the keys."""
+    """Raise if the environment has keys and Hadoop would use roles only: the vendor's chain would use the keys."""
     is_of_roles = bool(names) and all(name in _OF_ROLES for name in names)
     if is_of_roles and environment.get("AWS_ACCESS_KEY_ID"):
         raise InvalidRequest(
@@ -158,7 +160,7 @@ def _refuse_environment(names: Sequence[str], environment: Mapping[str, str]) ->
 
 
 def _refuse_keys(settings: Settings, names: Sequence[str]) -> None:
-    """Raise, if Hadoop would take keys from its settings; or could take them from nowhere else."""
+    """Raise if Hadoop would read keys from its settings, or has no other source of them."""
     kept = next((name for name in SECRETS if settings.is_set(name)), None)
     if kept is not None and any(name in _OF_KEYS for name in names):
         raise InvalidRequest(

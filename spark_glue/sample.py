@@ -1,4 +1,4 @@
-"""Some of a DataFrame's rows, encoded in one task to see what they come to."""
+"""Sample of a DataFrame's rows, encoded in one task to measure their size."""
 
 import functools
 from collections.abc import Iterable, Iterator
@@ -16,24 +16,27 @@ from tallymark.spark_glue.numbered import column_name, numbered
 from tallymark.spark_glue.profile import Profile
 
 FILE_RATIO = 4
-"""Plain bytes for each byte of a file, to begin with. It only decides how far apart the rows of one file are; twice too
-much or too little moves the sample of a sequence by some 4 %."""
+"""Initial plain bytes per byte of a file. It only decides how far apart the rows of one file are; twice too much or too
+little changes the sample of a sequence by about 4 %.
+"""
 
 PARTITIONS_MAX = 1000
-"""That a sample is chosen from: of small partitions so many are enough, and each is named to Spark."""
+"""Maximum number of partitions to sample: enough of small ones, and Spark gets a condition for each."""
 
 _SEED = 6
-"""Any: the same rows are chosen each time."""
+"""Any value: the same rows are chosen each time."""
 
 _SAMPLE = "rows long, plain_bytes long, encoded_bytes long"
 
 
 def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | None:
-    """As many rows as make one row group, chosen as those of one file will be; all where the DataFrame has fewer.
+    """Return the encoded size of as many rows as make one row group, chosen like those of one file; of all if there are
+    fewer.
 
-    Fewer seem to take more than they will, since a row group has its own dictionaries: by 17 % for a quarter of it,
-    where names recur. So do rows from all over, where those of a file follow each other. So it is one file's share of
-    the largest partition, or the largest partitions as they are. No row comes to the driver; one task holds them.
+    A smaller sample has more bytes per row, since a row group has its own dictionaries: by 17 % for a quarter of it,
+    where names recur. So have rows from everywhere, where those of a file are adjacent. So the sample is one file's
+    share of the largest partition, or the largest partitions as they are. No row is sent to the driver; one task has
+    them all.
 
     Raises:
         InvalidRequest: the rows do not fit the table's schema.
@@ -46,7 +49,7 @@ def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | No
 
 
 def chosen(df: DataFrame, ticket: WriteTicket, profile: Profile) -> DataFrame:
-    """Return the rows that a sample is taken of: about one file's, or some small partitions'."""
+    """Return the rows to sample: about one file's, or some small partitions'."""
     partitions, size = _largest(profile, ticket.row_group_bytes)
     hash_ = KeyColumns(df, ticket.partition_by).hash()
     if hash_ is not None and len(partitions) < len(profile.incoming):
@@ -66,7 +69,7 @@ def encode(ticket: WriteTicket, batches: Iterable[pa.RecordBatch]) -> Iterator[p
 
 
 def _largest(profile: Profile, enough: int) -> tuple[set[str], int]:
-    """Return the largest partitions, as few as have so many bytes, if there are as many; and the bytes of the first."""
+    """Return the fewest largest partitions that have that many bytes, or all of them; and the bytes of the first."""
     partitions: set[str] = set()
     by_size = sorted(profile.incoming, key=lambda rows: (-(rows.plain_bytes or 0), rows.partition))
     left = enough

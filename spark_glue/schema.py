@@ -1,4 +1,4 @@
-"""Spark's schemas and Arrow's."""
+"""Conversion between Spark's schemas and Arrow's."""
 
 import json
 from collections.abc import Mapping
@@ -13,16 +13,16 @@ from tallymark.engine.partitions.columns import type_of_value
 from tallymark.spark_glue.versions import arrow_field
 
 SPARK_SCHEMA = b"org.apache.spark.sql.parquet.row.metadata"
-"""The key under which Spark keeps its own schema in Parquet footers, and finds it there."""
+"""The key under which Spark stores its own schema in Parquet footers."""
 
 
 def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = None) -> pa.Schema:
-    """Return the Arrow schema of a DataFrame's rows, with Spark's own beside it, so that it comes back exactly.
+    """Return the Arrow schema of a DataFrame's rows, with Spark's own in its metadata, so that it is read back exactly.
 
-    Spark's own is that of a new table: of a static partition it has the columns, too, that the DataFrame lacks.
+    Spark's own is that of a new table: it includes the columns of a static partition that the DataFrame lacks.
 
     Raises:
-        InvalidRequest: a column of a type that Arrow does not know.
+        InvalidRequest: a column of a type that Arrow does not have.
     """
     fields = [_arrow_field(column) for column in schema]
     whole = StructType([*schema, *_added(schema, partition)])
@@ -30,7 +30,7 @@ def arrow_schema(schema: StructType, partition: Mapping[str, object] | None = No
 
 
 def _added(schema: StructType, partition: object) -> StructType:
-    """In the order in which the engine appends them. The engine refuses what is not a partition."""
+    """Return the static columns in the order in which the engine appends them. The engine refuses other columns."""
     given = partition if isinstance(partition, Mapping) else {}
     lacking = {name: type_of_value(given[name]) for name in given if isinstance(name, str) and name not in schema.names}
     return from_arrow_schema(pa.schema([pa.field(name, type_) for name, type_ in lacking.items() if type_ is not None]))

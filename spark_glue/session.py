@@ -8,12 +8,14 @@ from tallymark.engine.settings import MarkerKind, MarkerSettings
 
 
 def is_connected(part: DataFrame | SparkSession) -> bool:
-    """Whether it is Spark Connect's: the driver is another process, which tasks reach, and this one they do not."""
+    """Return whether it is a session of Spark Connect: tasks reach its driver, which is another process, but not this
+    one.
+    """
     return type(part).__module__.startswith("pyspark.sql.connect.")
 
 
 def refuse_ended(session: SparkSession) -> None:
-    """Raise InvalidRequest where the session was stopped, or its Java process is gone."""
+    """Raise InvalidRequest where the session was stopped, or its Java process has ended."""
     if not is_connected(session) and _has_ended(session):
         raise InvalidRequest(
             "the Spark session of df has ended: it was stopped, or its Java process is gone; start another, and "
@@ -29,7 +31,7 @@ def _has_ended(session: SparkSession) -> bool:
 
 
 def marker_settings(session: SparkSession, asked: MarkerKind | MarkerSettings | None) -> MarkerSettings:
-    """As asked for; left out, batched, and direct where tasks cannot reach this process.
+    """Return the requested settings; by default batched, and direct where tasks cannot reach this process.
 
     Raises:
         InvalidRequest: batched markers over Spark Connect.

@@ -1,4 +1,4 @@
-"""Choosing one of several by a number, each as often as its weight says, in a time that does not grow with them.
+"""Weighted choice by a number, in constant time.
 
 The alias method, as by A. J. Walker (1977) and M. D. Vose (1991), in whole numbers: exact, and the same everywhere.
 """
@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """Drawn as often as any other. Of ``total`` numbers, those below ``share`` choose ``own``, the rest ``other``."""
+    """Each slot is drawn equally often. Of ``total`` numbers, those below ``share`` choose ``own``, the rest
+    ``other``.
+    """
 
     share: int
     own: int
@@ -17,9 +19,11 @@ class Slot:
 
 
 def slots_of(weights: Sequence[int]) -> list[Slot]:
-    """As many slots as weights, all more than 0, whose sum is the ``total``; ``own`` and ``other`` are their places.
+    """Return as many slots as weights, which are all more than 0 and whose sum is the ``total``; ``own`` and ``other``
+    are indexes of weights.
 
-    By a slot drawn at random, and a number below the total drawn at random, place n comes up weights[n] / total times.
+    With a slot drawn at random, and a number below the total drawn at random, index n has the chance weights[n] /
+    total.
     """
     total, count = sum(weights), len(weights)
     left = [weight * count for weight in weights]

@@ -1,6 +1,6 @@
-"""A write whose files are sized: what it brings is counted, planned, and sent to the tasks of its planned files.
+"""Sized write of a DataFrame: its rows are counted, planned, and sent to the tasks of their planned files.
 
-The way of the rows::
+Path of the rows::
 
     profile -> (sample) -> WriteJob.size -> tasks_of -> routing -> stage
 """
@@ -23,11 +23,12 @@ from tallymark.spark_glue.routing import Tasks, routed
 from tallymark.spark_glue.sample import sampled
 
 DEFAULT_SIZING: SizingSettings | None = None
-"""What a write goes by that says nothing of sizing: files are finished when they are full, and nothing is planned."""
+"""Settings of a write without ``sizing``: files are finished when they are full, and nothing is planned."""
 
 TASK_BYTES = 32 * 1024 * 1024
-"""Bytes of files for which a task is worth its start: some two seconds of work for some 50 ms. A larger file is one
-task's, too."""
+"""Bytes of files for which a task is worth its start: about two seconds of work for about 50 ms. A larger file has one
+task, too.
+"""
 
 
 def sized(
@@ -35,11 +36,11 @@ def sized(
 ) -> tuple[DataFrame, Tasks]:
     """Return the same rows in as many Spark partitions as the plan has tasks, each with the rows of its planned files.
 
-    It computes the DataFrame once, by a Spark job that counts, and where the table's files do not show what rows
-    come to, once more to sample it; the write itself does so again. With sizing off it does nothing.
+    The DataFrame is computed once by a Spark job that counts and, where the table's files do not show the size of rows,
+    once more to sample it; the write itself computes it again. With sizing off this does nothing.
 
     Raises:
-        InvalidRequest: a row does not lie where this write may put it, or does not fit the table.
+        InvalidRequest: a row is in a partition that this write may not touch, or does not fit the table.
         JobFailed: Spark gave up.
     """
     if sizing is None or not sizing.is_on:
@@ -59,7 +60,7 @@ def workload(
 ) -> tuple[Profile, WorkloadProfile]:
     """Return the input of a plan.
 
-    ``files`` gives the table's; where they do not show what the rows take, a sample does.
+    ``files`` returns the table's files; where they do not show the size of rows, a sample does.
     """
     profile = profiled(df, ticket)
     sample = None
@@ -70,10 +71,9 @@ def workload(
 
 
 def has_estimate(plain_bytes: int, files: Iterable[DataFile]) -> bool:
-    """Return whether files of the table show what these bytes of rows take.
+    """Return whether files of the table show the encoded size of that many bytes of rows.
 
-    Files that are all small are less significant, however many they are, but enough where no more is added than they
-    contain.
+    Small files are less significant, however many they are, but sufficient where no more is added than they contain.
     """
     measured = [file for file in files if file.plain_bytes]
     enough = any(file.bytes >= SIGNIFICANT_BYTES for file in measured)

@@ -1,4 +1,4 @@
-"""Run the tasks of a write as one Spark stage, and bring their reports home."""
+"""Tasks of a write as one Spark stage, and their reports."""
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,14 +22,13 @@ REPORT_SCHEMA = pa.schema([pa.field("report", pa.binary(), nullable=False)])
 def run_tasks(
     df: DataFrame, ticket: WriteTicket, *, planned: Tasks = (), written: Written | None = None
 ) -> list[TaskReport]:
-    """Write all rows; returns the report of the winning attempt of each task, as Spark counts winners.
+    """Write all rows. Return the report of the winning attempt of each task, as Spark counts winners.
 
-    ``planned`` are the files that each of the first Spark partitions is to leave. ``written`` receives each task as
-    it ends, for those who watch.
+    ``planned`` are the files of each of the first Spark partitions. ``written`` receives each task's counts at its end.
 
     Raises:
         JobFailed: Spark gave up.
-        InvalidRequest: a task met rows that the table does not take.
+        InvalidRequest: a task had rows that the table does not accept.
     """
     task = functools.partial(write_partition, ticket)
     if planned:

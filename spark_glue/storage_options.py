@@ -24,7 +24,7 @@ HDFS_SETTINGS = (
     "hadoop.rpc.protection",
     "hadoop.security.authentication",
 )
-"""Beginnings of the names of Hadoop's settings that say where NameNodes are, and how to speak with them."""
+"""Prefixes of Hadoop's settings with the addresses of NameNodes, and how to communicate with them."""
 
 _S3 = re.compile(r"s3a?://([^/]*)", flags=re.IGNORECASE)
 _HDFS = re.compile(r"hdfs:", flags=re.IGNORECASE)
@@ -33,12 +33,12 @@ _CONNECTOR = "org.apache.hadoop.fs.s3a.S3AFileSystem"
 
 
 def storage_options(session: SparkSession, url: object, given: StorageOptions | None) -> StorageOptions:
-    """Return the options that were given; else what the session's Hadoop settings come to for this URL.
+    """Return the given options, by default those that follow from the session's Hadoop settings for this URL.
 
     Over Spark Connect those settings are the server's and cannot be read: none then.
 
     Raises:
-        InvalidRequest: the settings ask for credentials in a way that has no counterpart here; the error says which.
+        InvalidRequest: the settings request credentials in a way without a counterpart here; the error names it.
     """
     text = os.fspath(url) if isinstance(url, str | os.PathLike) else ""
     if given is not None or not isinstance(text, str) or is_connected(session):
@@ -92,6 +92,6 @@ class HadoopSettings:
         return self._conf.getPropertySources(name) is not None
 
     def starting_with(self, names: Iterable[str]) -> Mapping[str, str]:
-        """All whose names begin so, as Hadoop resolves them."""
+        """Return all settings with this prefix, as Hadoop resolves them."""
         found = [name + rest for name in names for rest in self._conf.getPropsWithPrefix(name)]
         return {name: self._conf.get(name) for name in found}

@@ -1,8 +1,8 @@
-"""The number by which Spark's shuffle sends a row to the task that is meant.
+"""Key by which Spark's shuffle sends a row to a given task.
 
 A hash partitioner sends a row to task ``pmod(hash, count)``, and its hash of an int, Murmur3 with 32 bits (Austin
 Appleby's ``MurmurHash3_x86_32``, as in Spark's ``hash`` function, with its seed of 42), loses nothing: each of its
-steps can be undone. So for any hash there is one int that has it.
+steps can be inverted. So for any hash there is one int that has it.
 """
 
 _SEED = 42
@@ -40,5 +40,5 @@ def _rotated(bits: int, by: int) -> int:
 
 
 def _inverse(factor: int) -> int:
-    """Return what undoes a multiplication by an odd number, in 32 bits."""
+    """Return the factor that inverts a multiplication by an odd number, in 32 bits."""
     return pow(factor, -1, 1 << 32)

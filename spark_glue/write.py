@@ -55,38 +55,41 @@ def write(
     """Write a DataFrame to the table at a URL and commit it; on return every reader sees it whole.
 
     ``mode="append"`` adds; ``mode="overwrite"`` replaces the table, or with ``partition_overwrite="dynamic"`` those
-    partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark). Left out,
-    ``partition_overwrite`` is what the session's ``spark.sql.sources.partitionOverwriteMode`` says.
+    partitions that the DataFrame has rows for (a table without partitions is replaced whole, as in Spark).
+    ``partition_overwrite`` defaults to the session's ``spark.sql.sources.partitionOverwriteMode``.
+
     ``partition={"year": 2013}`` is Spark's ``INSERT ... PARTITION (year = 2013)``: values of the first partition
     columns, which the DataFrame may lack; an overwrite replaces that part of the table alone. ``only_partitions``, one
-    such mapping or several, refuses whatever would touch anything else. ``base`` is the position of the snapshot that
-    the DataFrame was made from: an overwrite keeps what was appended since, and conflicts if that was replaced.
-    ``txn="name:batch"`` names this write permanently: run again after it was committed, by a retry or a scheduler, it
-    runs no Spark job and returns the result of then, with ``is_rerun`` set; two at once commit once
-    (docs/rerunning.md). ``readers="table"``, said by the write that creates the table, keeps replaced files for
-    ``retain_hours`` (24), for running queries and ``as_of``; it is then read by ``tallymark.read`` or a Hudi reader,
-    and no more as a directory. ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets an
-    append fill small ones: Spark counts the rows by partition first, so that ``df`` is computed twice, and shuffles
-    them once (docs/sizing.md). ``catalog_table`` names a table of Spark's catalog that stands for this one: after the
-    commit it receives new and of emptied partitions, and refreshed; where that fails, the result's ``pending`` says so,
-    and the commit stands. ``markers="direct"`` lets tasks do without the driver's service, as they always do over Spark
-    Connect, whose tasks cannot reach this process. ``views`` says how the job keeps what the table holds
-    (docs/views.md). ``options`` say how storage is reached; left out, the session's Hadoop settings say it
-    (``fs.s3a.endpoint`` and its like, ``dfs.*``), but for keys, which are never read from there. ``progress`` shows
-    tasks, files, rows, bytes and markers while tasks run, on stderr or in a notebook's cell; left out, only on a
-    terminal and in a notebook.
+    such mapping or several, refuses a write that would touch anything else. ``base`` is the position of the snapshot
+    that the DataFrame was made from: an overwrite keeps files appended since, and conflicts if any of its files was
+    replaced.
 
-    If anything fails, nothing of the write is left, neither visible rows nor files; where storage falls silent at the
-    end, the next write sees to that.
+    ``txn="name:batch"`` names this write permanently: run again after it was committed, by a retry or a scheduler, it
+    runs no Spark job and returns the first result, with ``is_rerun`` set; two concurrent runs commit once
+    (docs/rerunning.md). ``readers="table"``, given by the write that creates the table, keeps replaced files for
+    ``retain_hours`` (24), for running queries and ``as_of``; the table is then read by ``tallymark.read`` or a Hudi
+    reader, and not as a directory. ``sizing=SizingSettings()`` makes files of the right size at this commit, and lets
+    an append fill small ones: Spark counts the rows by partition first, so ``df`` is computed twice, and shuffles them
+    once (docs/sizing.md). ``catalog_table`` names a table of Spark's catalog that represents this one: after the commit
+    new partitions are added to it and emptied ones dropped, and it is refreshed; where that fails, the commit is valid
+    and the result's ``pending`` has the reason. ``markers="direct"`` does without the driver's service, as is always
+    the case over Spark Connect, whose tasks cannot reach this process. ``views`` determines how the job caches the
+    table's files (docs/views.md). ``options`` determine how storage is reached; by default the session's Hadoop
+    settings do (``fs.s3a.endpoint``, ``dfs.*`` and others), except for keys, which are never read from there.
+    ``progress`` shows tasks, files, rows, bytes and markers while tasks run, on stderr or in a notebook's cell; by
+    default only on a terminal and in a notebook.
+
+    If anything fails, nothing of the write is left, neither visible rows nor files; where storage does not answer at
+    the end, the next write removes them.
 
     Raises:
-        InvalidRequest: the call, the schema or a row is not what the table takes (UnsupportedTable: nor is the table),
-            the catalog table does not stand for this one, or the txn was committed by a call that declared another
-            write.
+        InvalidRequest: the call, the schema or a row does not fit the table (UnsupportedTable: it is not a table of
+            ours),
+            the catalog table does not represent it, or the txn was committed by a call that declared another write.
         ConflictError: another write of the same partitions committed first.
-        RolledBack: another writer took this one for dead. Raised as soon as it is known; Spark's tasks are cancelled.
-        JobFailed: Spark gave up on a task; the message is the task's own last word.
-        CommitUnknown: storage fell silent while the commit was being decided; the error names the instant.
+        RolledBack: another writer treated this one as dead. Raised as soon as it is known; Spark's tasks are cancelled.
+        JobFailed: Spark gave up on a task; the message is the task's error.
+        CommitUnknown: storage did not answer while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).
     """
     session, table, schema = _opened(df, url, request, options, views)
@@ -176,7 +179,7 @@ def _catalog_target(
 
 
 def _shows(session: SparkSession, progress: bool | None) -> bool | None:
-    """Spark Connect shows its own progress, and does not report its tasks to this process."""
+    """Return whether progress is shown. Spark Connect shows its own, and does not report its tasks to this process."""
     return False if is_connected(session) else progress
 
 
@@ -195,6 +198,6 @@ def _check(df: DataFrame, url: object) -> None:
 
 
 def _session_default(session: SparkSession) -> PartitionOverwrite:
-    """Spark ships with "static"; whatever else the session says is Spark's to refuse."""
+    """Return the session's overwrite mode, "static" by default; Spark refuses other values itself."""
     said = session.conf.get("spark.sql.sources.partitionOverwriteMode", "static")
     return "dynamic" if said is not None and said.lower() == "dynamic" else "static"

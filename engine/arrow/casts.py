@@ -1,8 +1,7 @@
 """Lossless casts between Arrow types.
 
-It decides by type, not by the values in a batch, so that a job does not fail half way for one large number. Times are
-the
-exception: pandas makes nanoseconds of all of them, so there it says yes and the cast looks at each value.
+The decision depends on the types, not on the values of a batch, so that a job does not fail half way because of one
+large number. Times are the exception: pandas makes nanoseconds of all of them, so their cast checks each value.
 """
 
 from typing import Any
@@ -14,7 +13,7 @@ _LISTS = (pa.ListType, pa.LargeListType)
 
 
 def is_lossless(source: pa.DataType, target: pa.DataType) -> bool:
-    """Return whether every value of ``source`` has an equal in ``target``; of times, those that the cast accepts."""
+    """Return whether every value of ``source`` has an equal in ``target``; for times, whether the cast may be tried."""
     if source.equals(target) or arrow_types.is_null(source):
         return True
     if arrow_types.is_dictionary(source):
@@ -56,7 +55,7 @@ def _is_lossless_number(source: pa.DataType, target: pa.DataType) -> bool:
 
 
 def _digits(kind: pa.DataType) -> tuple[int | None, int]:
-    """Decimal digits that hold every value of a type, and how many of them stand behind the point."""
+    """Return the decimal digits that every value of a type fits in, and how many of them are after the point."""
     if arrow_types.is_decimal(kind):
         return kind.precision, kind.scale
     if arrow_types.is_integer(kind):
@@ -65,7 +64,9 @@ def _digits(kind: pa.DataType) -> tuple[int | None, int]:
 
 
 def _is_lossless_time(source: pa.DataType, target: pa.DataType) -> bool:
-    """Whether both are times of one meaning. Units may differ: the cast itself refuses a value that it would change."""
+    """Return whether both are times of one meaning. Units may differ: the cast itself refuses a value that it would
+    change.
+    """
     if arrow_types.is_timestamp(source) and arrow_types.is_timestamp(target):
         return (source.tz is None) == (target.tz is None)
     return (arrow_types.is_time(source) and arrow_types.is_time(target)) or (

@@ -78,12 +78,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, partition_by: tuple[str, .
     """Return the same rows in exactly this schema, columns matched by name.
 
     A type is cast where every value of it has an equal in the other: narrower to wider numbers, any string to any
-    string, one timezone's label to another's. Times of a finer unit, which pandas makes of all times, are cast where
-    no value of the batch loses anything. An empty string in a partition column becomes null: in a path they are one.
+    string, one timezone's label to another's. Times of a finer unit, which pandas makes of all times, are cast where no
+    value of the batch loses precision. An empty string in a partition column becomes null: their paths are the same.
 
     Raises:
         InvalidRequest: a column is extra, missing, doubled, of a type that cannot be cast, or has a null where the
-            schema has none.
+            schema allows none.
     """
     _check_names(batch.schema, schema)
     columns = [_column(batch.column(field.name), field) for field in schema]

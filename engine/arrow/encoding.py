@@ -11,23 +11,25 @@ from tallymark.engine.arrow.leaves import leaves
 from tallymark.engine.settings import TaskSettings
 
 SAMPLE_ROWS = 4096
-"""Rows that are looked at, the first ones, at most: half a millisecond for some five columns."""
+"""Maximum number of rows to sample, the first ones: half a millisecond for about five columns."""
 
 SAMPLE_SHARE = 1 / 8
-"""Of the rows, at most, so that the look is a fraction of what it saves."""
+"""Maximum share of the rows to sample, so that the sample costs a fraction of what it saves."""
 
 DICTIONARY_BYTES = 1 << 20
-"""What a column's dictionary may take, as the encoder (Arrow's, by default) has it; beyond, it gives up."""
+"""Maximum size of a column's dictionary, the encoder's (Arrow's default); beyond it, the encoder drops the
+dictionary.
+"""
 
 LEAST_ROWS = 1024
-"""Of fewer rows a file's cost is not in its values."""
+"""With fewer rows the cost of a file is not in its values."""
 
 
 def dictionary_columns(rows: pa.Table) -> list[str] | bool:
     """Return the Parquet paths of the columns to encode by a dictionary, as ``ParquetWriter(use_dictionary=...)`` takes
     them.
 
-    ``rows`` are the first row group, whose dictionary is one of its own. Nested columns have one, as ever.
+    ``rows`` are the first row group, which has its own dictionary. Nested columns always have one.
     """
     if rows.num_rows < LEAST_ROWS:
         return True
@@ -38,9 +40,9 @@ def dictionary_columns(rows: pa.Table) -> list[str] | bool:
 
 
 def _recurs(sample: "pa.ChunkedArray[Any]", rows: int) -> bool:
-    """Return whether the values are few enough, judged by how many different ones the sample has. Nulls take no part.
+    """Return whether the values are few enough, judged by the number of distinct ones in the sample. Nulls are ignored.
 
-    Were there D values, each as frequent as any other, n rows would be expected to show D (1 - exp(-n / D)) of them.
+    With D equally frequent values, n rows are expected to contain D (1 - exp(-n / D)) of them.
     """
     shown = len(sample) - sample.null_count
     if not shown or pa.types.is_nested(sample.type) or pa.types.is_dictionary(sample.type):

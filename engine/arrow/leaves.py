@@ -1,4 +1,4 @@
-"""The columns of a Parquet file: a field of Arrow has one, or as many as it has parts."""
+"""Columns of a Parquet file: an Arrow field has one, or one for each of its parts."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -7,7 +7,7 @@ import pyarrow as pa
 
 
 def leaves(field: "pa.Field[Any]", parent: str = "") -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the path by which Parquet names a column, or each part of a nested one, and what it holds."""
+    """Yield the Parquet path of a column, or of each part of a nested one, and its type."""
     path = f"{parent}{field.name}"
     parts = _parts(field.type, path)
     if parts is None:
@@ -18,7 +18,7 @@ def leaves(field: "pa.Field[Any]", parent: str = "") -> Iterator[tuple[str, pa.D
 
 
 def _parts(kind: pa.DataType, path: str) -> "list[tuple[str, pa.Field[Any]]] | None":
-    """Of a nested type, each with the path above it; the words between are those of Parquet's own nested types."""
+    """Yield the parts of a nested type, each with its path; Parquet's own nested types add the words in between."""
     match kind:
         case pa.StructType():
             return [(f"{path}.", kind.field(number)) for number in range(kind.num_fields)]

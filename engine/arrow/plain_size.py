@@ -1,7 +1,7 @@
-"""The size of rows before they are encoded, in a measure that a query engine can take, too, without touching Arrow.
+"""Size of rows before they are encoded, in a measure that a query engine can compute, too, without Arrow.
 
-A text or binary column counts the bytes of its values, every other column a fixed number a row: about what a value of
-its type takes. The files of a partition show how many of these one encoded byte corresponds to.
+A text or binary column counts the bytes of its values, every other column a fixed number per row, about the size of a
+value of its type. The files of a partition show the ratio of encoded bytes to these.
 """
 
 from typing import Any
@@ -10,23 +10,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 NESTED_BYTES = 16
-"""What a value of a nested column counts: its parts are not looked at."""
+"""Size of a value of a nested column, whatever its parts."""
 
 _IS_TEXT = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
 
 
 def plain_bytes(rows: pa.Table | pa.RecordBatch) -> int:
-    """Bytes of the rows. A null counts as any other value of a fixed width, or as an empty text."""
+    """Return the plain size of the rows. A null counts as any other value of a fixed width, or as an empty text."""
     return rows.num_rows * fixed_bytes(rows.schema) + sum(map(_text_bytes, filter(_is_text_column, rows.columns)))
 
 
 def fixed_bytes(schema: pa.Schema) -> int:
-    """Return what every row counts, whatever its values."""
+    """Return the fixed size of every row."""
     return sum(_fixed(field.type) for field in schema)
 
 
 def is_text(type_: pa.DataType) -> bool:
-    """Return whether values of this type count by their own bytes, too."""
+    """Return whether values of this type also count by their bytes."""
     return any(is_one(type_) for is_one in _IS_TEXT)
 
 

@@ -1,7 +1,7 @@
-"""Resolution of ``as_of``: the log position that a caller means by a position, an instant or a time.
+"""Resolution of ``as_of``: the log position of a position, an instant or a time.
 
-A position is exact. An instant means the state right after its commit. A time means what a reader of the log would have
-seen then: the newest commit that was *decided* by then, by the store's clock, whenever its writer had begun.
+A position is exact. An instant is the state right after its commit. A time is the newest commit that was *decided* by
+then, by the store's clock, whenever its writer had started: what a reader of the log would have seen.
 """
 
 from datetime import UTC, datetime
@@ -18,10 +18,11 @@ AsOf = int | str | datetime
 
 
 async def position_as_of(handle: TableHandle, properties: TableProperties, as_of: AsOf) -> int:
-    """Return the position, all of whose files are still kept, once the log has been read.
+    """Return the position after the log has been read; all its files are still retained.
 
     Raises:
-        InvalidRequest: no such position, instant or time, or files of it may be gone; says which are retained.
+        InvalidRequest: there is no such position, instant or time, or files of it may be deleted; the message names the
+            retained ones.
     """
     meant = checked(as_of)
     history = await handle.log.refresh()
@@ -41,7 +42,7 @@ async def position_as_of(handle: TableHandle, properties: TableProperties, as_of
 
 
 def checked(as_of: AsOf) -> AsOf:
-    """Return the same, with times as times. Raises InvalidRequest for what is none of the three."""
+    """Return the same, with times as datetime. Raises InvalidRequest for what is none of the three."""
     match as_of:
         case bool():
             pass
@@ -110,10 +111,10 @@ def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
 
 
 async def check_retained(handle: TableHandle, properties: TableProperties, position: int, as_of: AsOf) -> None:
-    """Return if all files of the position are kept still, as far as the log has been read.
+    """Check that all files of the position are still retained, as far as the log has been read.
 
     Raises:
-        InvalidRequest: some may be gone; says what is retained.
+        InvalidRequest: some may be deleted; the message names the retained positions.
     """
     history = await handle.log.reach(position)
     horizon = history.horizon if properties.readers == "table" else history.head

@@ -14,18 +14,20 @@ _STAYS = "It stays as long as the table does."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bookkeeping:
-    """A file that holds no rows."""
+    """A file without rows."""
 
     purpose: str
     instant: str | None = None
-    """Whose it is; it goes when that instant has ended."""
+    """The instant that it belongs to, with whose end it is deleted."""
     position: int | None = None
     lasting: str | None = None
-    """How long it stays, where that does not depend on an instant."""
+    """How long it remains, where that does not depend on an instant."""
 
 
 def bookkeeping(path: str, history: History) -> Bookkeeping | None:
-    """None for a file that no bookkeeping of ours has, or one that the log does not account for."""
+    """Return the purpose of a path; None for a file that is not Tallymark's bookkeeping, or that the log does not
+    account for.
+    """
     if path.rpartition("/")[2] == PARTITION_METADATA:
         return Bookkeeping(purpose="By it Hudi on Java knows the partition.", lasting=_STAYS)
     for pattern, purpose in _OF_INSTANTS.items():

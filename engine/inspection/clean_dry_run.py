@@ -1,4 +1,4 @@
-"""Dry run of a clean. It reads, and writes nothing but a clock probe of its own heartbeat."""
+"""Dry run of a clean: it only reads, except for a heartbeat as a clock probe."""
 
 from functools import partial
 
@@ -15,10 +15,10 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 async def plan_clean(handle: TableHandle, properties: TableProperties, retain_hours: float | None) -> CleanResult:
-    """Return the result that ``clean`` would have, fences of rollbacks aside. All that is stored stays as it is.
+    """Return the result that ``clean`` would have, without the fences of rollbacks. Nothing stored is changed.
 
-    Where the age of an object counts, a heartbeat is put and deleted, to read the store's clock by, as ``status`` does.
-    With read access only, the newest log entry shows the time, and what is due since then is left out.
+    Where the age of an object counts, a heartbeat is put and deleted, to read the store's clock, as in ``status``. With
+    read access only, the newest log entry's time is used, and files due since then are left out.
     """
     status = await read_status(handle, properties)
     ended = [await _would_end(handle, found) for found in status.open_instants if found.writer == "dead"]

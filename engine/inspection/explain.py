@@ -1,4 +1,4 @@
-"""Facts about one file of a table: the log first, then storage about this file only."""
+"""Facts about one file of a table, from the log, and from storage about this file only."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -21,14 +21,14 @@ from tallymark.engine.timeline.properties import TableProperties
 
 
 def paths_below(url: str, text: str) -> tuple[str, ...]:
-    """Return the relative paths that the text may mean, the likelier first: a relative path, or a URL below the
+    """Return the relative paths that the text may mean, the likelier first: it is a relative path, or a URL below the
     table's.
 
-    URLs come percent-encoded from Spark (``input_file_name``) and as they are from elsewhere: both are tried. ``s3a://``
-    is ``s3://``; a local file may be named without ``file:``.
+    URLs are percent-encoded if they are from Spark (``input_file_name``) and plain otherwise: both are tried.
+    ``s3a://`` is ``s3://``; a local file may be named without ``file:``.
 
     Raises:
-        InvalidRequest: it names the table itself, something outside of it, or nothing at all.
+        InvalidRequest: it names the table itself, something outside of it, or nothing.
     """
     found = _relative(url, text)
     if not found:
@@ -51,17 +51,17 @@ def _relative(url: str, text: str) -> list[str]:
 
 
 def _plain(url: str) -> str:
-    """Schemes that mean one store in one form; a local path without any."""
+    """Return a URL with one spelling per store; a local path without a scheme."""
     if url.startswith("file:"):
         return "/" + url.removeprefix("file:").lstrip("/")
     return f"s3{url.removeprefix('s3a')}" if url.startswith("s3a:") else url
 
 
 async def explain(handle: TableHandle, properties: TableProperties, file: str) -> Explanation:
-    """``file`` is a path below the table, a URL of the same, or the bare name of a data file.
+    """Return the facts of a file. ``file`` is a path below the table, a URL of it, or the bare name of a data file.
 
-    Beside the log it asks for the file, for the reservation of the instant that is to deal with it and, where that one
-    is open, for its markers and its heartbeat. Raises InvalidRequest for a file that is not below the table.
+    In addition to the log it reads the file, the reservation of the instant that will deal with it and, where that one
+    is open, its markers and its heartbeat. Raises InvalidRequest for a file that is not below the table.
     """
     await handle.log.refresh()
     history = await handle.log.reach(0)
@@ -78,7 +78,7 @@ async def explain(handle: TableHandle, properties: TableProperties, file: str) -
 
 
 def _logged_path(candidates: Iterable[str], history: History) -> str:
-    """Return the first of them that the log knows, whole or by its bare name; else the first."""
+    """Return the first of the paths that the log contains, whole or by its bare name; otherwise the first."""
     first, *_ = candidates = tuple(candidates)
     for candidate in candidates:
         decision = history.decision(instant_of(_name(candidate)) or "")
@@ -133,7 +133,7 @@ def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEn
 
 
 def _remover(history: History, properties: TableProperties, replaced_by: tuple[int, LogEntry] | None) -> str | None:
-    """Return the instant that deletes a committed file; None while none is to."""
+    """Return the instant that deletes a committed file; None while there is none."""
     if replaced_by is None or properties.readers == "directory":
         return replaced_by[1].instant if replaced_by else None
     later = (entry for _, entry in history.after(replaced_by[0]) if entry.kind == "clean")
@@ -141,7 +141,9 @@ def _remover(history: History, properties: TableProperties, replaced_by: tuple[i
 
 
 async def _retained_until(handle: TableHandle, properties: TableProperties, replaced_at: int) -> float | None:
-    """Until when, by the store's clock, readers of older positions may count on it; None where nothing keeps it."""
+    """Return until when, by the store's clock, readers of older positions may rely on the file; None if nothing retains
+    it.
+    """
     if properties.retain_hours is None or replaced_at <= handle.log.history.horizon:
         return None
     put = await handle.log.times()
@@ -149,7 +151,7 @@ async def _retained_until(handle: TableHandle, properties: TableProperties, repl
 
 
 async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | None:
-    """Return the path under which the open instant has marked it, which a bare name lacks; None if it has not."""
+    """Return the path under which the open instant has marked the file, which a bare name lacks; None if it has not."""
     folder = marker_folder(writer.reservation.instant)
     loaded = await load_markers(handle.backend, folder, concurrency=handle.commit_settings.concurrency)
     paths = loaded.paths
@@ -157,7 +159,7 @@ async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | 
 
 
 async def _fenced_until(handle: TableHandle, path: str, instant: str) -> float | None:
-    """Until when, by the store's clock, a fence keeps the path occupied; None without a list that names it."""
+    """Return until when, by the store's clock, a fence occupies the path; None if no list names it."""
     for entry in [entry async for entry in handle.backend.list(f"{FENCE_FOLDER}/{instant}")]:
         if path in await read_fences(handle.backend, entry.path):
             decided = handle.log.history.decided(instant)
@@ -168,9 +170,8 @@ async def _fenced_until(handle: TableHandle, path: str, instant: str) -> float |
 
 
 async def _is_there(backend: Backend, path: str) -> bool:
-    """One request for a file in a partition, or some where that holds thousands; anywhere else the object is read.
-
-    Listing the folder of a table without partitions would be listing the table.
+    """Return whether the file exists: by one request for a file in a partition, or some if that has thousands;
+    elsewhere by reading the object, since listing the root of a table without partitions would list the table.
     """
     folder = path.rpartition("/")[0]
     if folder and not (path.startswith(".hoodie/") and "/staged/" not in path and "/recut/" not in path):

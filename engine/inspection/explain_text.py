@@ -1,4 +1,4 @@
-"""Explanation of one file: its fate, the reason, and what will become of it, derived from the facts. Pure."""
+"""Explanation of one file: its fate, the reason, and what will happen to it, derived from the facts. Pure."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,44 +23,43 @@ Fate = Literal[
     "bookkeeping",
     "unknown",
 ]
-"""
-- ``live``: committed, and part of the table. ``missing``: the same, and not there.
-- ``retained``: replaced, and kept for readers of older positions. ``replaced``: and due for removal, or removed.
+"""- ``live``: committed, and part of the table. ``missing``: the same, but the file does not exist.
+- ``retained``: replaced, and kept for readers of older positions. ``replaced``: due for removal, or removed.
 - ``fence``: an empty file that occupies the name of a lost task attempt.
 - ``left out``: its instant was committed without it. ``rolled back``: with its instant.
-- ``uncommitted``: of an open instant. ``marked``: by an open instant, and not there.
-- ``unknown``: not ours.
+- ``uncommitted``: of an open instant. ``marked``: by an open instant, and the file does not exist.
+- ``unknown``: not a file of this library.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is known of one file. ``str`` of it is a paragraph."""
+    """Facts about one file. ``str`` of it is a paragraph."""
 
     path: str
-    """Relative to the table."""
+    """Path relative to the table."""
     fate: Fate
     is_there: bool
     instant: str | None
-    """The instant that has written it, or was to; of a bookkeeping file the one that it belongs to."""
+    """The instant that has written it, or was to; for a bookkeeping file the one that it belongs to."""
     position: int | None
-    """Of the log entry that decided its fate."""
+    """Position of the log entry that decided its fate."""
     why: str
     next: str
     """What will happen to it, and when."""
     command: str | None = None
-    """What does that now; None where nothing is to be done, or nothing of ours would do it."""
+    """The command that does that now; None where nothing is to be done, or no command of ours would do it."""
     until: datetime | None = None
-    """Until when it stays at least, by the store's clock."""
+    """Time until which it remains at least, by the store's clock."""
     rows: int | None = None
-    """As its log entry says; None where none does. So are its bytes."""
+    """Rows by its log entry; None if there is none. The same holds for its bytes."""
     bytes: int | None = None
     rewritten_bytes: int | None = None
-    """Of the files that were written once more to come to it, all in all; likewise."""
+    """Total size of the files that were rewritten on the way to it; None without a log entry."""
     made_of: tuple[str, ...] = ()
-    """The small file that it was made of by filling that; several where the log does not show which of them."""
+    """The small file that was filled to make it; several where the log does not show which of them."""
     filled_into: tuple[str, ...] = ()
-    """The file that its own rows went into, since it was small and was filled; likewise."""
+    """The file that contains its rows since it was small and was filled; several where the log does not show which."""
 
     def __str__(self) -> str:
         there = "" if self.is_there else ", not there"
@@ -69,14 +68,14 @@ class Explanation:
 
 
 def made_of(file: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
-    """Return the small files that this one, which the entry added, may have been made of; none for one of new rows
+    """Return the small files of which this one, which the entry added, may have been made; none for one of new rows
     alone.
     """
     return tuple(old for old in entry.filled if _has_filled(file, old))
 
 
 def filled_into(old: DataFile, entry: LogEntry) -> tuple[DataFile, ...]:
-    """Return the files that may begin with the rows of this one; none where the entry has replaced it without keeping
+    """Return the files that may start with the rows of this one; none where the entry has replaced it without keeping
     them.
     """
     return tuple(file for file in entry.added if old in entry.filled and _has_filled(file, old))
@@ -116,7 +115,7 @@ class BookkeepingFacts:
     kind: Bookkeeping
     is_there: bool
     writer: OpenInstant | None
-    """Of the instant that it belongs to, while that is not tidied up."""
+    """Writer of the instant that it belongs to, until that is finished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,21 +123,23 @@ class FileFacts:
     url: str
     path: str
     instant: str | None
-    """That stands in its name; None for a name that is not ours."""
+    """Instant in its name; None for another form of name."""
     decision: tuple[int, LogEntry] | None
-    """Of that instant."""
+    """Decision of that instant."""
     file: DataFile | None
-    """As that entry names it among the files it added."""
+    """The file as that entry names it among those it added."""
     replaced_by: tuple[int, LogEntry] | None
     is_there: bool
     retained_until: float | None
-    """Until when it stays for readers of older positions, in seconds since the epoch by the store's clock."""
+    """Time until which it is retained for readers of older positions, in seconds since the epoch by the store's
+    clock.
+    """
     writer: OpenInstant | None
-    """Who is to deal with it: its own instant's, or that of the entry that lets it go, while that is not tidied up."""
+    """Writer that will deal with it: that of its instant, or of the entry that expires it, until that is finished."""
     is_marked: bool
-    """By its instant, which is open."""
+    """Whether its instant, which is open, has marked it."""
     fenced_until: float | None
-    """Until when a fence keeps its name, in seconds since the epoch by the store's clock."""
+    """Time until which a fence occupies its name, in seconds since the epoch by the store's clock."""
 
 
 def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
@@ -258,7 +259,7 @@ def _decided_without(facts: FileFacts, decision: tuple[int, LogEntry]) -> Explan
 
 
 def _to_be_removed(facts: FileFacts, found: Explanation) -> Explanation:
-    """Explain a file that is there, and that the writer of that decision deletes before it gives back its instant."""
+    """Explain an existing file that the writer of that decision deletes before it finishes its instant."""
     if facts.writer is None:
         why = f"{found.why} It came back after it had been deleted, such as out of a copy."
         return replace(found, why=why, next=NO_WRITER)
@@ -344,7 +345,7 @@ def _shown(moment: datetime) -> str:
 
 
 def _by_whom(writer: OpenInstant) -> str:
-    """Who ends the instant."""
+    """Return the writer that ends the instant."""
     identity, age = writer.reservation.writer, writer.beat_age_s
     heartbeat = "no heartbeat" if age is None else f"last heartbeat {age:,.0f} s ago"
     who = f"The writer of instant {writer.reservation.instant}, process {identity.pid} on {identity.host}"
@@ -356,5 +357,5 @@ def _by_whom(writer: OpenInstant) -> str:
 
 
 def _command(writer: OpenInstant, url: str) -> str | None:
-    """Advice: do not interrupt a live writer."""
+    """Return the command that ends it: none that would interrupt a live writer."""
     return f"tallymark rollback {quote(url)}" if writer.writer == "dead" else None

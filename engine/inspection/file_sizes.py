@@ -8,7 +8,7 @@ from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 
 SMALL_BYTES = SizingSettings().small_file_bytes
-"""A file below this is small: an append that says nothing else may fill it."""
+"""A file below this size is small: an append fills it by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class PartitionSizes:
     bytes: int
     small_files: int
     small_bytes: int
-    """Bytes that lie in the small files."""
+    """Bytes in small files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,24 +39,24 @@ class FileSizes:
     """The files of a table, or of a part of it, by size."""
 
     position: int
-    """Of the commit log, as of which the files were committed."""
+    """Position of the commit log as of which the files were committed."""
     small_below: int
-    """What counts as small: fewer bytes than this."""
+    """Size in bytes below which a file counts as small."""
     files: int
     rows: int
     bytes: int
     p50: int
-    """Bytes; half of the files have at most as many. By nearest rank, as is ``p95``; 0 without files."""
+    """Median size in bytes, by nearest rank, as is ``p95``; 0 without files."""
     p95: int
     largest: int
     fewest: int
     """Files that the same bytes would fill, partition by partition, at the default ``max_file_bytes``."""
     rewritten_bytes: int
-    """Of the files that were written once more to come to these, all in all."""
+    """Total size of the files that were rewritten on the way to these."""
     buckets: tuple[SizeBucket, ...]
     """From the smallest file's to the largest's, empty ones in between."""
     partitions: tuple[PartitionSizes, ...]
-    """Those with the most small files first."""
+    """Partitions, those with the most small files first."""
 
     @classmethod
     def of(cls, files: Iterable[DataFile], *, position: int, small_below: int = SMALL_BYTES) -> "FileSizes":
@@ -84,12 +84,12 @@ class FileSizes:
 
     @property
     def small_bytes(self) -> int:
-        """Bytes that lie in small files."""
+        """Bytes in small files."""
         return sum(found.small_bytes for found in self.partitions)
 
     @property
     def rewritten_per_byte(self) -> float:
-        """Bytes written once more for each one that is there: what it has cost to keep files from being small."""
+        """Bytes rewritten per existing byte: the cost of filling small files."""
         return self.rewritten_bytes / self.bytes if self.bytes else 0.0
 
     @property

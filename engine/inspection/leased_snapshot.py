@@ -1,18 +1,18 @@
-"""Snapshots under a reader's lease: the files stay until the block ends.
+"""Snapshots under a reader's lease: the files remain until the block ends.
 
-Why no clean takes a file of that snapshot. A reader at position P puts its lease, *then* reads the log to its head H. A
-clean reserves its instant, reads the log, *then* lists the leases, and wins an entry whose horizon is no later than any
-living lease's position. Only such an entry lets files go: those that were replaced up to its horizon. So a file of P is
-in danger only from an entry with a horizon h > P, and its clean had read entry h before it listed the leases.
+Why no clean deletes a file of the snapshot. A reader at position P puts its lease, *then* reads the log to its head H.
+A clean reserves its instant, reads the log, *then* lists the leases, and wins an entry whose horizon is at most the
+position of any living lease. Only such an entry expires files: those replaced up to its horizon. So a file of P is in
+danger only from an entry with a horizon h > P, and its clean had read entry h before it listed the leases.
 
-* Nothing that P holds was replaced by H (so at the head). Then h > H: entry h came after our reading had met the end of
-  the log, and that clean listed leases after it. Ours was there.
-* Something was (an older position). Then the clean may have listed before our lease was there, and win its entry after
-  we have looked. But by then it had reserved its instant. So we list the reservations once the lease is there. A clean
-  whose reservation we find we wait for, until it is decided or gone; one that was gone by then had its entry in the log
-  before; one that came after lists leases later than we put ours. Then the log is read, and the horizon looked at.
+* Nothing of P was replaced by H (for instance at the head). Then h > H: entry h was won after our reading had reached
+  the end of the log, and that clean listed leases after it. Ours existed.
+* Something was (an older position). Then the clean may have listed before our lease existed, and may win its entry
+  after our check. But by then it had reserved its instant. So we list the reservations after the lease is put. We wait
+  for each clean whose reservation we find, until it is decided or gone; one that had finished by then had its entry in
+  the log before; a later one lists leases after we put ours. Then the log is read, and the horizon checked.
 
-That holds while the lease is renewed in time. Of a reader that stands still for longer than its lease files may go: its
+This holds while the lease is renewed in time. If a reader pauses for longer than its lease, files may be deleted: its
 scan fails, as without a lease, and leaves no rows out.
 """
 
@@ -42,10 +42,10 @@ _events = EventLog(__name__)
 async def lease_snapshot(
     handle: TableHandle, properties: TableProperties, as_of: AsOf | None
 ) -> AsyncIterator[Snapshot]:
-    """Yield the snapshot as it is now, or was then; its files stay for the block.
+    """Yield the snapshot as of now, or ``as_of``; its files remain for the block.
 
     Raises:
-        InvalidRequest: the table keeps no replaced files; or ``as_of`` names nothing that was, or its files are
+        InvalidRequest: the table keeps no replaced files; or ``as_of`` names no state of the table, or its files are
             no longer retained.
         TryAgain: a clean is being decided, and storage has given no clear outcome for long.
     """
@@ -71,7 +71,7 @@ def _check_keeps(properties: TableProperties) -> None:
 
 
 async def _position(handle: TableHandle, properties: TableProperties, as_of: AsOf | None) -> int:
-    """Where the lease begins to hold: at the head as it is before the lease is there, or at what the caller means."""
+    """Return the lease's first position: the head before the lease is put, or that of ``as_of``."""
     if as_of is not None:
         return await position_as_of(handle, properties, as_of)
     return (await handle.log.refresh()).head
@@ -80,7 +80,7 @@ async def _position(handle: TableHandle, properties: TableProperties, as_of: AsO
 async def _held(
     handle: TableHandle, properties: TableProperties, lease: ReaderLease, position: int, as_of: AsOf | None
 ) -> int:
-    """Return the position whose files stay from now on. The lease is there."""
+    """Return the position whose files remain from now on. The lease has been put."""
     history = await handle.log.refresh()
     if as_of is None:
         lease.move_to(history.head)
@@ -92,8 +92,8 @@ async def _held(
 
 
 async def _until_cleans_are_decided(handle: TableHandle) -> None:
-    """On return the log has been read as it was when each clean that stood open at the call had been decided, or had
-    given up its instant. Those whose writer is dead are decided here: a rollback entry, and nothing else is touched.
+    """Wait until each clean that was open at the call is decided or has given up its instant; on return the log was
+    read after that. Cleans of dead writers are decided here, by a rollback entry, and nothing else is changed.
     """
     found = [each for each in await open_reservations(handle) if each.operation == "clean"]
     patience_s = handle.lease_settings.expiry_s + handle.commit_settings.decision_timeout_s
@@ -109,7 +109,7 @@ async def _until_cleans_are_decided(handle: TableHandle) -> None:
 
 
 async def _undecided(handle: TableHandle, cleans: list[Reservation]) -> list[Reservation]:
-    """Those that are still open, before the log is read, and not in it."""
+    """Return those that are still open, read before the log, and are not in it."""
     still_open = [clean for clean in cleans if await _stands(handle, clean)]
     history = await handle.log.refresh()
     return [clean for clean in still_open if history.decided(clean.instant) is None]
@@ -135,7 +135,9 @@ async def _decide_dead(handle: TableHandle, cleans: list[Reservation]) -> None:
 
 
 async def _give_up(handle: TableHandle, lease: ReaderLease) -> None:
-    """Whatever happened to the block. A lease that cannot be deleted now is dead after its expiry, and dropped then."""
+    """End the lease, whatever happened to the block. One that cannot be deleted now expires, and is deleted by
+    a clean.
+    """
     timeout_s = handle.lease_settings.expiry_s / 4
     with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
         try:

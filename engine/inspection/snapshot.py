@@ -11,8 +11,8 @@ from tallymark.engine.timeline.properties import TableProperties
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Exactly the committed files. It does not change; its files may go once a later commit has replaced them: at once
-    with ``readers="directory"``, after ``retain_hours`` with ``readers="table"``.
+    """Exactly the committed files. It does not change; its files may be deleted after a later commit has replaced them:
+    at once with ``readers="directory"``, after ``retain_hours`` with ``readers="table"``.
     """
 
     url: str
@@ -24,9 +24,7 @@ class Snapshot:
 
     @classmethod
     async def of(cls, handle: TableHandle, properties: TableProperties, position: int | None = None) -> "Snapshot":
-        """Return what the table holds, or held, at a position of its log as far as it was read;
-        left out, at its head.
-        """
+        """Return the table's files at a position of its log as far as it was read, by default at its head."""
         position = handle.log.history.head if position is None else position
         return cls(
             url=handle.backend.url,
@@ -46,7 +44,7 @@ class Snapshot:
 
 
 async def _files_at(handle: TableHandle, properties: TableProperties, position: int) -> tuple[DataFile, ...]:
-    """By the view; below its floor by the log itself, which forgets nothing."""
+    """Return the files by the view; below its floor by the log itself."""
     view = handle.view(properties)
     if position < view.floor:
         return (await handle.log.reach(0)).files_at(position)

@@ -24,27 +24,27 @@ class OpenInstant:
     beat_age_s: float | None
     """Seconds since the writer's last heartbeat, by the store's clock; None without a heartbeat or a clock."""
     writer: WriterState
-    """``dead``: the next write or rollback ends the instant. ``unknown``: storage lets us read only."""
+    """``dead``: the next write or rollback ends the instant. ``unknown``: with read access only."""
     decision: EntryKind | None
-    """What the commit log says of it, if anything: then only tidying is left to do."""
+    """The log's decision, if there is one: then only its last steps are left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStatus:
-    """A table at a moment."""
+    """State of a table at a moment."""
 
     name: str
     readers: Readers
     retain_hours: float | None
-    """How long replaced files are kept; None where they are not."""
+    """How long replaced files are retained; None where they are not."""
     retained: tuple[DataFile, ...]
-    """Replaced files that are kept still."""
+    """Replaced files that are still retained."""
     snapshot: Snapshot
     open_instants: tuple[OpenInstant, ...]
 
 
 async def read_status(handle: TableHandle, properties: TableProperties) -> TableStatus:
-    """Read it. Where instants are open, a heartbeat is put and deleted, to read the store's clock by."""
+    """Return the status. Where instants are open, a heartbeat is put and deleted, to read the store's clock."""
     reservations = await open_reservations(handle)  # before the heartbeats: a reserved writer has put one before
     ages = await _heartbeat_ages(handle) if reservations else None
     history = await handle.log.refresh()
@@ -59,7 +59,7 @@ async def read_status(handle: TableHandle, properties: TableProperties) -> Table
 
 
 async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | None:
-    """One of them, as the log that was read last knows it; None where no writer has the instant any more."""
+    """Return one of them, by the log as it was last read; None where no writer has the instant any more."""
     path = f"{OPEN_FOLDER}/{instant}"
     try:
         reservation = Reservation.decode(await handle.backend.get(path), source=path)
@@ -76,7 +76,7 @@ async def _retained(handle: TableHandle, properties: TableProperties) -> tuple[D
 
 
 async def _heartbeat_ages(handle: TableHandle) -> dict[str, float] | None:
-    """As ``heartbeat_ages``; None with read access only, which cannot read the store's clock."""
+    """Return ``heartbeat_ages``; None with read access only, which cannot read the store's clock."""
     try:
         own = await clock_probe(handle)
     except NotPermitted:

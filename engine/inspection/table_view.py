@@ -1,4 +1,4 @@
-"""A table's file-system view, for who asks again and again what it holds."""
+"""File-system view of a table for repeated queries."""
 
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.timeline.properties import TableProperties
@@ -13,15 +13,15 @@ class TableView:
         self._properties = properties
 
     async def sync(self) -> ViewAt:
-        """Return what the table holds now: reads what the log has got since the last call, and nothing else."""
+        """Return the table's files now: reads the log entries since the last call, and nothing else."""
         history = await self._handle.log.refresh()
         return self._handle.view(self._properties).at(history.head)
 
     def at(self, position: int) -> ViewAt:
-        """Return what it held at a position that was read.
+        """Return its files at a position that was read.
 
         Raises:
-            InvalidRequest: it lies beyond what was read, or files of it may be gone.
+            InvalidRequest: it is beyond what was read, or files of it may be deleted.
         """
         return self._handle.view(self._properties).at(position)
 

@@ -1,8 +1,8 @@
 """Progress of open instants from their markers in storage, from any process, without the service.
 
 A scan costs two listings, of reservations and of heartbeats, and a read of the log's tail; for each open instant one
-listing of its markers (a page for 1,000 objects), and a get for each segment that is new. Once a minute a heartbeat is
-put and deleted, to read the store's clock by.
+listing of its markers (a page per 1,000 objects), and a get for each segment that is new. Once a minute a heartbeat is
+put and deleted, to read the store's clock.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 CLOCK_S = 60.0
-"""Time for which the local clock stands in for the store's: they drift by less than a second in it."""
+"""Time for which the local clock is used in place of the store's: in it they drift by less than a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,19 +31,19 @@ class WatchedInstant:
     instant: str
     operation: str
     marker_kind: MarkerKind
-    """As the job was to keep them; with a service, ``folder.direct`` are those that its tasks put themselves."""
+    """As the job was to keep them; with a service, ``folder.direct`` counts those that its tasks put themselves."""
     folder: MarkerFolder
-    """As it was last seen while the instant was open."""
+    """Content of the marker folder at the last scan while the instant was open."""
     beat_age_s: float | None
-    """Since the writer's last heartbeat, by the store's clock; None without one, or with read access only."""
+    """Seconds since the writer's last heartbeat, by the store's clock; None without one, or with read access only."""
     markers_s: float | None = None
-    """Markers a second since the look before; None at the first."""
+    """Markers per second since the last scan; None at the first."""
     is_over: bool = False
-    """Set by one scan, the last one that shows it."""
+    """Set in one scan, the last one that returns the instant."""
     decision: EntryKind | None = None
-    """What the log says, once it is over; None for one that its writer gave up before the log heard of it."""
+    """The log's decision once it is over; None if its writer gave it up before."""
     position: int | None = None
-    """Of that entry."""
+    """Position of that entry."""
 
 
 NOTHING = MarkerFolder(markers=0, segments=0, direct=0, bytes=0)
@@ -64,11 +64,10 @@ class InstantWatch:
         self._clock_read_at = float("-inf")
 
     async def scan(self, instant: str | None = None) -> tuple[WatchedInstant, ...]:
-        """Return the instants that are open now, or the one that is named, and those that are over since the look
-        before.
+        """Return the instants that are open now, or the named one, and those that have ended since the last scan.
 
         Raises:
-            InvalidRequest: the one that is named is not open, at the first look.
+            InvalidRequest: the named one is not open, at the first scan.
         """
         reserved = await self._reserved()
         if instant is not None and instant not in reserved and instant not in self._seen:
@@ -90,7 +89,7 @@ class InstantWatch:
         return tuple(found)
 
     async def _scan_instant(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
-        """One that is open."""
+        """Return an open instant."""
         if instant not in self._folders:
             concurrency = self._handle.commit_settings.concurrency
             self._folders[instant] = MarkerWatch(self._handle.backend, marker_folder(instant), concurrency=concurrency)
@@ -104,7 +103,7 @@ class InstantWatch:
         return found
 
     def _last(self, instant: str, beat_age_s: float | None) -> WatchedInstant:
-        """As it was seen before; for one that was not, no markers."""
+        """Return its folder as of the last scan; an empty one if it is new."""
         if instant in self._seen:
             return self._seen[instant][1]
         reservation = self._reservations[instant]
@@ -117,7 +116,7 @@ class InstantWatch:
         )
 
     def _ended(self, instant: str, beat_age_s: float | None, decided: Decided | None) -> WatchedInstant:
-        """One that is not open any more; it is returned this once."""
+        """Return an instant that is not open any more; it is returned only once."""
         last = self._last(instant, beat_age_s)
         self._over.add(instant)
         self._seen.pop(instant, None)
@@ -132,7 +131,7 @@ class InstantWatch:
         )
 
     async def _reserved(self) -> set[str]:
-        """Each reservation is read once: what it says never changes."""
+        """Return the reservation. Each one is read once, since it never changes."""
         names = set()
         for path in [entry.path async for entry in self._handle.backend.list(OPEN_FOLDER)]:
             instant = path.rpartition("/")[2]
@@ -158,7 +157,7 @@ class InstantWatch:
         return {each: found[heartbeat_path(each)] for each in self._reservations if heartbeat_path(each) in found}
 
     async def _store_ahead_s(self) -> float | None:
-        """Of our monotonic clock; None where we may not write."""
+        """Return the store's time minus our monotonic clock; None with read access only."""
         try:
             return await store_time(self._handle) - self._now()
         except NotPermitted:

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class Metric(NamedTuple):
-    """One family, as docs/operating.md lists them."""
+    """One metric family, as docs/operating.md lists them."""
 
     name: str
-    """As jobs count it: without the prefix, and without ``_total``, which a counter's samples end in."""
+    """The name that jobs use: without the prefix, and without the ``_total`` of a counter's samples."""
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
     help: str
@@ -77,11 +77,11 @@ METRICS = (
 
 
 def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
-    """Let a registry, prometheus-client's default one unless another is given, show what this process's jobs do, and
-    its marker engines, also those that serve no table.
+    """Register this process's metrics with a registry, by default prometheus-client's: those of its jobs and its marker
+    engines, including engines that serve no table.
 
-    To be called once, before or after the first of them; a second call does nothing. What is shown counts from the
-    start of the process.
+    To be called once, before or after the first of them; a second call does nothing. Values count from the start of the
+    process.
 
     Raises:
         MissingExtra: prometheus-client is not installed.
@@ -95,10 +95,10 @@ def register_metrics(registry: "CollectorRegistry | None" = None) -> None:
 
 
 class _Collector:
-    """What a registry asks at each scrape, from whatever thread."""
+    """Collector that a registry calls at each scrape, from any thread."""
 
     def describe(self) -> "Iterator[Family]":
-        """Their names, which a registry wants once."""
+        """Return the names, which a registry requests once."""
         return self._families(marker_metrics(ProcessReading()))
 
     def collect(self) -> "Iterator[Family]":
@@ -116,7 +116,9 @@ class _Collector:
 
 
 def _counted(metric: Metric, reading: Reading) -> "Family":
-    """With labels, those that occurred; without, a value always, so that the first of its kind is seen to rise."""
+    """Return the samples: with labels, those that occurred; without, always a value, so that its first increase is
+    seen.
+    """
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
     kind = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily

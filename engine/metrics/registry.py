@@ -17,8 +17,9 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import LogEntry
 
 Outcome = Literal["committed", "rolled_back", "failed"]
-"""``failed``: the job could not begin, or storage fell silent at its end, and the next writer finishes it or rolls it
-back."""
+"""``failed``: the job could not start, or storage did not answer at its end, and the next writer finishes it or rolls
+it back.
+"""
 
 Key = tuple[str, ...]
 """The name of a counter in ``prometheus.METRICS``, and the values of its labels."""
@@ -62,7 +63,7 @@ class JobMeter:
         }
 
     def reported(self, winners: Sequence[TaskReport]) -> None:
-        """By the tasks of the job; they count with its entry."""
+        """Count the reports of the tasks of the job; they count with its entry."""
         self._proposed |= {
             ("tasks",): len(winners),
             ("task_seconds",): sum(report.seconds for report in winners),
@@ -88,7 +89,9 @@ class JobMeter:
         self._counts["jobs", self._operation, self._outcome] += 1
 
     def reading(self) -> Reading:
-        """Up to now; the job may go on. Its markers are counted with those of all engines (``process_markers``)."""
+        """Return the counts so far; the job may continue. Its markers are counted with those of all engines
+        (``process_markers``).
+        """
         return Reading(self._counts.copy())
 
 
@@ -131,13 +134,13 @@ def marker_metrics(found: ProcessReading) -> Reading:
 
 
 def _word(error: str) -> str:
-    """``RolledBack`` as a label's value is ``rolled_back``."""
+    """Return the label of an error class: ``rolled_back`` for ``RolledBack``."""
     return _WORD_START.sub("_", error).lower()
 
 
 @dataclass(slots=True)
 class _Watched:
-    """A backend that jobs use, and what it had counted before the first of them."""
+    """A backend that jobs use, and its counts before the first of them."""
 
     backend: Backend
     before: dict[Key, float]
@@ -145,7 +148,7 @@ class _Watched:
 
 
 class ProcessMeter:
-    """Any thread may use it."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,7 +158,7 @@ class ProcessMeter:
 
     @contextmanager
     def running(self, job: JobMeter, backend: Backend) -> Iterator[None]:
-        """For the time of the block the job runs, and the requests of its backend count, once for all its jobs."""
+        """Count the job as running during the block, and the requests of its backend, once for all its jobs."""
         with self._lock:
             self._jobs.add(job)
             watched = self._watched.setdefault(id(backend), _Watched(backend, _requests(backend)))
@@ -177,7 +180,7 @@ class ProcessMeter:
             self._ended.counts[name,] += 1
 
     def reading(self) -> Reading:
-        """All that there is to add, and the number of ``jobs_running``."""
+        """Return the sums, and the number of ``jobs_running``."""
         with self._lock:
             found = Reading()
             found.add(self._ended.counts)
@@ -202,7 +205,7 @@ def _add_requests(total: Reading, watched: _Watched) -> None:
 
 
 def _requests(backend: Backend) -> dict[Key, float]:
-    """Empty where the store does not count its requests."""
+    """Return the request counts; empty where the store has none."""
     statistics: RequestStatistics | None = backend.statistics() if isinstance(backend, Metered) else None
     if statistics is None:
         return {}

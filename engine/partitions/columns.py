@@ -1,4 +1,4 @@
-"""The columns of a static partition: filled in where the input lacks them, and else compared row by row."""
+"""Columns of a static partition: filled in where the input lacks them, and otherwise compared row by row."""
 
 from collections.abc import Mapping
 from datetime import date
@@ -12,13 +12,13 @@ from tallymark.engine.partitions.path import PartitionValue
 from tallymark.engine.partitions.static import StaticPartition
 
 _TYPES: Mapping[type, pa.DataType] = {bool: pa.bool_(), int: pa.int64(), str: pa.string(), date: pa.date32()}
-"""By the type of the value. A decimal is not included: it does not show how many digits others have."""
+"""Arrow types by the type of the value. A decimal is not included: it does not show the digits of other values."""
 
 
 def missing_columns(
     schema: pa.Schema, given: Mapping[str, object], *, table: pa.Schema | None
 ) -> "list[pa.Field[Any]]":
-    """Return the static columns that the input's schema lacks: as the table has them, or as they are to be in a new
+    """Return the static columns that the input's schema lacks, as the table has them, or as they are to be in a new
     one.
 
     Raises:
@@ -45,7 +45,7 @@ def type_of_value(value: object) -> pa.DataType | None:
 
 
 def filled(batch: pa.RecordBatch, partition: StaticPartition, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch with those static columns that it lacks, in the types of ``schema``, at its end."""
+    """Return the batch with the static columns that it lacks appended, in the types of ``schema``."""
     for name, value in zip(partition.columns, partition.values, strict=True):
         if name not in batch.schema.names:
             field = schema.field(name)
@@ -54,7 +54,9 @@ def filled(batch: pa.RecordBatch, partition: StaticPartition, schema: pa.Schema)
 
 
 def check_static(rows: pa.RecordBatch, partition: StaticPartition) -> None:
-    """Whether every row, of the table's schema, has the static values. Raises InvalidRequest, naming another value."""
+    """Check that every row, of the table's schema, has the static values. Raises InvalidRequest, naming another
+    value.
+    """
     for name, value in zip(partition.columns, partition.values, strict=True):
         column = rows.column(name)
         first = pc.index(_differs(column, value), True).as_py()

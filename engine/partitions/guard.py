@@ -6,7 +6,7 @@ from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.partitions.static import StaticPartition
 
 SHOWN = 3
-"""Parts of a guard that an error names."""
+"""Number of a guard's parts that an error names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +14,7 @@ class PartitionGuard:
     parts: tuple[StaticPartition, ...]
 
     def contains(self, partition: str) -> bool:
-        """Return whether all below a partition path, or a prefix of some, is allowed."""
+        """Return whether everything below a partition path, or a prefix of one, is allowed."""
         return any(part.contains(partition) for part in self.parts)
 
     def touches(self, part: StaticPartition) -> bool:
@@ -22,7 +22,7 @@ class PartitionGuard:
         return any(mine.contains(part.path) or part.contains(mine.path) for mine in self.parts)
 
     def check(self, partition: str) -> None:
-        """Raise InvalidRequest for the partition path of rows that it does not allow."""
+        """Raise InvalidRequest for the partition path of rows that the guard does not allow."""
         if not self.contains(partition):
             raise InvalidRequest(
                 f"a row belongs to partition {partition!r}, and {self} allows no other than it names; drop such rows, "

@@ -59,7 +59,7 @@ class PartitionIndex:
 
 
 def _codes(keys: pa.RecordBatch) -> "pa.Array[Any]":
-    """Equal for equal rows, counting from 0 in the order of first appearance."""
+    """Return a code per row, equal for equal rows, counting from 0 in the order of first appearance."""
     codes = pa.nulls(keys.num_rows, pa.int32()).fill_null(0)
     for column in keys.columns:
         encoded = column.dictionary_encode(null_encoding="encode")

@@ -13,13 +13,13 @@ from tallymark.backends.contract import PATH_BYTES_MAX
 from tallymark.engine.errors import InvalidRequest
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-"""What stands for null in a path, and therefore cannot be a value of its own."""
+"""Text for null in a path, which therefore cannot be a value itself."""
 
 SEGMENT_BYTES_MAX = 255
 """The longest name that Linux file systems and HDFS take."""
 
 PARTITION_PATH_BYTES_MAX = PATH_BYTES_MAX - 256
-"""Leaves room for the marker directory before the partition path and for the file's and marker's name behind it."""
+"""Leaves room for the marker directory before the partition path and for the file's and marker's name after it."""
 
 PartitionValue = str | int | bool | date | Decimal | None
 
@@ -62,7 +62,7 @@ def _segment(column: str, value: PartitionValue) -> str:
 
 
 def _text(value: PartitionValue) -> str:
-    """As Spark casts the value to a string."""
+    """Return the value as Spark casts it to a string."""
     match value:
         case None:
             return ""
@@ -77,5 +77,5 @@ def _text(value: PartitionValue) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a column or value as it stands in a path."""
+    """Return a column or value as it is written in a path."""
     return text.translate(_ESCAPES)

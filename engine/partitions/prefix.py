@@ -1,4 +1,4 @@
-"""The beginning of partition paths, as it is typed: ``year=2013`` stands for that partition and all below it."""
+"""Prefixes of partition paths, as users type them: ``year=2013`` is that partition and everything below it."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ def partition_prefix(text: str, columns: Sequence[str]) -> str:
     """Return the prefix without slashes at its ends; ``""`` is the whole table.
 
     Raises:
-        InvalidRequest: no partition of a table that is partitioned so can lie below it.
+        InvalidRequest: no partition of a table with these partition columns can be below it.
     """
     prefix = text.strip("/")
     segments = prefix.split("/") if prefix else []

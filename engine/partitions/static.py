@@ -1,4 +1,4 @@
-"""Values of the first partition columns, named by a call: ``{"year": 2013}`` is that part of the table."""
+"""Static partition of a call, values of the first partition columns: ``{"year": 2013}`` is that part of the table."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ class StaticPartition:
 
     columns: tuple[str, ...]
     values: tuple[PartitionValue, ...]
-    """As rows of the table hold them."""
+    """As rows of the table contain them."""
 
     @classmethod
     def of(
         cls, given: Mapping[str, object], *, keyword: str, schema: pa.Schema, partition_by: Sequence[str]
     ) -> "StaticPartition":
-        """Return what a call named in its keyword ``keyword``, for a table of this schema.
+        """Return the partition that a call named in its keyword ``keyword``, for a table of this schema.
 
         Raises:
             InvalidRequest: the columns are not the first that the table is partitioned by, a value is of another
-                type than its column's or does not fit into it, or no path can carry it.
+                type than its column's or does not fit into it, or no path can contain it.
         """
         columns = prefix_columns(given, keyword=keyword, partition_by=partition_by)
         given_text = f"{keyword}={dict(given)!r}"
@@ -44,11 +44,11 @@ class StaticPartition:
 
     @property
     def path(self) -> str:
-        """The partition path of its rows, or where columns are left open, what all of those begin with."""
+        """The partition path of its rows or, where columns are left open, the common prefix of their paths."""
         return partition_path(self.columns, self.values)
 
     def contains(self, partition: str) -> bool:
-        """Return whether a partition path lies in this part of the table."""
+        """Return whether a partition path is in this part of the table."""
         return is_below(partition, self.path)
 
     def __str__(self) -> str:
@@ -80,12 +80,12 @@ def prefix_columns(given: Mapping[str, object], *, keyword: str, partition_by: S
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of partition columns, and what a call may give as their value."""
+    """A kind of partition columns, and the values that a call may give for them."""
 
     is_kind: Callable[[pa.DataType], bool]
     takes: tuple[type, ...]
     refuses: tuple[type, ...]
-    """Of these, subclasses that mean something else."""
+    """Subclasses of these with another meaning."""
     word: str
 
 
@@ -99,7 +99,9 @@ _KINDS = (
 
 
 def _row_value(value: object, field: "pa.Field[Any]", given_text: str) -> PartitionValue:
-    """Return the value as a row of the table holds it: a decimal with its column's scale, no empty string but null."""
+    """Return the value as a row of the table contains it: a decimal with its column's scale, null for an empty
+    string.
+    """
     of = f"{given_text}: column {field.name!r} is {field.type}"
     if value is not None:
         _check_type(value, field.type, of)

@@ -1,4 +1,4 @@
-"""Values of partition columns out of a partition path, as people type it: ``year=2013/month=1``."""
+"""Values of partition columns from a partition path, as users type it: ``year=2013/month=1``."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -15,10 +15,10 @@ from tallymark.engine.partitions.prefix import partition_prefix
 
 
 def partition_values(text: str, schema: pa.Schema, partition_by: Sequence[str]) -> dict[str, PartitionValue]:
-    """Return the values that the path names, of the types that the table's columns have.
+    """Return the values that the path names, of the types of the table's columns.
 
     Raises:
-        InvalidRequest: no partition of this table begins so, or a value is none of its column's type.
+        InvalidRequest: no partition of this table starts so, or a value is not of its column's type.
     """
     segments = partition_prefix(text, partition_by).split("/")
     columns = [schema.field(name) for name in partition_by[: len(segments)]]
