@@ -73,7 +73,7 @@ def plain_bytes_column(df: DataFrame, schema: pa.Schema, static: Mapping[str, ob
 
 
 def _or_one(hash_: Column | None) -> Column:
-    """Group by a constant in a table without partitions, or of one partition: all rows are one group."""
+    """Return the hash, or a constant for a table without partitions, or of one: all rows are one group."""
     return f.lit(0).cast("long") if hash_ is None else hash_
 
 
