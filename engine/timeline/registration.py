@@ -1,7 +1,7 @@
 """Registration numbers of writers: ``.hoodie/.tallymark/begun/<k>``, k = 1, 2, ..., by which open writers are found.
 
 Owns: what the log records of the numbers. ``instants.registration`` takes and reads them, and has the argument;
-``docs/decisions/0017-nothing-is-listed.md`` explains it at length.
+``docs/decisions/0017-registration-numbers.md`` explains it at length.
 """
 
 from dataclasses import dataclass
