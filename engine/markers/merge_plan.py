@@ -1,7 +1,7 @@
 """Choice of the segments to merge, so that few objects remain and few bytes are rewritten.
 
 Owns: the account of the segments in storage, and of the bytes that rewriting them may still cost. Sync and pure. The
-arithmetic is in ``docs/decisions/0008-merge-policy.md``, the measurements are there and in ``0027-at-most-twenty-segments.md``.
+arithmetic is in ``docs/decisions/0008-merge-policy.md``, the measurements are there and in decision 0027.
 
 Each segment carries a credit: the bytes that rewriting its markers may still cost. At four bytes written per byte of
 markers a flush earns three times its size. A merged segment pays for the merge, and the new segment inherits the rest.

@@ -184,7 +184,7 @@ class Plan:
     viewers: tuple[ViewerPlan, ...] = ()
     """Who keeps a view of the table meanwhile (``viewer_plan``)."""
     checkpoint_entries: int = 64
-    """Entries of the log after which a writer leaves a checkpoint; 64 never come."""
+    """Entries of the log after which a writer puts a checkpoint; 64 never come."""
 
 
 def draw(seed: int) -> Plan:

@@ -50,7 +50,7 @@ def test_a_writer_that_is_killed_after_its_entry_counts_as_that_and_as_nothing_e
     occurred = occurrences(run(_plan(task, mishap=kill)))
     dead = {name: count for name, count in occurred.items() if name.startswith("a writer dies") and count}
     assert dead == {"a writer dies after its entry": 1, "a writer dies between its entry and its projection": 1}
-    assert occurred["a commit is brought to its end by another"] == 1
+    assert occurred["a commit is finished by another process"] == 1
 
 
 def _plan(task: TaskPlan, *, mishap: Mishap | None = None) -> Plan:
