@@ -21,7 +21,7 @@ SOON_FOUND = (
     "a fill keeps the old file",
     "a lost fill drops its rows",
     "an answer is of the view's head",
-    "whoever begins at a checkpoint takes it for the end of the log",
+    "a reader that starts at a checkpoint treats it as the end of the log",
 )
 
 

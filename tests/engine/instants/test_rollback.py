@@ -127,7 +127,7 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(has_staging
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
 @on_virtual_time
-async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(has_staging, kind, damage, caplog):
+async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(has_staging, kind, damage, caplog):
     store = Store(has_staging=has_staging)
     await committed(store.backend)
     kept = data_files(store.objects)

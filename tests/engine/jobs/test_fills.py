@@ -169,7 +169,7 @@ async def test_a_small_file_that_was_overwritten_does_not_come_back():
 
 
 @on_both_loops
-async def test_an_overwrite_of_a_file_that_was_filled_meanwhile_conflicts():
+async def test_an_overwrite_of_a_file_that_was_filled_since_conflicts():
     store = Store(has_staging=False)
     await appended(store.backend, {1: [1]})
     async with begin(store.backend, "overwrite") as job:
@@ -314,7 +314,7 @@ async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while():
 
 
 @on_both_loops
-async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed():
+async def test_while_a_lost_fill_is_rewritten_sealed_tasks_stay_sealed():
     store = Store(has_staging=True)
     async with rivals(store) as (job, report, storage):
         refused = []
@@ -334,7 +334,7 @@ async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed():
 
 @families
 @on_both_loops
-async def test_who_is_rolled_back_while_it_cuts_a_lost_fill_anew_brings_no_file_to_the_table(has_staging):
+async def test_a_job_rolled_back_while_it_rewrites_a_lost_fill_adds_no_file(has_staging):
     store = Store(has_staging=has_staging)
     async with rivals(store) as (job, report, storage):
 

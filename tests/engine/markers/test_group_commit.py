@@ -131,7 +131,7 @@ async def test_a_directory_in_trouble_does_not_hold_up_another():
 
 
 @on_virtual_time
-async def test_an_error_that_no_store_may_raise_fails_its_requests_and_nobody_else():
+async def test_an_error_that_no_store_may_raise_fails_its_requests_and_no_others():
     class Broken(MemoryBackend):
         async def put_new(self, path: str, data: bytes) -> None:
             if b"x.parquet" in data:

@@ -21,7 +21,7 @@ from tests.simulation.mutations import (
 from tests.simulation.mutations.mutation import Mutation
 
 GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
-    ("Beginning", begin.MUTATIONS),
+    ("Start", begin.MUTATIONS),
     ("Marker, then data", marking.MUTATIONS),
     ("Segments and their server", segments.MUTATIONS),
     ("Data files and reports", data.MUTATIONS),

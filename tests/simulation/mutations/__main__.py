@@ -1,7 +1,7 @@
 """Break the library on purpose, one fault after the other, and count the seeds until the simulation finds it.
 
 python -m tests.simulation.mutations                        # all of them
-python -m tests.simulation.mutations --only "no beat"       # those whose names hold this
+python -m tests.simulation.mutations --only "no heartbeat"  # those whose names contain this
 python -m tests.simulation.mutations --markdown             # the table of docs/mutations.md
 """
 

@@ -78,20 +78,20 @@ MUTATIONS = (
         fault=lambda: replaced(reserve.reserve, _read_first),
     ),
     Mutation(
-        name="no beat is put before the reservation",
-        breaks="a writer that has just begun is taken for dead",
+        name="no heartbeat is put before the reservation",
+        breaks="a writer that has just started is treated as dead",
         fault=lambda: replaced(reserve.reserve, _without_beat),
     ),
     Mutation(
         name="a number is put after the reservation",
         where=(where.has_mishap_or_storm,),
-        breaks="a writer that dies in between is found by nobody",
+        breaks="a writer that dies in between is not found",
         fault=lambda: replaced(reserve.reserve, _number_last),
     ),
     Mutation(
         name="a number is kept that others have passed",
         where=(where.looks_and_stands_still,),
-        breaks="its writer is found by nobody when it dies",
+        breaks="its writer is not found when it dies",
         fault=lambda: replaced(registration.is_passed, lambda *_: False),
     ),
 )

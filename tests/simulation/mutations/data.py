@@ -95,15 +95,15 @@ MUTATIONS = (
         fault=lambda: mock.patch.object(storage, "TWICE", (*storage.TWICE, "data")),
     ),
     Mutation(
-        name="a file whose put is unclear goes under another name that was not marked",
+        name="a file whose put is unclear is put under another name that was not marked",
         where=(where.without_staging, where.has_storm),
-        breaks="a file lies there that no marker tells of",
+        breaks="a file exists that no marker names",
         fault=lambda: method(OpenFile, "_rename", _rename_unmarked),
     ),
     Mutation(
-        name="the name under which a file was lost sight of is given back as unused",
+        name="a name whose put was unclear is returned as unused",
         where=(where.without_staging, where.has_storm),
-        breaks="nobody closes it, and the file lies there twice",
+        breaks="it is not fenced, and the file exists twice",
         fault=lambda: both(
             method(OpenFile, "_rename", _rename_and_give_back),
             mock.patch.object(MarkersAhead, "unused", property(_unused_and_given_back)),
@@ -112,13 +112,13 @@ MUTATIONS = (
     Mutation(
         name="a task opens the staging directory again that it finds closed",
         where=(where.with_staging, where.has_late_tasks),
-        breaks="it goes on publishing after its job has ended",
+        breaks="it continues to publish after its job has ended",
         fault=lambda: method(OpenFile, "_begun", _open_again),
     ),
     Mutation(
-        name="all attempts that have finished are committed, not one a task",
+        name="all finished attempts are committed, not one per task",
         by=("rows_are_those_of_committed_writers",),
-        breaks="rows stand in the table twice",
+        breaks="rows are in the table twice",
         fault=lambda: both(
             method(Stage, "_hear", _hear_all),
             method(Stage, "run", _report_all),
@@ -127,7 +127,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="the files of a task share a file id",
-        breaks="readers of the Hudi format take one for a newer version of the other",
+        breaks="readers of the Hudi format treat one as a newer version of the other",
         fault=lambda: replaced(file_name.new_file_name, _same_file_id),
     ),
 )

@@ -64,25 +64,25 @@ MUTATIONS = (
     ),
     Mutation(
         name="a commit returns before its projection",
-        breaks="who was told of a commit does not find it with a reader of the Hudi format",
+        breaks="a reported commit is not visible to readers of the Hudi format",
         fault=lambda: method(WriteJob, "_project", nothing),
     ),
     Mutation(
-        name="the reservation goes before the replaced files",
+        name="the reservation is deleted before the replaced files",
         where=(where.has_overwrite, where.has_mishap_or_storm),
-        breaks="a writer that dies in between leaves files that nobody comes back for",
+        breaks="a writer that dies in between leaves files that no process returns for",
         fault=lambda: replaced(finish.finish, _drop_then_delete),
     ),
     Mutation(
-        name="replaced files stay",
+        name="replaced files remain",
         where=(where.has_overwrite,),
         breaks="readers of the directory see rows that were overwritten",
         fault=lambda: replaced(finish.finish, _keep_replaced),
     ),
     Mutation(
-        name="kept files are deleted before the entry that lets them go",
+        name="retained files are deleted before the entry that expires them",
         where=(where.keeps_replaced, where.has_overwrite),
-        breaks="who goes by the log finds files gone that it says are kept",
+        breaks="files are missing that are retained by the log",
         fault=lambda: replaced(expire.expire, _delete_then_let_go),
     ),
 )

@@ -34,39 +34,39 @@ async def _beat_blindly(lease):
 
 MUTATIONS = (
     Mutation(
-        name="a beat's age is measured by one's own clock",
+        name="a heartbeat's age is measured by the reader's clock",
         where=(where.has_wrong_clock,),
         breaks="a living writer is rolled back by one whose clock is ahead",
         fault=lambda: replaced(recovery.heartbeat_ages, _ages_by_own_clock),
     ),
     Mutation(
-        name="who has not beaten for a second is dead",
+        name="a writer without a heartbeat for a second is dead",
         breaks="a living writer is rolled back",
         fault=lambda: replaced(recovery.is_dead, _impatient),
     ),
     Mutation(
-        name="nobody beats after the first time",
+        name="no writer puts a second heartbeat",
         breaks="a living writer is rolled back",
         fault=lambda: method(Lease, "keep", lambda _: anyio.sleep_forever()),
     ),
     Mutation(
         name="a process that has ended is not noticed by another on its machine",
-        breaks="the first write after a crash leaves what the crashed one has left",
+        breaks="the first write after a crash leaves the files of the crashed one",
         fault=lambda: method(WriterIdentity, "is_gone", lambda *_, seen_from: False),
     ),
     Mutation(
-        name="nobody is ever dead",
-        breaks="what dead writers have left stays",
+        name="no writer is ever dead",
+        breaks="files of dead writers remain",
         fault=lambda: replaced(recovery.is_dead, lambda *_, seen_from: False),
     ),
     Mutation(
-        name="a beat does not read the log",
+        name="a heartbeat does not read the log",
         where=(where.without_staging, where.has_halted_service),
-        breaks="a writer that was rolled back does not learn it, and goes on acking",
+        breaks="a writer that was rolled back does not learn it, and continues to ack",
         fault=lambda: method(Lease, "renew", _beat_blindly),
     ),
     Mutation(
-        name="who rolls back does not outwait the writer",
+        name="a rollback does not wait for half a lease",
         where=(where.without_staging, where.has_service, where.has_operator),
         breaks="a marker is acked after the rollback has read the markers",
         fault=lambda: replaced(recovery._until_its_writer_knows, nothing),

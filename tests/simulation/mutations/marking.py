@@ -18,13 +18,13 @@ async def _close_staging_only(fencer):
 MUTATIONS = (
     Mutation(
         name="a data file is begun before its marker is acked",
-        breaks="a file lies there that no marker tells of",
+        breaks="a file exists that no marker names",
         fault=lambda: method(MarkersAhead, "_await", lambda *_: None),
     ),
     Mutation(
-        name="an ack does not look at its lease",
+        name="an ack does not check its lease",
         where=(where.without_staging, where.has_halted_service),
-        breaks="a writer that was rolled back while it stood still goes on acking",
+        breaks="a writer that was rolled back during a pause continues to ack",
         fault=lambda: method(Lease, "check_open", nothing),
     ),
     Mutation(
@@ -36,19 +36,19 @@ MUTATIONS = (
     Mutation(
         name="the seal is not put",
         where=(where.without_staging, where.has_direct, where.has_late_tasks),
-        breaks="a task that puts its own markers does not hear of the job's end",
+        breaks="a task with direct markers does not learn of the job's end",
         fault=lambda: method(Fencer, "close", _close_staging_only),
     ),
     Mutation(
         name="a task that falls back puts its markers without the flag",
         where=(where.has_service,),
-        breaks="its job takes what it has marked for unmarked: files of lost attempts stay",
+        breaks="its job treats its files as unmarked: files of lost attempts remain",
         fault=lambda: method(DirectFlag, "put", nothing),
     ),
     Mutation(
-        name="a task that puts its own markers does not look for the seal, nor in the log",
+        name="a task with direct markers checks neither for the seal nor the log",
         where=(where.without_staging, where.has_late_tasks),
-        breaks="its marker comes after the job's reading of them, and its file after that",
+        breaks="its marker arrives after the job's reading of them, and its file after that",
         fault=lambda: replaced(seal.check_unsealed, nothing),
     ),
 )

@@ -30,7 +30,7 @@ MUTATIONS = (
         name="a clean ignores readers' leases",
         where=(where.has_lease,),
         by=("readers_under_leases_find_their_files",),
-        breaks="files go that somebody is reading",
+        breaks="files are deleted that a reader is reading",
         fault=lambda: replaced(readers.find_readers, _nobody_reads),
     ),
     Mutation(
@@ -41,14 +41,14 @@ MUTATIONS = (
         fault=lambda: replaced(leased_snapshot._held, _early_head),
     ),
     Mutation(
-        name="a reader of an older position does not look for open cleans",
+        name="a reader of an older position does not check for open cleans",
         where=(where.has_lease,),
         by=("readers_under_leases_find_their_files",),
-        breaks="a clean that had asked for leases before lets files of that position go",
+        breaks="a clean that had listed leases before expires files of that position",
         fault=lambda: replaced(leased_snapshot._until_cleans_are_decided, nothing),
     ),
     Mutation(
-        name="a clean asks for leases before it reserves its instant, and not after",
+        name="a clean lists leases before it reserves its instant, and not after",
         where=(where.has_lease,),
         by=("readers_under_leases_find_their_files",),
         breaks="a reader of an older position puts its lease in between, and sees no clean",

@@ -64,19 +64,19 @@ async def _with_metadata(handle, properties, reservation):
 
 MUTATIONS = (
     Mutation(
-        name="a rollback touches files before its entry",
-        breaks="the writer commits meanwhile, and its files are gone",
+        name="a rollback deletes files before its entry",
+        breaks="the writer commits in between, and its files are lost",
         fault=lambda: both(replaced(recovery.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
     ),
     Mutation(
         name="a rollback puts no entry",
-        breaks="the writer commits after it, and its files are gone",
+        breaks="the writer commits after it, and its files are lost",
         fault=lambda: replaced(rollback.decide, _no_entry),
     ),
     Mutation(
         name="a rollback drops the markers before the files",
         where=(where.has_mishap_or_storm,),
-        breaks="if it dies in between, nobody can name the files",
+        breaks="if it dies in between, the files have no marker",
         fault=lambda: replaced(rollback.roll_back, _forget_first),
     ),
     Mutation(
