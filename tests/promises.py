@@ -204,7 +204,7 @@ def all_or_nothing(history: History) -> None:
     _told(one_decision_an_instant, replay.storage, None, history)
 
 
-def writers_are_told_the_truth(history: History, storage: Storage) -> None:
+def writers_learn_the_truth(history: History, storage: Storage) -> None:
     """Who was told of a commit has committed; who was told of an end has not."""
     decided = decisions(storage)
     for event in history.of(Told):

@@ -11,8 +11,8 @@ from tests.promises import (
     no_ack_came_too_late,
     nothing_left,
     nothing_lost,
-    writers_are_told_the_truth,
     writers_go_by_what_they_have_read,
+    writers_learn_the_truth,
 )
 from tests.simulation.asked import commits_replace_what_was_asked
 from tests.simulation.lease_judge import readers_under_leases_find_their_files
@@ -57,7 +57,7 @@ def judge(outcome: Outcome) -> None:
     never_serves_a_deleted_file(history)
     answers_exactly_what_is_retained(history)
     bounded(history, within_s=ANSWERED_S, dead=outcome.disturbed)
-    writers_are_told_the_truth(history, outcome.swept)
+    writers_learn_the_truth(history, outcome.swept)
     writers_go_by_what_they_have_read(history, outcome.swept)
     committed_is_visible(history, outcome.undisturbed)
     for storage, check in (
@@ -71,7 +71,7 @@ def judge(outcome: Outcome) -> None:
     _with_history(outcome, lambda: rows_are_those_of_committed_writers(outcome))
     _with_history(outcome, lambda: commits_replace_what_was_asked(outcome))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
-    _with_history(outcome, lambda: nobody_fails_without_cause(outcome))
+    _with_history(outcome, lambda: no_writer_fails_without_cause(outcome))
 
 
 def no_fence_is_left(outcome: Outcome) -> None:
@@ -80,7 +80,7 @@ def no_fence_is_left(outcome: Outcome) -> None:
     assert data_files(outcome.swept) == committed_files(outcome.swept) | retained_files(outcome.swept)
 
 
-def nobody_fails_without_cause(outcome: Outcome) -> None:
+def no_writer_fails_without_cause(outcome: Outcome) -> None:
     """The rescuer, at peace, commits. Others may lose to rivals, to mishaps or to the weather, but by no fault of ours.
 
     A writer that beats in time is never taken for dead.

@@ -33,24 +33,10 @@ STORED = re.compile(
 """Names that are stored, sent or parsed, or that another library gave; they stay as they are."""
 
 PRODUCT = ("engine", "backends", "spark_glue", "src/tallymark")
-PAGES = (
-    "CONTRIBUTING.md",
-    "README.md",
-    "docs/api.md",
-    "docs/architecture.md",
-    "docs/catalog.md",
-    "docs/deploying.md",
-    "docs/operating.md",
-    "docs/overwriting.md",
-    "docs/planning.md",
-    "docs/reading.md",
-    "docs/rerunning.md",
-    "docs/sizing.md",
-    "docs/storage.md",
-    "docs/views.md",
-    "tests/README.md",
-)
-"""Pages that have been rewritten; the others follow."""
+PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
+
+OLD_WORDS = re.compile(r"\(formerly: |^- Public names, old to new")
+"""Lines that give an old word on purpose: the glossary, and the changelog's table of renames."""
 
 
 def files() -> list[str]:
@@ -72,6 +58,7 @@ def test_a_habit_is_not_used(banned):
         for name in files()
         for number, line in enumerate((ROOT / name).read_text().splitlines(), 1)
         if pattern.search(STORED.sub("", line).replace("_", " "))
+        and not OLD_WORDS.search(line)
         and not (name == "CONTRIBUTING.md" and line.startswith("|"))
     ]
     assert not found, f"write {BANNED[banned]!r}:\n" + "\n".join(found)
