@@ -1,4 +1,7 @@
-"""Storage: one contract (``contract``), one file a store, and ``open_backend`` from a URL to one of them."""
+"""Storage: one contract (``contract``), one module per store, and ``open_backend``, which opens the store of a URL.
+
+To add a store: CONTRIBUTING, "Add a backend in five steps".
+"""
 
 from tallymark.backends.contract import Backend, Entry, NewFile
 from tallymark.backends.errors import (

@@ -1,12 +1,7 @@
-"""The benchmark harness: one module a question, one table, one JSON file and one plot an answer.
+"""Benchmark harness: one module or package per question, whose results are tables, a JSON file and a chart.
 
     python -m tallymark.bench             the questions
-    python -m tallymark.bench backends    what a call through Tallymark costs over the vendor's library alone
+    python -m tallymark.bench backends    cost of a storage call over the vendor's library
 
-    places     the stores            peers     the libraries beside ours    caller    how they are called
-    run        a whole run           case      what is measured         verb_side how a side does it
-    machine    where it ran          method    how samples are taken        paired    what they say of two sides
-    answer     the rows, as JSON     report    ... as tables                plot      ... as an SVG
-
-Nothing in the library imports this room. A figure means something beside the other side's of the same run only.
+Nothing in the library imports this package. A figure is meaningful only beside the other side's of the same run.
 """

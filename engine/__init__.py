@@ -1,4 +1,7 @@
-"""The core: knows the storage contract, no vendor and no Spark.
+"""The engine: everything but storage and Spark. It uses the storage contract, and imports no vendor's library.
 
-``markers`` and ``timeline`` stand below, ``service`` serves markers, ``files`` is what a task does, ``writes`` a job.
+``table`` is the entrance: ``open_table`` and ``Table``. ``jobs`` writes, on top of ``instants`` (the life of an
+instant) and ``maintenance`` (recovery of dead writers, cleans); ``planning`` and ``inspection`` only read. ``tasks`` is
+what runs in executors, with markers and lookups over ``rpc``. ``markers`` and ``timeline`` are the foundation. Each
+package states in its ``__init__`` what it is for; ``docs/architecture.md`` has the order of imports.
 """
