@@ -1,12 +1,13 @@
-"""The storage contract: whole objects under relative paths, and one way to bring a data file into being.
+"""The storage contract: whole objects under relative paths, and one way to create a data file.
 
-Owns: what the engine may rely on. Does not own: how a store does it (one file a store beside this one),
-nor retries, measuring or faults (wrappers).
+Owns: what the engine may rely on. Does not own: how a store does it (one module per store beside this one), nor
+retries, measuring or faults (wrappers).
 
 Paths are relative to the backend's root, ``/``-separated, without empty, ``.`` or ``..`` segments and without control
-characters; ``check_path`` says so for every backend alike. Two families of stores exist. Those with staging (local
-disk, HDFS) can rename: a data file grows in a staging directory and is renamed to its name when it is whole. Those
-without (object stores) cannot: a data file is stored by one put-if-absent. ``Backend.has_staging`` shows which.
+characters; ``check_path`` checks them for every backend alike. There are two families of stores. Those with staging
+(local disk, HDFS) can rename: a data file grows in a staging directory and is renamed to its name when it is whole.
+Those without (object stores) cannot: a data file is stored by one put-if-absent. ``Backend.has_staging`` shows the
+family.
 """
 
 import re
@@ -16,7 +17,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 from tallymark.backends.errors import InvalidPath
 
 _PLAIN = re.compile(r"[!-\-0-~][ -.0-~]*(?:/[!-\-0-~][ -.0-~]*)*", re.ASCII)
-"""Most paths: ASCII, and no segment starts with a space or a dot, so that one match accepts them."""
+"""Matches most paths: ASCII, and no segment starts with a space or a dot. One match accepts such a path."""
 
 _CONTROL_CHARACTER = re.compile(r"[\x00-\x1f\x7f]")
 
@@ -25,61 +26,61 @@ PATH_BYTES_MAX = 1024
 
 
 class Entry(NamedTuple):
-    """One stored object, as a listing shows it. A tuple: listings make thousands, at a third of a dataclass's price."""
+    """One stored object, as a listing shows it. A tuple: listings make thousands, at a third of a dataclass's cost."""
 
     path: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     modified: float
     """Seconds since the epoch by the store's own clock; compare it only with another ``modified``."""
 
 
 class NewFile(Protocol):
-    """A data file in the making, owned by one thread. Its methods block.
+    """A data file that is being written, owned by one thread. Its methods block.
 
     Nothing is at its path before ``publish``; one of ``publish`` and ``abandon`` ends it, or ``again``.
     """
 
     @property
     def sink(self) -> BinaryIO:
-        """Where the bytes go, in order. Not to be closed by the writer."""
+        """File object for the bytes, in order. Not to be closed by the writer."""
         ...
 
     def publish(self) -> None:
-        """Bring the whole file to its path. On return it survives a crash.
+        """Publish the whole file at its path. On return it survives a crash.
 
         Raises:
-            AlreadyExists: something is at the path; it is untouched.
+            AlreadyExists: another object is at the path; it is untouched.
             NotFound: the staging directory was closed; nothing was published, and nothing can be.
-            Unavailable: unknown. Never call it again: take a new name, and ``again`` where there is no staging.
+            Unavailable: the outcome is unknown. Never call it again: take a new name, and ``again`` where there is no
+                staging.
         """
         ...
 
     def again(self, path: str) -> "NewFile":
-        """Return the same bytes for another path, once ``publish`` has raised Unavailable, or in its place; blocking.
+        """Return a file of the same bytes for another path, after ``publish`` has raised Unavailable, or in its place;
+        blocking. The bytes pass to it: this file is over.
 
-        They pass to it: this file is over.
-
-        The new path has a marker of its own that was acked. What becomes of the old one stays unknown; its marker leads
-        to it, and a fence closes it.
+        The new path needs another marker that was acked. The outcome at the old path stays unknown; its marker names
+        it, and a fence closes it.
 
         Raises:
-            Unavailable: the bytes cannot be had again. So it is on stores with staging: a rename of which one cannot
-                cannot report an outcome has a sick disk or a dead NameNode, which a second name does not cure.
+            Unavailable: the bytes are not available any more. So it is on stores with staging: a rename without a clear
+                outcome is the sign of a failing disk or a dead NameNode, which a second name does not help.
         """
         ...
 
     def abandon(self) -> None:
-        """Forget the bytes. Does nothing after ``publish`` or ``again``."""
+        """Drop the bytes. Does nothing after ``publish`` or ``again``."""
         ...
 
 
 class Backend(Protocol):
-    """Whole objects. What a put or delete has returned from, a crash does not take back."""
+    """Whole objects. A crash does not revert a put or delete that has returned."""
 
     @property
     def url(self) -> str:
-        """The root, in the form that ``open_backend`` takes; holds no secret."""
+        """The root, in the form that ``open_backend`` accepts; contains no secret."""
         ...
 
     @property
@@ -88,7 +89,7 @@ class Backend(Protocol):
         ...
 
     async def get(self, path: str) -> bytes:
-        """Return the object's bytes, of one whole put; what was read once, a crash does not take back.
+        """Return the object's bytes, of one whole put; a crash does not revert what was read once.
 
         Raises NotFound.
         """
@@ -107,20 +108,20 @@ class Backend(Protocol):
         ...
 
     def list(self, directory: str) -> AsyncIterator[Entry]:
-        """Every object below the directory (``""`` is the root), at any depth, sorted by path.
+        """Yield every object below the directory (``""`` is the root), at any depth, sorted by path.
 
-        Sees every put that had returned before the listing began, and none that a delete had undone before it began.
-        Concurrent changes may or may not be seen, also of files that grow in a staging directory. A directory that
-        does not exist is empty.
+        Sees every put that had returned before the listing started, and none that a delete had undone before it
+        started. Concurrent changes may or may not be seen, including files that grow in a staging directory. A
+        directory that does not exist is empty.
         """
         ...
 
     async def delete(self, paths: Sequence[str]) -> None:
-        """Remove the objects; absent ones are fine. On return all are gone, also after a crash."""
+        """Remove the objects; missing ones are ignored. On return all are removed, also after a crash."""
         ...
 
     def new_file(self, path: str, *, staging: str) -> NewFile:
-        """Begin a data file for ``path``; blocking.
+        """Start a data file for ``path``; blocking.
 
         ``staging`` is the directory given to ``open_staging``; stores without staging ignore it.
 
@@ -130,11 +131,11 @@ class Backend(Protocol):
         ...
 
     async def open_staging(self, directory: str) -> None:
-        """Let data files be begun below ``directory``. Does nothing without staging."""
+        """Allow data files to be started below ``directory``. Does nothing without staging."""
         ...
 
     async def close_staging(self, directory: str) -> None:
-        """On return no file that was begun below ``directory`` can be published any more. Repeating it is fine.
+        """Make sure that no file started below ``directory`` can be published any more. Idempotent.
 
         Does nothing without staging: there each name has to be fenced by a put-if-absent.
         """
@@ -142,7 +143,7 @@ class Backend(Protocol):
 
 
 def check_path(path: str) -> str:
-    """Return the path itself, if every store may be asked for it.
+    """Return the path unchanged, if every store accepts it.
 
     Raises:
         InvalidPath: with the path, the rule that it breaks and the remedy.

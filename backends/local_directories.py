@@ -1,7 +1,7 @@
 """Directories of a local store. In an object store a directory is its objects; on a disk it is a separate entry.
 
-Owns: that a directory is there when an object needs it, survives a crash once an object in it has to, and goes with its
-last object. Other callers make and prune the same directories at the same time, in this process and in others.
+Owns: a directory exists when an object needs it, survives a crash once an object in it has to, and is removed with its
+last object. Other callers make and prune the same directories concurrently, in this process and in others.
 """
 
 import errno
@@ -13,10 +13,10 @@ from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.mounts import mount_of
 
 ATTEMPTS = 16
-"""How often a directory that others prune is made again. Each attempt loses only to a delete of just that moment."""
+"""How often a directory that others prune is made again. Each attempt fails only by a delete at just that moment."""
 
 KNOWN_COUNT_MAX = 10_000
-"""Directories remembered at most, about 2 MB; forgetting costs one sync each."""
+"""Maximum number of directories remembered, about 2 MB; forgetting one costs one sync."""
 
 
 class LocalDirectories:
@@ -60,7 +60,7 @@ class LocalDirectories:
                 ) from error
 
     def make(self, folder: Path) -> None:
-        """On return the directory was there; another's prune may take it again while it is empty."""
+        """Create the directory; another process's prune may remove it again while it is empty."""
         for _ in range(ATTEMPTS):
             if folder.is_dir():
                 return
@@ -81,13 +81,13 @@ class LocalDirectories:
             self._remember(folder)
 
     def keep(self, folder: Path) -> None:
-        """On return, what was done to names in the directory survives a crash, and so does the way to it.
+        """Make changes of names in the directory survive a crash, and so the path to it.
 
-        The way is synced here too: who made these directories may not have come that far. Where the directory has gone,
-        its nearest ancestor holds the outcome.
+        The path is synced here too: the process that made these directories may not have synced them. Where the
+        directory is missing, its nearest ancestor contains the outcome.
 
         Raises:
-            Unavailable: the disk failed; what was done may survive or not.
+            Unavailable: the disk failed; the changes may survive or not.
         """
         try:
             while self._is_below(folder) and not _synced(folder):
@@ -123,7 +123,7 @@ class LocalDirectories:
 
 
 def _synced(folder: Path) -> bool:
-    """Sync the directory. False if it is not there."""
+    """Sync the directory. Return False if it is missing."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except (FileNotFoundError, NotADirectoryError):

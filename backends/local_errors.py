@@ -18,12 +18,14 @@ from tallymark.backends.errors import (
 from tallymark.backends.mounts import mount_of
 
 NO_LINKS = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS})
-"""What link(2) answers where a file system makes no hard links, or not between these two directories."""
+"""Errors of link(2) where a file system makes no hard links, or not between these two directories."""
 
 
 @contextmanager
 def translated(path: str, place: Path, *, missing: type[BackendError] = NotFound) -> Iterator[None]:
-    """Errors on the way to ``place``, which stands for ``path``; ``missing`` is for what is not there."""
+    """Translate errors on the way to ``place``, which stands for ``path``; ``missing`` is the error for a
+    missing file.
+    """
     try:
         yield
     except BackendError:
@@ -37,7 +39,7 @@ def translated(path: str, place: Path, *, missing: type[BackendError] = NotFound
 
 
 def no_links(source: Path, target: Path, error: OSError) -> NotPermitted:
-    """Return the refusal of a link that no other try would make."""
+    """Return the refusal of a link that no retry would make."""
     if error.errno == errno.EXDEV:
         rule = f"hard links are not possible between {_disk(source.parent)} and {_disk(target.parent)}"
     else:
@@ -49,8 +51,8 @@ def no_links(source: Path, target: Path, error: OSError) -> NotPermitted:
 
 
 def no_object(target: Path) -> NotPermitted:
-    """Return the refusal to name an object like a thing that is none, and that neither a get nor a
-    listing would show.
+    """Return the refusal to name an object like a thing that is not one, and that neither a get nor a listing would
+    show.
     """
     kind = "a directory" if target.is_dir() else "neither file nor directory"
     return NotPermitted(
@@ -144,7 +146,7 @@ def _disk(place: Path) -> str:
 
 
 def _free(place: Path) -> str:
-    """Return how much is left: a disk can be out of files before it is out of bytes."""
+    """Return how much is free: a disk can run out of files before it runs out of bytes."""
     for folder in (place, *place.parents):
         with suppress(OSError):
             left = os.statvfs(folder)
@@ -153,7 +155,7 @@ def _free(place: Path) -> str:
 
 
 def _rights(file: Path) -> str:
-    """Who may do what at the file in question and in its directory."""
+    """Return the owner and the rights of the file in question and of its directory."""
     owners = [owners for one in (file, file.parent) if (owners := _mode(one))]
     return f"this process is user {os.geteuid()}, and {', '.join(owners) or file}"
 

@@ -1,4 +1,4 @@
-"""Giving a whole, synced file its name, also over a network that loses answers."""
+"""Naming of a whole, synced file, also over a network that loses answers."""
 
 import errno
 import os
@@ -10,8 +10,8 @@ from tallymark.backends.local_errors import NO_LINKS, no_links, no_object
 def link(source: Path, target: Path) -> None:
     """Give the file its name, or raise FileExistsError if another file has it.
 
-    Over NFS a response can be lost and the link be requested again; then the server reports a taken name, and it was
-    taken by us. The file under the name settles it: no other call links or names this source.
+    Over NFS a response can be lost and the link be requested again; then the server reports a taken name, which this
+    process has taken. The file under the name shows that: no other call links or names this source.
     """
     ours = os.lstat(source)
     try:

@@ -1,7 +1,7 @@
-"""A backend whose calls are counted and timed, verb by verb.
+"""Backend whose calls are counted and timed, by verb.
 
-One call of the contract is one request here. Stores that speak HTTP count what goes over the wire instead, which may be
-more (pages of a listing, reading back a put) and is what a vendor bills.
+One call of the contract is one request here. Stores that use HTTP count the requests on the wire instead, which may be
+more (pages of a listing, reading back a put) and are what a vendor bills.
 """
 
 import time
@@ -34,7 +34,7 @@ class MeasuredBackend:
 
     @property
     def throttled_count(self) -> int:
-        """As far as the store reports it."""
+        """The count of the store, if it keeps one."""
         return max(self._meter.throttled, self._throttled())
 
     def statistics(self) -> RequestStatistics:
@@ -50,7 +50,9 @@ class MeasuredBackend:
         await self._counted("put", lambda: self._inner.put_new(path, data), sent=len(data))
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
-        """As the contract's; counted when it ends, without the time that the caller spends between entries."""
+        """Yield the contract's entries; counted when it ends, without the time that the caller spends between
+        entries.
+        """
         waited_s = 0.0
         entries = aiter(self._inner.list(directory))
         try:

@@ -1,6 +1,6 @@
-"""The reference backend: objects in this process's memory, lost at its end.
+"""Reference backend: objects in this process's memory, lost at its end.
 
-It keeps the contract to the letter, in either family, so that tests and simulations need no disk.
+It fulfils the contract exactly, in either family, so that tests and simulations need no disk.
 """
 
 import io

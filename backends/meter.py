@@ -27,17 +27,17 @@ OCTAVES = 36
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriceList:
-    """What a store takes, as its operator reads it off the vendor's page: none is built in, since prices change.
+    """Prices of a store, as its operator reads them from the vendor's page: none is built in, since prices change.
 
-    Prices are for 1,000 requests, and for a GB of 10**9 bytes, in the currency that is named.
+    Prices are for 1,000 requests, and for a GB of 10**9 bytes, in the named currency.
     """
 
     currency: str
     put: float = 0.0
-    """PUT, COPY and POST."""
+    """Price of PUT, COPY and POST."""
     list: float = 0.0
     get: float = 0.0
-    """GET and HEAD."""
+    """Price of GET and HEAD."""
     delete: float = 0.0
     sent_gb: float = 0.0
     received_gb: float = 0.0
@@ -87,8 +87,8 @@ class ClassStatistics:
 
     @property
     def billed(self) -> int:
-        """All but those that the store throttled. Vendors do not bill their own errors either; whether an answer that
-        is missing was one cannot be known, so that this is an upper bound.
+        """Requests except those that the store throttled. Vendors do not bill their own errors either; whether a
+        missing answer was one cannot be known, so this is an upper bound.
         """
         return self.count - self.outcomes.get("throttled", 0)
 
@@ -98,7 +98,7 @@ class RequestStatistics:
     """A meter's reading."""
 
     classes: tuple[ClassStatistics, ...]
-    """Those that occurred, in the order of ``RequestClass``."""
+    """Classes that occurred, in the order of ``RequestClass``."""
     retries: int
     """Of all requests, those that repeated an earlier one."""
 
@@ -138,12 +138,14 @@ class RequestMeter:
         self._counts: dict[RequestClass, _Counts] = {}
         self._retries = 0
         self.throttled = 0
-        """Requests that the store answered with the wish for fewer."""
+        """Requests that the store throttled."""
 
     def record(
         self, request_class: RequestClass, outcome: Outcome, *, sent: int = 0, received: int = 0, seconds: float = 0.0
     ) -> None:
-        """One request has ended: ``sent`` and ``received`` are bytes of objects, ``seconds`` from request to answer."""
+        """Record the end of a request: ``sent`` and ``received`` are bytes of objects, ``seconds`` from request to
+        answer.
+        """
         bucket = _bucket(seconds)
         with self._lock:
             counts = self._counts.get(request_class)
@@ -172,7 +174,9 @@ class RequestMeter:
 
 
 def outcome_of(error: BaseException) -> Outcome:
-    """Return how a request is counted that ended with the error. Who stops waiting does not learn the outcome."""
+    """Return how a request is counted that ended with the error. A caller that stops waiting does not learn the
+    outcome.
+    """
     match error:
         case NotFound():
             return "not_found"

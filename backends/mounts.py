@@ -1,6 +1,6 @@
-"""File system of a directory, and what it does not promise.
+"""File system of a directory, and the promises that it lacks.
 
-Read from ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)); where there is none, nothing is known.
+Read from ``/proc/self/mountinfo`` (proc_pid_mountinfo(5)); without it, nothing is known.
 """
 
 import os
@@ -42,7 +42,7 @@ class Mount:
 
     @property
     def caution(self) -> str | None:
-        """What of the storage contract is not promised there; None where all of it is."""
+        """The part of the storage contract that is not promised there; None where all of it is."""
         return _SHARED if self.kind.startswith("fuse") else _CAUTIONS.get(self.kind)
 
     @property
@@ -68,7 +68,9 @@ def mount_of(path: str | os.PathLike[str]) -> Mount | None:
 
 
 def _parse(line: str) -> Mount | None:
-    """``36 35 98:0 /root /mount/point options... - type source options``; a later line may hide an earlier one."""
+    """Parse ``36 35 98:0 /root /mount/point options... - type source options``; a later line may hide an
+    earlier one.
+    """
     before, _, after = line.partition(" - ")
     left, right = before.split(" "), after.split(" ")
     if len(left) < 5 or len(right) < 2:
@@ -77,5 +79,5 @@ def _parse(line: str) -> Mount | None:
 
 
 def _plain(field: str) -> str:
-    """Spaces, tabs, newlines and backslashes are written in octal."""
+    """Return the text with its octal escapes resolved: spaces, tabs, newlines and backslashes are written in octal."""
     return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), field)

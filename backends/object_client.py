@@ -1,7 +1,7 @@
 """Client of an object store: one method per HTTP request, over obstore's blocking calls.
 
-Owns: sending each request once (the vendor's own retries are off), how long it may take, counting it, and its
-errors in this library's words. Does not own: what follows on an unclear answer (``claim``), retries (``retry``).
+Owns: sending each request once (the vendor's own retries are off), its time limit, counting it, and translating its
+errors. Does not own: what follows an unclear answer (``claim``), retries (``retry``).
 """
 
 import mmap
@@ -32,10 +32,10 @@ NONCE = "tallymark-nonce"
 """The metadata of an object that distinguishes one writer's put from another's: ``x-amz-meta-``, ``x-goog-meta-``."""
 
 PAGE_COUNT = 1000
-"""Entries of a listing, or keys of a delete, in one request: as many as S3 takes."""
+"""Entries of a listing, or keys of a delete, in one request: the most that S3 accepts."""
 
 PUT_BYTES_MAX = 5 * 1024**3
-"""What S3 and GCS take in one put. Larger objects would need an upload in parts, which is more than one request."""
+"""Largest put that S3 and GCS accept. Larger objects would need an upload in parts, which is more than one request."""
 
 SMALL_BYTES = 64 * 1024
 """Puts up to this size share one timeout."""
@@ -43,7 +43,7 @@ SMALL_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """How long a request may take before its outcome counts as unknown."""
+    """Time limits of requests, after which an outcome counts as unknown."""
 
     request_s: float
     bytes_per_s_min: float
@@ -117,7 +117,7 @@ class ObjectClient:
         return self._request("get", "get", path, get)
 
     def nonce(self, path: str) -> str | None:
-        """Who has put the object: its nonce, or None if it has none. Raises NotFound."""
+        """Return the nonce of the object's writer, or None if it has none. Raises NotFound."""
         key = self.key(path)
 
         def head() -> str | None:
@@ -177,7 +177,7 @@ class ObjectClient:
 
     @property
     def throttled_count(self) -> int:
-        """Requests that the store answered with the wish for fewer."""
+        """Requests that the store throttled."""
         return self._meter.throttled
 
     def statistics(self) -> RequestStatistics:
@@ -215,7 +215,7 @@ class ObjectClient:
         raise failure  # here, where the vendor's error is not its context: that may repeat a secret
 
     def _stored(self, found: "GetResult", path: str) -> "GetResult":
-        """Return what was found, if an object store answered: a page of another server rarely has an entity tag."""
+        """Return the answer if an object store gave it: a page of another server rarely has an entity tag."""
         if found.meta["e_tag"] is None:
             raise NotPermitted(f"{self.at(path)}: {NO_OBJECT_STORE}")
         return found
@@ -242,7 +242,7 @@ def _vendors_process() -> int:
 
 
 def _is_vendors(error: BaseException) -> bool:
-    """Return whether the vendor's library raised it. Its panics are not Exceptions, and have no public class."""
+    """Return whether the vendor's library raised the error. Its panics are not Exceptions, and have no public class."""
     from obstore.exceptions import BaseError
 
     return isinstance(error, BaseError | OSError | ValueError) or type(error).__name__ == "PanicException"

@@ -99,7 +99,7 @@ CODES: Mapping[str, Meaning] = {
     "RequestLimitExceeded": _SLOWER,
     "Throttling": _SLOWER,
 }
-"""By the code in the store's answer, which is more specific than the status."""
+"""Meanings by the code in the store's answer, which is more specific than the status."""
 
 STATUSES: Mapping[int, Meaning] = {
     400: Meaning(NotPermitted, "credentials that have expired, or another region than the bucket's, are answered so"),
@@ -117,7 +117,7 @@ STATUSES: Mapping[int, Meaning] = {
     503: _SLOWER,
     507: _FULL,
 }
-"""By the status, where no code is known: answers to HEAD have none."""
+"""Meanings by status, where no code is known: answers to HEAD have none."""
 
 PHRASES: tuple[tuple[str, Meaning], ...] = (
     ("redirect without LOCATION", _REGION),
@@ -141,18 +141,18 @@ PHRASES: tuple[tuple[str, Meaning], ...] = (
         Meaning(Unavailable, NO_OBJECT_STORE),
     ),
 )
-"""By the vendor's text where there is no status; the first match counts. Otherwise the outcome is unknown."""
+"""Meanings by the vendor's text where there is no status; the first match counts. Otherwise the outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A vendor's error, taken apart."""
+    """A parsed error of the vendor."""
 
     meaning: Meaning
     message: str
     """The part that may be reported."""
     key: str | None = None
-    """The one of several keys that it is about."""
+    """The key concerned, of a request for several."""
 
 
 def read_refusal(error: BaseException, verb: Verb) -> Refusal:

@@ -1,12 +1,12 @@
-"""Asking a store again: when, how often, and when no more. The one place that decides it, for every store.
+"""Retries of requests to a store: when, how often, and when no more. The one place that decides it, for every store.
 
 Owns: pauses, bounds and the budget. Does not own: which calls may be repeated at all (``retrying``, and each store for
 its own puts).
 
-How the bounds compose: every call through ``Retries`` ends within ``timeout_s``, so that bounds above see an answer
-before they run out: ``MarkerSettings.flush_timeout_s`` (30 s) contains one put_new with all its repeats, and
-``CommitSettings.decision_timeout_s`` (120 s) several of them, one after the other. To raise ``timeout_s`` to what
-stands above makes those attempts overlap, which is safe and costs requests.
+How the bounds compose: every call through ``Retries`` ends within ``timeout_s``, so that outer bounds see an answer
+before they expire: ``MarkerSettings.flush_timeout_s`` (30 s) contains one put_new with all its repeats, and
+``CommitSettings.decision_timeout_s`` (120 s) several of them, one after the other. If ``timeout_s`` is raised to an
+outer bound, those attempts overlap, which is safe and costs requests.
 """
 
 import random
@@ -26,33 +26,39 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySettings:
-    """How an unanswered request is repeated. Each setting is an option of ``StorageOptions``, with the same default."""
+    """Settings of the repeats of an unanswered request. Each is an option of ``StorageOptions``, with the same
+    default.
+    """
 
     attempt_count: int = 10
-    """Times that one call is made at most. With these pauses ten attempts take ``timeout_s`` where each fails at once:
-    a store that restarts within five seconds is waited for."""
+    """Maximum attempts of one call. With these pauses ten attempts take ``timeout_s`` where each fails at once: a store
+    that restarts within five seconds is waited for.
+    """
     timeout_s: float = 20.0
-    """How long one call may take with all its repeats: with what goes on above it, a dead store is a clear error within
-    half a minute."""
+    """Time limit of one call with all its repeats: together with the bounds above it, a dead store is a clear error
+    within half a minute.
+    """
     attempt_timeout_s: float = 10.0
-    """How long one attempt may stay without an answer; ten times a slow store's 99.9th percentile, and short enough
-    for a second attempt within ``timeout_s``. In a listing it bounds the wait for each page."""
+    """Time limit of one attempt without an answer; ten times a slow store's 99.9th percentile, and short enough for a
+    second attempt within ``timeout_s``. In a listing it bounds the wait for each page.
+    """
     bytes_per_s_min: float = 512 * 1024.0
     """The slowest upload that is waited for: both bounds are longer by the time that the bytes take at this rate."""
     pause_s: float = 0.1
     """The longest pause before the first repeat; it doubles with each. The pause is drawn evenly from 0 to there
     ("full jitter"), so that callers that failed together do not retry together."""
     throttled_pause_s: float = 1.0
-    """The same where the store throttled. GCS takes one write a second of one object."""
+    """The same where the store throttled. GCS accepts one write per second of one object."""
     pause_max_s: float = 5.0
-    """No pause is longer: a store that is back is noticed within that."""
+    """Maximum pause: a store that is back is noticed within that."""
     budget_count: int = 100
-    """Repeats that may be made at once, all callers together; more than the calls in flight of one process."""
+    """Maximum repeats at once, of all callers together; more than the calls in flight of one process."""
     budget_ratio: float = 0.5
-    """What each call adds to the budget. While a store is down, its requests grow by half at most, not tenfold; one
-    that fails a third of its requests is still answered through."""
+    """Repeats that each call adds to the budget. While a store is down, its requests grow by half at most, not tenfold;
+    one that fails a third of its requests still answers all calls.
+    """
     budget_per_s: float = 5.0
-    """What each second adds to the budget: few calls do not wait for others to earn their repeats."""
+    """Repeats that each second adds to the budget, so that few calls need not wait for others to earn repeats."""
 
     @classmethod
     def of(cls, options: StorageOptions) -> "RetrySettings":
@@ -86,9 +92,9 @@ class RetryStatistics:
     calls: int
     repeats: int
     given_up: int
-    """Calls that ended without an answer, whatever bound they met."""
+    """Calls that ended without an answer, whatever bound ended them."""
     refused: int
-    """Of these, those that had attempts and time left, and no budget."""
+    """Of these, those with attempts and time left, but no budget."""
     budget_left: float
 
 
@@ -106,7 +112,7 @@ class Retries:
         meter: RequestMeter | None = None,
         where: str = "",
     ) -> None:
-        """``chance`` gives numbers from 0 to below 1; ``meter`` counts the repeats; ``where`` is the store's URL."""
+        """``chance`` returns numbers from 0 to below 1; ``meter`` counts the repeats; ``where`` is the store's URL."""
         self.where = where
         self.settings = settings or RetrySettings()
         self._chance = chance or random.SystemRandom().random
@@ -116,12 +122,12 @@ class Retries:
         self._calls = self._repeats = self._given_up = self._refused = 0
 
     async def run(self, call: Callable[[], Awaitable[T]], *, sent: int = 0, more_s: float = 0.0) -> T:
-        """Return what ``call`` returns, the first time that it does. It is made again after Unavailable.
+        """Return the result of ``call``, which is repeated after Unavailable.
 
         ``sent`` is the number of bytes that one attempt uploads, ``more_s`` the further time it may take.
 
         Raises:
-            Unavailable: the last one, with how often and how long it was tried. Other errors leave at once.
+            Unavailable: the last one, with the number and time of the attempts. Other errors are raised at once.
         """
         trial = self.trial(sent=sent, more_s=more_s)
         while True:
@@ -175,7 +181,7 @@ class Trial:
         self._more_s = more_s
         self._failures = 0
         self._last_informative: Unavailable | None = None
-        """The last informative failure: the last attempt is cut short, and its error often is not."""
+        """The last informative failure: the last attempt is cut short, and its error is often not informative."""
 
     def attempt_s(self, now: float) -> float:
         """Return how long the attempt that starts now may take."""
@@ -188,10 +194,11 @@ class Trial:
             self._failures = 0
 
     def pause_s(self, error: Unavailable, now: float) -> float:
-        """Return the attempt failed: how long to wait before the next.
+        """Record a failed attempt. Return the time to wait before the next.
 
         Raises:
-            Unavailable: the error again, with how often and how long it was tried: it is not worth another attempt.
+            Unavailable: the error again, with the number and time of the attempts, if another attempt is not
+                worthwhile.
         """
         self._failures += 1
         if self._last_informative is None or not isinstance(error, _Silence):
@@ -228,7 +235,7 @@ async def bounded(call: Callable[[], Awaitable[T]], seconds: float, where: str =
 
 
 class _Silence(Unavailable):
-    """The attempt's time was over."""
+    """The attempt's time limit has expired."""
 
 
 class _Budget:
@@ -240,7 +247,7 @@ class _Budget:
         self.left = float(settings.budget_count)
 
     def earn(self, now: float) -> None:
-        """One more call."""
+        """Count one more call."""
         self._fill(now)
         self._add(self._settings.budget_ratio)
 

@@ -1,13 +1,13 @@
-"""A backend whose unanswered requests are made again, as far as that can do no harm.
+"""Backend whose unanswered requests are repeated where that is harmless.
 
-Repeated: get, put, list, delete, open_staging, close_staging; a second time they do what they did the first.
-Not repeated: put_new, new_file and publish. A second put_new would meet the first one's object and take it for
-another's, so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with
-the same ``Retries``.
+Repeated: get, put, list, delete, open_staging, close_staging; a second time they do the same as the first. Not
+repeated: put_new, new_file and publish. A second put_new would meet the first one's object and treat it as another's,
+so the stores that lose answers repeat it themselves, where a nonce identifies the object's writer, with the same
+``Retries``.
 
 Bounds: each attempt ends within ``RetrySettings.attempt_timeout_s`` and each call within ``timeout_s``, whatever the
-store does; a listing and a delete of many do so for each page. A caller therefore never waits without limit,
-and bounds above that are longer than ``timeout_s`` (a flush's 30 s, a decision's 120 s) see the error and not silence.
+store does; a listing and a delete of many do so for each page. A caller therefore never waits without limit, and bounds
+above that are longer than ``timeout_s`` (a flush's 30 s, a decision's 120 s) see the error and not silence.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -24,28 +24,28 @@ from tallymark.backends.retry import Retries, Trial, bounded
 from tallymark.backends.throttling import throttling_of
 
 PAGE_COUNT = 1000
-"""Entries of a listing, or paths of a delete, that are one attempt: as many as S3 takes in one request."""
+"""Entries of a listing, or paths of a delete, per attempt: the most that S3 accepts in one request."""
 
 DELETE_CONCURRENCY = 4
 """Pages of one delete at once: direct markers of a large job are a hundred pages."""
 
 DELETES_PER_S_MIN = 100.0
-"""The slowest deleting of many that is waited for: a store that takes paths one by one from far away."""
+"""The slowest delete of many that is waited for: a remote store that deletes paths one by one."""
 
 
 @runtime_checkable
 class Metered(Protocol):
-    """What counts its own requests."""
+    """A backend that counts its own requests."""
 
     def statistics(self) -> RequestStatistics: ...
 
 
 @runtime_checkable
 class Resumable(Protocol):
-    """A store that can list from the middle on, so that a long listing survives many lost answers."""
+    """A store that can list from a path on, so that a long listing survives many lost answers."""
 
     def list_after(self, directory: str, after: str) -> AsyncIterator[Entry]:
-        """As ``Backend.list``, without what sorts up to and including the path ``after``."""
+        """Yield the entries of ``Backend.list`` after the path ``after``."""
         ...
 
 
@@ -65,7 +65,7 @@ class RetryingBackend:
 
     @property
     def throttled_count(self) -> int:
-        """As far as the store reports it."""
+        """The count of the store, if it keeps one."""
         return self._throttled()
 
     def statistics(self) -> RequestStatistics | None:
@@ -97,7 +97,7 @@ class RetryingBackend:
             await listing.close()
 
     async def _page(self, listing: "_Listing", trial: Trial) -> Unavailable | None:
-        """Read a page, or as much of it as arrives. Return the error that ended it."""
+        """Read a page, or the part of it that arrives. Return the error that ended it."""
         failure = None
         try:
             await bounded(listing.read_page, trial.attempt_s(anyio.current_time()), self._retries.where)
@@ -134,14 +134,14 @@ class _Listing:
         self._inner = inner
         self._directory = directory
         self._last: str | None = None
-        """The path up to which the caller has the entries."""
+        """The last path that the caller has received."""
         self._page: list[Entry] = []
         self._entries = inner.list(directory)
         self.is_over = False
 
     @property
     def has_news(self) -> bool:
-        """Whether something was read that the caller does not have."""
+        """Whether something was read that the caller has not received."""
         return bool(self._page) and (self._last is None or self._page[-1].path > self._last)
 
     async def read_page(self) -> None:
@@ -163,7 +163,7 @@ class _Listing:
         await close_listing(self._entries)
 
     def resume(self) -> None:
-        """Begin again where the answers ended."""
+        """Restart where the answers ended."""
         if self._last is not None and isinstance(self._inner, Resumable):
             self._entries = self._inner.list_after(self._directory, self._last)
         else:

@@ -1,7 +1,7 @@
-"""S3 and what speaks its language, through obstore: ``s3://bucket/prefix``, and ``s3a://`` as Hadoop writes it.
+"""S3 and compatible stores, through obstore: ``s3://bucket/prefix``, and ``s3a://`` as Hadoop writes it.
 
-Owns: how bucket, endpoint, region and credentials are passed to the vendor's library. Without a profile or a provider
-named, credentials come from its own chain: the environment, web identity, a container's role, the machine's role.
+Owns: how bucket, endpoint, region and credentials are passed to the vendor's library. Without a profile or a provider,
+credentials are those of its own chain: the environment, web identity, a container's role, the machine's role.
 """
 
 import os
@@ -56,7 +56,7 @@ class S3Backend(ObjectStoreBackend):
 
 
 def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
-    """Bucket and prefix of what follows a URL's scheme: ``//bucket/prefix``. The prefix is taken as it is written.
+    """Return bucket and prefix of the rest of a URL: ``//bucket/prefix``. The prefix is used as it is written.
 
     Raises:
         InvalidPath: it names no bucket, or contains credentials, which are not repeated.
@@ -151,7 +151,7 @@ class S3Stores:
 
 
 def check_endpoint(endpoint: str | None) -> str | None:
-    """Return the endpoint itself, if it is a server's URL and nothing more.
+    """Return the endpoint unchanged, if it is a server's URL and nothing more.
 
     Raises:
         InvalidPath: it is not an endpoint, or contains credentials, which are not repeated.
@@ -183,12 +183,14 @@ def client_options(options: StorageOptions, timeout_s: float, *, endpoint: str |
 
 
 def provider_timeout_s(options: StorageOptions) -> float:
-    """How long a provider of credentials is waited for: less than a request, so that it is the one that is blamed."""
+    """Return the time limit of a provider of credentials: less than a request's, so that the error names the
+    provider.
+    """
     return options.request_timeout_s / 2
 
 
 def _endpoint_of_environment() -> str | None:
-    """Where the vendor's library would take it from: in its order."""
+    """Return the endpoint that the vendor's library would use, in its order of variables."""
     return next((os.environ[name] for name in _ENDPOINT_VARIABLES if os.environ.get(name)), None)
 
 

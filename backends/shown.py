@@ -6,5 +6,5 @@ _PRIVATE = re.compile(r"(?<=//)[^/]*@|\?.*", re.DOTALL)
 
 
 def shown(url: str) -> str:
-    """Return the URL in quotes, with dots for what may be a secret: the text before a host, and after a "?"."""
+    """Return the URL in quotes, with dots for possible secrets: the text before a host, and after a "?"."""
     return repr(_PRIVATE.sub("...", url))

@@ -1,4 +1,4 @@
-"""The bytes of a data file until they are sent: in memory while they are few, in a temporary file beyond.
+"""Bytes of a data file until they are sent: in memory while they are few, in a temporary file beyond.
 
 Such a file has no name, is in the machine's temporary directory (``TMPDIR``), and is deleted with the process.
 """
@@ -14,10 +14,10 @@ from tallymark.backends.object_client import Data
 
 
 class Spool:
-    """Bytes written in order, then had whole as often as needed. Owned by one thread."""
+    """Bytes written in order, then read whole as often as needed. Owned by one thread."""
 
     def __init__(self, memory_bytes: int) -> None:
-        """``memory_bytes``: what is kept in memory at most."""
+        """``memory_bytes``: maximum kept in memory."""
         self._file = tempfile.SpooledTemporaryFile(max_size=memory_bytes)  # noqa: SIM115
         if not memory_bytes:
             self._file.rollover()  # to the standard library 0 means without a limit
@@ -27,10 +27,10 @@ class Spool:
         return cast("BinaryIO", self._file)
 
     def whole(self) -> Data:
-        """All bytes. A file is mapped and not read: the memory that it takes is the system's to take back.
+        """Return all bytes. A file is mapped and not read: the system may reclaim the memory that it takes.
 
         Raises:
-            NotPermitted: the last of them find no room.
+            NotPermitted: there is no room for the last of them.
         """
         try:
             return self._whole()
@@ -41,7 +41,7 @@ class Spool:
             ) from error
 
     def close(self) -> None:
-        """Forget the bytes."""
+        """Drop the bytes."""
         with suppress(OSError):  # without room for the last of them: they are not needed
             self._file.close()
 

@@ -12,10 +12,10 @@ class ReportsThrottling(Protocol):
 
     @property
     def throttled_count(self) -> int:
-        """Requests so far that the store answered with the wish for fewer."""
+        """Requests so far that the store throttled."""
         ...
 
 
 def throttling_of(backend: Backend) -> Callable[[], int]:
-    """Return what reads that count; 0 where the backend keeps none."""
+    """Return a function that reads that count; 0 where the backend keeps none."""
     return (lambda: backend.throttled_count) if isinstance(backend, ReportsThrottling) else (lambda: 0)
