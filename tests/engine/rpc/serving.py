@@ -15,10 +15,11 @@ import anyio.to_thread
 from anyio.abc import SocketAttribute, SocketStream
 
 from tallymark.engine.errors import InvalidRequest, Stopped
+from tallymark.engine.rpc.client import JobClient
 from tallymark.engine.rpc.connection import ClientSession
 from tallymark.engine.rpc.dispatcher import BlockOf, Handler, Settle, as_refusal
 from tallymark.engine.rpc.handshake import ServiceAddress
-from tallymark.engine.rpc.messages import Answer, CreateMarkers, Request
+from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, Request
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import ServiceSettings
 
@@ -125,6 +126,10 @@ async def running(
             await tasks.start(lambda *, task_status: server.run(task_status=task_status))
             yield server
             tasks.cancel_scope.cancel()
+
+
+def ask(number: int, *paths: str) -> CreateMarkers:
+    return CreateMarkers(number, paths, "CREATE")
 
 
 def serving(create: Create, **parts: Any) -> AbstractAsyncContextManager[JobServer]:
@@ -268,3 +273,27 @@ def exchange(address: ServiceAddress, data: bytes) -> bytes:
         while chunk := raw.recv(4096):
             received += chunk
         return received
+
+
+@asynccontextmanager
+async def peer_of(server: AbstractAsyncContextManager[JobServer]) -> AsyncIterator[tuple[JobServer, Peer]]:
+    """A server that runs, and an authenticated peer of it."""
+    async with server as running:
+        with await in_thread(Peer, running.address(INSTANT)) as peer:
+            yield running, peer
+
+
+async def is_well(server: JobServer) -> None:
+    """Another task of the same job gets its ack."""
+    with await in_thread(Peer, server.address(INSTANT)) as peer:
+        assert await in_thread(peer.say(ask(1, "well")).hear, 1) == [Ack(1)]
+
+
+@asynccontextmanager
+async def client_of(
+    server: AbstractAsyncContextManager[JobServer], wait_s: float = PATIENCE_S
+) -> AsyncIterator[tuple[JobServer, JobClient]]:
+    """A server that runs, and a client of it."""
+    async with server as running:
+        with JobClient(running.address(INSTANT), INSTANT, wait_s=wait_s) as client:
+            yield running, client

@@ -11,7 +11,6 @@ import anyio
 import pytest
 
 from tallymark.engine.errors import (
-    Closed,
     InvalidRequest,
     NotAuthenticated,
     Overloaded,
@@ -29,6 +28,7 @@ from tests.engine.rpc.serving import (
     SECRET,
     Ledger,
     Table,
+    client_of,
     created_by,
     door,
     in_thread,
@@ -72,114 +72,43 @@ async def settled(future: Future[Any]) -> BaseException | None:
 @on_both_loops
 async def test_create_returns_when_all_names_are_durable() -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            await in_thread(client.create, ["a", "b"])
-            assert ledger.created == [(INSTANT, "a", "CREATE"), (INSTANT, "b", "CREATE")]
-            await in_thread(client.create, ["c"], "APPEND")
-            assert ledger.created[2:] == [(INSTANT, "c", "APPEND")]
+    async with client_of(serving(ledger.create)) as (_, client):
+        await in_thread(client.create, ["a", "b"])
+        assert ledger.created == [(INSTANT, "a", "CREATE"), (INSTANT, "b", "CREATE")]
+        await in_thread(client.create, ["c"], "APPEND")
+        assert ledger.created[2:] == [(INSTANT, "c", "APPEND")]
 
 
 @on_both_loops
 async def test_a_task_asks_ahead_and_waits_later() -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            held = client.request(["hold"])
-            await until(lambda: ledger.begun == ["hold"])
-            assert await settled(client.request(["quick"])) is None
-            assert not held.done()
-            ledger.released.set()
-            assert await settled(held) is None
-
-
-@on_both_loops
-async def test_threads_share_one_connection() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-
-            async def task(number: int) -> None:
-                for n in range(5):
-                    await in_thread(client.create, [f"{number}/{n}"])
-
-            async with anyio.create_task_group() as tasks:
-                for number in range(8):
-                    tasks.start_soon(task, number)
-            assert server.statistics().connections == 1
-    assert len({path for _, path, _ in ledger.created}) == 40
+    async with client_of(serving(ledger.create)) as (_, client):
+        held = client.request(["hold"])
+        await until(lambda: ledger.begun == ["hold"])
+        assert await settled(client.request(["quick"])) is None
+        assert not held.done()
+        ledger.released.set()
+        assert await settled(held) is None
 
 
 @on_both_loops
 async def test_more_names_than_a_frame_holds_go_in_several() -> None:
     ledger = Ledger()
     names = [f"year=2013/{n:0200}.parquet" for n in range(30)]
-    async with serving(ledger.create, frame_bytes=1024, inflight_count=3) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            await in_thread(client.create, names)
+    async with client_of(serving(ledger.create, frame_bytes=1024, inflight_count=3)) as (server, client):
+        await in_thread(client.create, names)
         assert server.statistics().requests > 3
     assert sorted(path for _, path, _ in ledger.created) == names
 
 
 @on_both_loops
-async def test_a_refusal_is_raised_as_the_error_that_it_is() -> None:
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        raise {"sealed": Sealed, "invalid": InvalidRequest}[paths[0]]("because")
-
-    async with serving(create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            for path, kind in (("sealed", Sealed), ("invalid", InvalidRequest)):
-                with pytest.raises(kind, match="because"):
-                    await in_thread(client.create, [path])
-
-
-@on_both_loops
-async def test_overloaded_is_asked_again_until_there_is_room() -> None:
-    refusals = 3
-
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        nonlocal refusals
-        refusals -= 1
-        if refusals >= 0:
-            raise Overloaded("queue is full", retry_after_s=0.001)
-
-    async with serving(create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            await in_thread(client.create, ["a"])
-        assert server.statistics().refusals == 3
-
-
-@on_both_loops
-async def test_a_service_that_stays_overloaded_is_told_from_one_that_is_not_there() -> None:
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        raise Overloaded("queue is full", retry_after_s=0.01)
-
-    async with serving(create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=0.1) as client:
-            error = await settled(client.request(["a"]))
-    assert isinstance(error, ServiceOverloaded)
-    assert "queue is full" in str(error)
-
-
-@on_both_loops
 async def test_a_look_up_has_the_blocks_of_its_partitions_and_an_empty_one_of_an_unknown() -> None:
     table = Table(a=bytes(range(200)) * 100, b=b"of b")
-    async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            found = client.look_up(7, "hash", ["b", "a", "none", "a"], wait_s=30)
-            assert await in_thread(found.result, PATIENCE_S) == {**table.blocks, "none": b""}
-            assert client.look_up(7, "hash", [], wait_s=30).result(0) == {}
+    async with client_of(serving(Ledger().create, look_up=table.look_up, frame_bytes=1024)) as (_, client):
+        found = client.look_up(7, "hash", ["b", "a", "none", "a"], wait_s=30)
+        assert await in_thread(found.result, PATIENCE_S) == {**table.blocks, "none": b""}
+        assert client.look_up(7, "hash", [], wait_s=30).result(0) == {}
     assert table.asked == ["b", "a", "none"]
-
-
-@on_both_loops
-async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
-    table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
-    async with serving(Ledger().create, look_up=table.look_up) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            found = client.look_up(7, "hash", list(table.blocks), wait_s=30)
-            assert await in_thread(found.result, PATIENCE_S) == table.blocks
-        assert server.statistics().requests == 1
 
 
 @on_both_loops
@@ -193,17 +122,16 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
     async def look_up(position: int, log_hash: str) -> BlockOf:
         return hold if position == 8 else await table.look_up(position, log_hash)
 
-    async with serving(ledger.create, look_up=look_up) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
-            marker, never = client.request(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
-            error = await settled(never)
-            assert isinstance(error, ServiceUnavailable)
-            assert "within 0.1 s" in str(error)
-            assert not marker.done()
-            assert await settled(client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)) is None
-            ledger.released.set()
-            assert await settled(marker) is None
-            assert server.statistics().connections == 1
+    async with client_of(serving(ledger.create, look_up=look_up)) as (server, client):
+        marker, never = client.request(["hold"]), client.look_up(8, "hash", ["a"], wait_s=0.1)
+        error = await settled(never)
+        assert isinstance(error, ServiceUnavailable)
+        assert "within 0.1 s" in str(error)
+        assert not marker.done()
+        assert await settled(client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)) is None
+        ledger.released.set()
+        assert await settled(marker) is None
+        assert server.statistics().connections == 1
 
 
 @pytest.mark.parametrize(("losses", "is_answered"), [(3, True), (10_000, False)])
@@ -216,25 +144,6 @@ async def test_a_look_up_outlives_as_many_lost_connections_as_its_bound_has_room
         client = JobClient(address, INSTANT, wait_s=30)
         found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S if is_answered else 0.2)
         assert (await settled(found) is None) is is_answered
-        await in_thread(client.close)
-
-
-@on_both_loops
-async def test_a_look_up_is_asked_again_at_a_server_that_restarts() -> None:
-    begun = anyio.Event()
-
-    async def hold(position: int, log_hash: str) -> BlockOf:
-        begun.set()
-        await anyio.sleep_forever()
-        raise AssertionError
-
-    async with serving(Ledger().create, look_up=hold) as server:
-        address = server.address(INSTANT)
-        client = JobClient(address, INSTANT, wait_s=PATIENCE_S)
-        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S)
-        await begun.wait()
-    async with serving(Ledger().create, look_up=Table(a=b"of a").look_up, port=address.port):
-        assert await in_thread(found.result, PATIENCE_S) == {"a": b"of a"}
         await in_thread(client.close)
 
 
@@ -341,16 +250,6 @@ def test_a_listener_of_another_kind_is_refused_at_once() -> None:
 
 
 @on_both_loops
-async def test_a_server_that_ends_for_good_fails_who_waits() -> None:
-    async with serving(Ledger().create) as server:
-        client = JobClient(server.address(INSTANT), INSTANT, wait_s=0.5)
-        asks = [client.request(["hold"]), client.request(["hold"])]
-    for ask in asks:
-        assert isinstance(await settled(ask), ServiceUnavailable)
-    client.close()
-
-
-@on_both_loops
 async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
     ledger = Ledger()
     async with serving(ledger.create, shutdown_error=Sealed("the job has ended")) as server:
@@ -362,20 +261,6 @@ async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
         assert isinstance(error, Sealed)
         assert str(error) == "the job has ended"
     client.close()
-
-
-@on_both_loops
-async def test_close_fails_who_waits_and_a_later_ask_opens_another_connection() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        client = JobClient(server.address(INSTANT), INSTANT, wait_s=30)
-        ask = client.request(["hold"])
-        await until(lambda: ledger.begun == ["hold"])
-        await in_thread(client.close)
-        assert isinstance(await settled(ask), Closed)
-        await until(lambda: server.statistics().connections == 0)
-        await in_thread(client.create, ["again"])
-        client.close()
 
 
 @pytest.mark.parametrize(
@@ -397,12 +282,11 @@ def test_no_paths_are_durable_already() -> None:
 @on_both_loops
 async def test_a_future_s_callback_may_ask_again() -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=30) as client:
-            second: list[Future[None]] = []
-            client.request(["first"]).add_done_callback(lambda _: second.append(client.request(["second"])))
-            await until(lambda: bool(second))
-            assert await settled(second[0]) is None
+    async with client_of(serving(ledger.create)) as (_, client):
+        second: list[Future[None]] = []
+        client.request(["first"]).add_done_callback(lambda _: second.append(client.request(["second"])))
+        await until(lambda: bool(second))
+        assert await settled(second[0]) is None
 
 
 @on_both_loops
@@ -472,3 +356,21 @@ async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes
     created = await created_by(FORK)
     assert sorted(created) == ["child", "hold", "parent", "parent again", "release"]
     assert created.index("child") < created.index("hold") < created.index("parent again")
+
+
+@pytest.mark.parametrize(
+    ("refusals", "wait_s", "error"),
+    [(3, 30.0, None), (10_000, 0.1, ServiceOverloaded)],
+    ids=["until there is room", "to the end of its bound"],
+)
+@on_both_loops
+async def test_overloaded_is_asked_again(refusals: int, wait_s: float, error: type[Exception] | None) -> None:
+    async def create(instant: str, paths: Sequence[str], io: str) -> None:
+        if server.statistics().refusals < refusals:
+            raise Overloaded("queue is full", retry_after_s=0.001)
+
+    async with client_of(serving(create), wait_s) as (server, client):
+        outcome = await settled(client.request(["a"]))
+        assert type(outcome) is (error or type(None))
+        assert error or server.statistics().refusals == refusals
+    assert error is None or "queue is full" in str(outcome)

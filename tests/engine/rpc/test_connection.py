@@ -18,7 +18,7 @@ from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.connection import ClientConnection, ThreadIo, run_blocking
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.pending_requests import AnyPending, PendingMarkers, PendingRequests
-from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, in_thread, serving, until
+from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, client_of, in_thread, serving, until
 from tests.support.loops import on_both_loops
 
 
@@ -61,55 +61,52 @@ def rounds(monkeypatch: pytest.MonkeyPatch) -> list[None]:
 @on_both_loops
 async def test_many_threads_share_a_connection_and_none_loses_a_request() -> None:
     ledger = Ledger()
-    async with serving(ledger.create, look_up=Table(a=b"of a").look_up) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+    async with client_of(serving(ledger.create, look_up=Table(a=b"of a").look_up)) as (server, client):
 
-            def work(number: int) -> None:
-                later = []
-                for n in range(25):
-                    client.create([f"{number}/now/{n}"])
-                    later.append(client.request([f"{number}/later/{n}"]))
-                    assert client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S).result(PATIENCE_S) == {"a": b"of a"}
-                for future in later:
-                    future.result(PATIENCE_S)
+        def work(number: int) -> None:
+            later = []
+            for n in range(25):
+                client.create([f"{number}/now/{n}"])
+                later.append(client.request([f"{number}/later/{n}"]))
+                assert client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S).result(PATIENCE_S) == {"a": b"of a"}
+            for future in later:
+                future.result(PATIENCE_S)
 
-            for caller in [Caller(work, number) for number in range(8)]:
-                assert await caller.error() is None
-            assert server.statistics().connections == 1
+        for caller in [Caller(work, number) for number in range(8)]:
+            assert await caller.error() is None
+        assert server.statistics().connections == 1
     assert len({path for _, path, _ in ledger.created}) == 8 * 50
 
 
 @on_both_loops
 async def test_many_threads_outlive_lost_connections() -> None:
-    async with serving(Ledger().create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
+    async with client_of(serving(Ledger().create)) as (_, client):
 
-            def work(number: int) -> None:
-                for n in range(10):
-                    client.create([f"{number}/{n}"])
-                    stream = client._running.io._stream if client._running else None
-                    if not n % 3 and stream is not None:
-                        with suppress(OSError):  # the connection of another thread's round
-                            stream.raw.shutdown(socket.SHUT_RDWR)  # as the network may do
+        def work(number: int) -> None:
+            for n in range(10):
+                client.create([f"{number}/{n}"])
+                stream = client._running.io._stream if client._running else None
+                if not n % 3 and stream is not None:
+                    with suppress(OSError):  # the connection of another thread's round
+                        stream.raw.shutdown(socket.SHUT_RDWR)  # as the network may do
 
-            for caller in [Caller(work, number) for number in range(4)]:
-                assert await caller.error() is None
+        for caller in [Caller(work, number) for number in range(4)]:
+            assert await caller.error() is None
 
 
 @on_both_loops
 async def test_close_fails_a_waiting_caller_and_a_later_request_opens_another_connection() -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
-            waiting = Caller(client.create, ["hold"])
-            await until(lambda: "hold" in ledger.begun)
-            assert not client.close_if_idle(), "a caller waits for its response"
-            thread = thread_of(client)
-            await in_thread(client.close)
-            assert isinstance(await waiting.error(), Closed)
-            assert not thread.is_alive()
-            await until(lambda: server.statistics().connections == 0)
-            await in_thread(client.create, ["again"])
+    async with client_of(serving(ledger.create)) as (server, client):
+        waiting = Caller(client.create, ["hold"])
+        await until(lambda: "hold" in ledger.begun)
+        assert not client.close_if_idle(), "a caller waits for its response"
+        thread = thread_of(client)
+        await in_thread(client.close)
+        assert isinstance(await waiting.error(), Closed)
+        assert not thread.is_alive()
+        await until(lambda: server.statistics().connections == 0)
+        await in_thread(client.create, ["again"])
 
 
 @on_both_loops
@@ -177,19 +174,18 @@ async def test_an_idle_connection_notices_its_end_and_the_end_of_the_job() -> No
 @on_both_loops
 async def test_the_loop_sleeps_while_there_is_nothing_to_do(rounds: list[None]) -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with JobClient(server.address(INSTANT), INSTANT, wait_s=PATIENCE_S) as client:
-            waiting = Caller(client.create, ["hold"])
-            await until(lambda: "hold" in ledger.begun)
-            await in_thread(client.create, ["quick"])
-            rounds.clear()
-            await anyio.sleep(0.2)  # a busy loop would have thousands of rounds
-            assert len(rounds) <= 2, "while a caller waits"
-            ledger.released.set()
-            assert await waiting.error() is None
-            rounds.clear()
-            await anyio.sleep(0.2)
-            assert len(rounds) <= 2, "while no caller waits"
+    async with client_of(serving(ledger.create)) as (_, client):
+        waiting = Caller(client.create, ["hold"])
+        await until(lambda: "hold" in ledger.begun)
+        await in_thread(client.create, ["quick"])
+        rounds.clear()
+        await anyio.sleep(0.2)  # a busy loop would have thousands of rounds
+        assert len(rounds) <= 2, "while a caller waits"
+        ledger.released.set()
+        assert await waiting.error() is None
+        rounds.clear()
+        await anyio.sleep(0.2)
+        assert len(rounds) <= 2, "while no caller waits"
 
 
 def test_one_byte_wakes_a_thread_however_often_it_is_woken() -> None:

@@ -37,10 +37,6 @@ def test_an_oversize_frame_is_refused_by_its_length_alone_naming_size_limit_and_
         reader.feed((1025).to_bytes(4, "big"))
 
 
-def test_a_frame_of_exactly_the_limit_is_taken() -> None:
-    assert FrameReader(3, setting="frame_bytes").feed(encode_frame(b"abc")) == [b"abc"]
-
-
 def test_a_raised_limit_holds_for_the_next_frame() -> None:
     reader = FrameReader(3, setting="handshake_bytes")
     assert reader.feed(encode_frame(b"abc")) == [b"abc"]

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import (
-    Closed,
     FlushFailed,
     InvalidRequest,
     Overloaded,
@@ -36,15 +35,11 @@ def test_an_ask_has_its_result_with_its_ack_and_not_before() -> None:
     requests = pending(one)
     assert requests.due_messages(0.0, SIZE) == [CreateMarkers(1, ("a", "b"), "CREATE")]
     assert not one.future.done()
-    requests.receive(Ack(1), 1.0)
+    assert not one.future.cancel()
+    assert requests.due_messages(50.0, SIZE) == [], "once while the connection stands"
+    requests.receive(Ack(1), 51.0)
     assert one.future.result(0) is None
     assert requests.is_idle
-
-
-def test_a_sent_request_is_not_sent_again_while_the_connection_stands() -> None:
-    requests = pending(ask("a"))
-    requests.due_messages(0.0, SIZE)
-    assert requests.due_messages(50.0, SIZE) == []
 
 
 def test_an_ask_in_parts_has_its_result_with_the_last_ack() -> None:
@@ -112,15 +107,6 @@ def test_an_ask_that_is_put_off_to_the_end_fails_as_such_unless_the_service_has_
         assert str(put_off.future.exception(0)) == "late"
 
 
-def test_overloaded_without_a_pause_does_not_spin() -> None:
-    requests = pending(ask("a"))
-    requests.due_messages(0.0, SIZE)
-    requests.receive(Refusal(1, Overloaded("full", retry_after_s=0.0)), 10.0)
-    pause_s = requests.seconds_to_next(10.0)
-    assert pause_s
-    assert pause_s > 0
-
-
 def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
     early, late = ask("a", deadline=5.0), ask("b", deadline=6.0)
     requests = pending(early)
@@ -139,31 +125,12 @@ def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
     assert not late.future.done()
 
 
-def test_an_expired_ask_is_not_sent() -> None:
-    requests = pending(ask("a", deadline=5.0))
-    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
-    assert requests.due_messages(5.0, SIZE) == []
-    assert requests.seconds_to_next(5.0) is None
-
-
 def test_a_path_that_fits_no_frame_fails_its_own_ask_only() -> None:
     long, short = ask("a" * 3000, "b"), ask("c")
     requests = pending(long, short)
     assert requests.due_messages(0.0, SIZE) == [CreateMarkers(1, ("c",), "CREATE")]
     with pytest.raises(InvalidRequest, match="frame_bytes"):
         long.future.result(0)
-
-
-def test_the_end_settles_everybody() -> None:
-    sent, unsent = ask("a"), ask("b")
-    requests = pending(sent)
-    requests.due_messages(0.0, SIZE)
-    requests.add(unsent)
-    requests.fail_all(Closed("over"))
-    assert requests.is_idle
-    for each in (sent, unsent):
-        with pytest.raises(Closed):
-            each.future.result(0)
 
 
 def test_a_look_up_has_its_blocks_when_the_last_of_them_is_whole() -> None:
@@ -231,11 +198,6 @@ def test_each_call_is_one_message_however_many_wait() -> None:
     ]
 
 
-def test_an_ask_cannot_be_cancelled() -> None:
-    one = ask("a")
-    assert not one.future.cancel()
-
-
 @given(st.lists(st.sampled_from(["ask", "ack", "lose", "overload", "send"]), max_size=40), st.data())
 def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], data: st.DataObject) -> None:
     """However answers, losses and refusals interleave, a result means that each of the paths was acked."""
@@ -269,3 +231,19 @@ def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], da
         requests.receive(Ack(request_id), now)
     assert all(each.future.result(0) is None for each in asks)
     assert requests.is_idle
+
+
+def test_an_expired_ask_is_not_sent() -> None:
+    requests = pending(ask("a", deadline=5.0))
+    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
+    assert requests.due_messages(5.0, SIZE) == []
+    assert requests.seconds_to_next(5.0) is None
+
+
+def test_overloaded_without_a_pause_does_not_spin() -> None:
+    requests = pending(ask("a"))
+    requests.due_messages(0.0, SIZE)
+    requests.receive(Refusal(1, Overloaded("full", retry_after_s=0.0)), 10.0)
+    pause_s = requests.seconds_to_next(10.0)
+    assert pause_s
+    assert pause_s > 0

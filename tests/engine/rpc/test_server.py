@@ -1,9 +1,8 @@
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
-import anyio
 import pytest
 
 from tallymark.backends.errors import TallymarkError, Unavailable
@@ -31,24 +30,17 @@ from tests.engine.rpc.serving import (
     Ledger,
     Peer,
     Table,
+    ask,
     exchange,
     in_thread,
+    is_well,
     one_by_one,
+    peer_of,
     running,
     serving,
     until,
 )
 from tests.support.loops import on_both_loops
-
-
-def ask(number: int, *paths: str) -> CreateMarkers:
-    return CreateMarkers(number, paths, "CREATE")
-
-
-async def is_well(server: JobServer) -> None:
-    """Another task of the same job gets its ack."""
-    with await in_thread(Peer, server.address(INSTANT)) as peer:
-        assert await in_thread(peer.say(ask(1, "well")).hear, 1) == [Ack(1)]
 
 
 def refusal_in(data: bytes) -> TallymarkError:
@@ -57,18 +49,6 @@ def refusal_in(data: bytes) -> TallymarkError:
     assert isinstance(answer, Refusal)
     assert answer.id == messages.WHOLE_CONNECTION
     return answer.error
-
-
-@on_both_loops
-async def test_an_ack_follows_the_creation_of_all_names_under_the_instant_of_the_key() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            answers = await in_thread(peer.say(CreateMarkers(5, ("a", "b"), "MERGE")).hear, 1)
-            assert answers == [Ack(5)]
-            assert ledger.created == [(INSTANT, "a", "MERGE"), (INSTANT, "b", "MERGE")]
-            statistics = server.statistics()
-    assert (statistics.connections, statistics.requests, statistics.names, statistics.refusals) == (1, 1, 2, 0)
 
 
 @on_both_loops
@@ -81,10 +61,9 @@ async def test_an_error_arrives_as_what_it_is_and_the_connection_goes_on() -> No
     async def create(instant: str, paths: Sequence[str], io: str) -> None:
         raise errors[int(paths[0])]
 
-    async with serving(create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            received = [(await in_thread(peer.say(ask(7, str(n))).hear, 1))[0] for n in range(len(errors))]
-            refused = [answer.error for answer in received if isinstance(answer, Refusal)]
+    async with peer_of(serving(create)) as (server, peer):
+        received = [(await in_thread(peer.say(ask(7, str(n))).hear, 1))[0] for n in range(len(errors))]
+        refused = [answer.error for answer in received if isinstance(answer, Refusal)]
         assert server.statistics().refusals == len(errors)
     assert [type(error) for error in refused] == [*map(type, errors[:-1]), ServiceUnavailable]
     assert all("because" in str(error) for error in refused)
@@ -111,12 +90,13 @@ async def test_a_fault_of_create_is_a_refusal_and_in_the_log(caplog: pytest.LogC
 @on_both_loops
 async def test_answers_come_in_the_order_of_durability_not_of_asking() -> None:
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            assert await in_thread(peer.say(ask(1, "hold"), ask(2, "quick")).hear, 1) == [Ack(2)]
-            assert server.statistics().inflight == 1
-            ledger.released.set()
-            assert await in_thread(peer.hear, 1) == [Ack(1)]
+    async with peer_of(serving(ledger.create)) as (server, peer):
+        quick = CreateMarkers(2, ("quick", "another"), "MERGE")
+        assert await in_thread(peer.say(ask(1, "hold"), quick).hear, 1) == [Ack(2)]
+        assert ledger.created == [(INSTANT, "quick", "MERGE"), (INSTANT, "another", "MERGE")]
+        assert server.statistics().inflight == 1
+        ledger.released.set()
+        assert await in_thread(peer.hear, 1) == [Ack(1)]
 
 
 @on_both_loops
@@ -129,9 +109,8 @@ async def test_requests_that_arrive_together_are_carried_out_together_and_no_mor
         await settle([(request, Sealed("odd")) for request in odd])
         await settle([(request, ()) for request in requests if request not in odd])
 
-    async with running(create_many, inflight_count=4) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            answers = await in_thread(peer.say(*(ask(number, "a") for number in range(1, 7))).hear, 6)
+    async with peer_of(running(create_many, inflight_count=4)) as (server, peer):
+        answers = await in_thread(peer.say(*(ask(number, "a") for number in range(1, 7))).hear, 6)
         statistics = server.statistics()
     assert groups == [[1, 2, 3, 4], [5, 6]]
     assert {answer.id for answer in answers if isinstance(answer, Ack)} == {2, 4, 6}
@@ -166,41 +145,26 @@ async def test_what_is_at_hand_is_answered_without_a_look_up_and_the_rest_with_o
         is_there = position == 7 and {"a", "large"}.issuperset(partitions)
         return [table.blocks[partition] for partition in partitions] if is_there else None
 
-    async with serving(Ledger().create, look_up=table.look_up, cached_blocks=at_hand) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            questions = [LookUp(1, 7, "hash", ("a",)), LookUp(2, 7, "hash", ("a", "b")), LookUp(3, 8, "hash", ("a",))]
-            answers = {answer.id: answer for answer in await in_thread(peer.say(*questions).hear, 3)}
-            assert answers[1] == Blocks(1, (Piece(4, b"of a"),))
-            assert answers[2] == Blocks(2, (Piece(4, b"of a"), Piece(4, b"of b")))
-            assert isinstance(answers[3], Refusal)
-            assert table.asked == ["a", "b"]
-            first, second = await in_thread(peer.say(LookUp(4, 7, "hash", ("large",))).hear, 2)
-            assert isinstance(first, Blocks)
-            assert isinstance(second, Blocks)
-            assert [piece.size for piece in first.pieces + second.pieces] == [2_000_000, 2_000_000]
-            assert table.asked == ["a", "b", "large"]
+    async with peer_of(serving(Ledger().create, look_up=table.look_up, cached_blocks=at_hand)) as (server, peer):
+        questions = [
+            LookUp(1, 7, "hash", ("a",)),
+            LookUp(2, 7, "hash", ("b", "none", "a")),
+            LookUp(3, 8, "hash", ("a",)),
+        ]
+        answers = {answer.id: answer for answer in await in_thread(peer.say(*questions).hear, 3)}
+        assert answers[1] == Blocks(1, (Piece(4, b"of a"),))
+        assert answers[2] == Blocks(2, (Piece(4, b"of b"), Piece(0, b""), Piece(4, b"of a")))
+        assert isinstance(answers[3], Refusal)
+        assert isinstance(answers[3].error, InvalidRequest)
+        assert "position 8 is one of another log" in str(answers[3].error)
+        assert table.asked == ["b", "none", "a"]
+        first, second = await in_thread(peer.say(LookUp(4, 7, "hash", ("large",))).hear, 2)
+        assert isinstance(first, Blocks)
+        assert isinstance(second, Blocks)
+        assert [piece.size for piece in first.pieces + second.pieces] == [2_000_000, 2_000_000]
+        assert table.asked == ["b", "none", "a", "large"]
         statistics = server.statistics()
     assert (statistics.look_ups, statistics.refusals, statistics.inflight) == (4, 1, 0)
-
-
-@on_both_loops
-async def test_a_peer_has_a_bounded_number_of_requests_in_flight_and_the_rest_waits_unread() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create, inflight_count=2) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            peer.say(*(ask(number, f"hold{number}") for number in (1, 2, 3, 4)))
-            async with anyio.create_task_group() as tasks:
-                answers: list[messages.Answer] = []
-
-                async def hear() -> None:
-                    answers.extend(await in_thread(peer.hear, 4))
-
-                tasks.start_soon(hear)
-                await until(lambda: server.statistics().inflight == 2)
-                await is_well(server)
-                assert sorted(ledger.begun) == ["hold1", "hold2", "well"]
-                ledger.released.set()
-            assert sorted(answer.id for answer in answers) == [1, 2, 3, 4]
 
 
 @on_both_loops
@@ -217,79 +181,41 @@ async def test_a_key_of_another_driver_opens_nothing() -> None:
 
 
 @on_both_loops
-async def test_a_key_opens_its_own_job_only() -> None:
-    async with serving(Ledger().create) as server:
-        with pytest.raises(NotAuthenticated, match="20260102030405999"):
-            await in_thread(Peer, server.address(INSTANT), "20260102030405999")
-
-
-@on_both_loops
-async def test_a_task_of_another_release_is_told_both_versions() -> None:
-    async with serving(Ledger().create) as server:
-        hello = messages.pack(16, "tallymark", 1, "7.3", INSTANT, b"n" * 32)
-        error = refusal_in(await in_thread(exchange, server.address(INSTANT), encode_frame(hello)))
-    assert isinstance(error, NotAuthenticated)
-    assert "7.3 (protocol 1)" in str(error)
-
-
-@on_both_loops
-async def test_a_look_up_is_answered_by_the_blocks_of_its_partitions_in_their_order() -> None:
-    table = Table(a=b"of a", b=b"of b")
-    async with serving(Ledger().create, look_up=table.look_up) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            answers = await in_thread(peer.say(LookUp(5, 7, "hash", ("b", "none", "a"))).hear, 1)
-            assert answers == [Blocks(5, (Piece(4, b"of b"), Piece(0, b""), Piece(4, b"of a")))]
-        statistics = server.statistics()
-    assert (statistics.requests, statistics.look_ups, statistics.names, statistics.refusals) == (1, 1, 0, 0)
-
-
-@on_both_loops
 async def test_blocks_that_exceed_a_frame_come_in_several_and_acks_in_between() -> None:
     table = Table(a=bytes(5000))
-    async with serving(Ledger().create, look_up=table.look_up, frame_bytes=1024) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            answers = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",)), ask(2, "name")).hear, 7)
+    async with peer_of(serving(Ledger().create, look_up=table.look_up, frame_bytes=1024)) as (_, peer):
+        answers = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",)), ask(2, "name")).hear, 7)
     pieces = [piece for answer in answers if isinstance(answer, Blocks) for piece in answer.pieces]
     assert b"".join(piece.data for piece in pieces) == table.blocks["a"]
     assert Ack(2) in answers
 
 
 @on_both_loops
-async def test_a_look_up_that_is_refused_is_told_why() -> None:
-    async with serving(Ledger().create, look_up=Table().look_up) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            [answer] = await in_thread(peer.say(LookUp(1, 8, "hash", ("a",))).hear, 1)
-        assert server.statistics().refusals == 1
-    assert isinstance(answer, Refusal)
-    assert (answer.id, type(answer.error)) == (1, InvalidRequest)
-    assert "position 8 is one of another log" in str(answer.error)
-
-
-@on_both_loops
 async def test_a_service_without_a_view_says_that_it_answers_no_look_ups() -> None:
-    async with serving(Ledger().create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
+    async with peer_of(serving(Ledger().create)) as (server, peer):
+        [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
         await is_well(server)
     assert isinstance(answer, Refusal)
     assert isinstance(answer.error, ServiceUnavailable)
     assert "ViewSettings.serve" in str(answer.error)
 
 
+@pytest.mark.parametrize(
+    ("garbage", "words"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", ""),
+        (bytes(100), ""),
+        (b"\0\0\0\5\xdd\xff\xff\xff\xff", ""),
+        ((301).to_bytes(4, "big"), "ServiceSettings.handshake_bytes"),
+    ],
+    ids=["http", "zeros", "an array", "the length of a large frame"],
+)
 @on_both_loops
-async def test_a_stranger_s_large_frame_is_refused_by_its_length() -> None:
+async def test_garbage_closes_its_own_connection_only(garbage: bytes, words: str) -> None:
     async with serving(Ledger().create, handshake_bytes=300) as server:
-        error = refusal_in(await in_thread(exchange, server.address(INSTANT), (301).to_bytes(4, "big")))
+        error = refusal_in(await in_thread(exchange, server.address(INSTANT), garbage))
         assert isinstance(error, InvalidRequest)
-        assert "ServiceSettings.handshake_bytes" in str(error)
-        await is_well(server)
-
-
-@pytest.mark.parametrize("garbage", [b"GET / HTTP/1.1\r\n\r\n", bytes(100), b"\0\0\0\5\xdd\xff\xff\xff\xff"])
-@on_both_loops
-async def test_garbage_closes_its_own_connection_only(garbage: bytes) -> None:
-    async with serving(Ledger().create) as server:
-        assert isinstance(refusal_in(await in_thread(exchange, server.address(INSTANT), garbage)), InvalidRequest)
+        assert words in str(error)
         await until(lambda: server.statistics().connections == 0)
         assert server.statistics().refused_connections == 1
         await is_well(server)
@@ -312,58 +238,33 @@ async def test_a_peer_that_leaves_before_it_is_known_is_no_trouble() -> None:
         await is_well(server)
 
 
+@pytest.mark.parametrize(
+    ("say", "error", "words"),
+    [
+        (
+            lambda peer: peer.say_bytes((1025).to_bytes(4, "big")),
+            InvalidRequest,
+            r"1025 bytes.*1024.*ServiceSettings\.frame_bytes",
+        ),
+        (
+            lambda peer: peer.say_bytes(encode_frame(messages.encode_request(ask(1, "forged")) + bytes(16))),
+            NotAuthenticated,
+            "did not send",
+        ),
+        (lambda peer: peer.say(ask(messages.WHOLE_CONNECTION, "a")), InvalidRequest, "request"),
+    ],
+    ids=["an oversize frame", "a forged frame", "a request that cannot be read"],
+)
 @on_both_loops
-async def test_an_oversize_frame_of_a_task_is_refused_naming_size_limit_and_setting() -> None:
-    async with serving(Ledger().create, frame_bytes=1024) as server:
-        peer = await in_thread(Peer, server.address(INSTANT))
-        with peer, pytest.raises(InvalidRequest, match=r"1025 bytes.*1024.*ServiceSettings\.frame_bytes"):
-            await in_thread(peer.say_bytes((1025).to_bytes(4, "big")).hear, 1)
+async def test_a_bad_frame_of_a_task_ends_its_own_connection_only(
+    say: Callable[[Peer], Peer], error: type[Exception], words: str
+) -> None:
+    ledger = Ledger()
+    async with serving(ledger.create, frame_bytes=1024) as server:
+        with await in_thread(Peer, server.address(INSTANT)) as peer, pytest.raises(error, match=words):
+            await in_thread(say(peer).hear, 1)
         await is_well(server)
-
-
-@on_both_loops
-async def test_a_forged_frame_ends_the_connection_and_creates_nothing() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            forged = encode_frame(messages.encode_request(ask(1, "forged")) + bytes(16))
-            with pytest.raises(NotAuthenticated, match="did not send"):
-                await in_thread(peer.say_bytes(forged).hear, 1)
-    assert ledger.begun == []
-
-
-@on_both_loops
-async def test_a_request_that_cannot_be_read_ends_the_connection() -> None:
-    async with serving(Ledger().create) as server:
-        peer = await in_thread(Peer, server.address(INSTANT))
-        with peer, pytest.raises(InvalidRequest, match="request"):
-            await in_thread(peer.say(CreateMarkers(messages.WHOLE_CONNECTION, ("a",), "CREATE")).hear, 1)
-
-
-@on_both_loops
-async def test_a_reset_peer_ends_its_own_requests_only() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        lost = await in_thread(Peer, server.address(INSTANT))
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            await in_thread(lost.say(ask(1, "hold"), ask(2, "quick")).hear, 1)
-            lost.reset()
-            await until(lambda: server.statistics().connections == 1)
-            assert server.statistics().inflight == 0
-            assert await in_thread(peer.say(ask(1, "other")).hear, 1) == [Ack(1)]
-
-
-@on_both_loops
-async def test_a_peer_that_does_not_read_its_answers_is_given_up() -> None:
-    async def refuse(instant: str, paths: Sequence[str], io: str) -> None:
-        raise Sealed("x" * 7000)
-
-    async with serving(refuse, send_timeout_s=0.05) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as deaf:
-            deaf.say(*(ask(number, "a") for number in range(1, 3000)))
-            await in_thread(deaf.send)
-            await until(lambda: server.statistics().connections == 0)
-            assert server.statistics().requests < 2999
+    assert ledger.begun == ["well"]
 
 
 @on_both_loops
@@ -376,21 +277,6 @@ async def test_a_connection_beyond_the_limit_is_closed_at_once_and_room_is_given
             assert await in_thread(peer.say(ask(1, "a")).hear, 1) == [Ack(1)]
         await until(lambda: server.statistics().connections == 0)
         await is_well(server)
-
-
-@on_both_loops
-async def test_shutdown_closes_every_connection_and_who_waits_sees_it() -> None:
-    ledger = Ledger()
-    async with serving(ledger.create) as server:
-        waiting = await in_thread(Peer, server.address(INSTANT))
-        idle = await in_thread(Peer, server.address(INSTANT))
-        await in_thread(waiting.say(ask(1, "hold"), ask(2, "quick")).hear, 1)
-    assert server.statistics().connections == 0
-    for peer in (waiting, idle):
-        with pytest.raises(ConnectionError):
-            await in_thread(peer.hear, 1)
-        peer.close()
-    assert [path for _, path, _ in ledger.created] == ["quick"]
 
 
 @on_both_loops

@@ -30,8 +30,11 @@ from tests.engine.rpc.serving import (
     Ledger,
     Peer,
     Table,
+    ask,
     in_thread,
+    is_well,
     one_by_one,
+    peer_of,
     running,
     serving,
 )
@@ -39,10 +42,6 @@ from tests.engine.rpc.serving import until as eventually
 from tests.support.loops import on_both_loops
 
 OTHER = "20260102030405007"
-
-
-def ask(number: int, *paths: str) -> CreateMarkers:
-    return CreateMarkers(number, paths, "CREATE")
 
 
 def say_now(peer: Peer, *requests: CreateMarkers | LookUp) -> None:
@@ -124,14 +123,13 @@ async def test_an_ack_waits_for_nobody_where_no_other_request_is_in_flight(monke
         passes.append(None)
         await checkpoint()
 
-    async with running(group.create_many) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            say_now(peer, ask(1, "a"))
-            await eventually(lambda: server.statistics().inflight == 1)
-            monkeypatch.setattr(anyio.lowlevel, "checkpoint", counted)
-            group.released.set()
-            assert await in_thread(peer.hear, 1) == [Ack(1)]
-            monkeypatch.undo()
+    async with peer_of(running(group.create_many)) as (server, peer):
+        say_now(peer, ask(1, "a"))
+        await eventually(lambda: server.statistics().inflight == 1)
+        monkeypatch.setattr(anyio.lowlevel, "checkpoint", counted)
+        group.released.set()
+        assert await in_thread(peer.hear, 1) == [Ack(1)]
+        monkeypatch.undo()
     assert not passes
 
 
@@ -161,36 +159,37 @@ async def test_nothing_is_read_from_a_peer_while_no_more_of_its_requests_may_be_
         read(peer)
 
     monkeypatch.setattr(NearPeer, "read", counted)
-    group = Group()
-    async with running(group.create_many, inflight_count=2) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            say_now(peer, ask(1, "a"), ask(2, "b"), ask(3, "c"))
-            await eventually(lambda: server.statistics().inflight == 2)
-            reads.clear()
-            say_now(peer, ask(4, "d"))
-            await anyio.wait_all_tasks_blocked()
-            assert not reads
-            group.released.set()
-            assert sorted(answer.id for answer in await in_thread(peer.hear, 4)) == [1, 2, 3, 4]
-            assert reads
+    ledger = Ledger()
+    async with peer_of(serving(ledger.create, inflight_count=2)) as (server, peer):
+        say_now(peer, *(ask(number, f"hold{number}") for number in (1, 2, 3)))
+        await eventually(lambda: server.statistics().inflight == 2)
+        await is_well(server)
+        await eventually(lambda: server.statistics().connections == 1)
+        assert sorted(ledger.begun) == ["hold1", "hold2", "well"]
+        reads.clear()
+        say_now(peer, ask(4, "hold4"))
+        await anyio.wait_all_tasks_blocked()
+        assert not reads
+        ledger.released.set()
+        assert sorted(answer.id for answer in await in_thread(peer.hear, 4)) == [1, 2, 3, 4]
+        assert reads
 
 
 @on_both_loops
 async def test_the_end_of_a_peer_leaves_those_alone_who_asked_with_it() -> None:
     group = Group()
-    async with running(group.create_many) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            lost = await in_thread(Peer, server.address(INSTANT))
-            say_now(lost, ask(1, "of the lost one"), ask(2, "another"))
-            say_now(peer, ask(1, "of the other"))
-            await eventually(lambda: bool(group.seen))
-            assert (server.statistics().inflight, len(group.seen)) == (3, 1)
-            lost.reset()
-            await eventually(lambda: server.statistics().connections == 1)
-            assert server.statistics().inflight == 1
-            group.released.set()
-            assert await in_thread(peer.hear, 1) == [Ack(1)]
-            assert server.statistics().inflight == 0
+    async with peer_of(running(group.create_many)) as (server, peer):
+        lost = await in_thread(Peer, server.address(INSTANT))
+        say_now(lost, ask(1, "of the lost one"), ask(2, "another"))
+        say_now(peer, ask(1, "of the other"))
+        await eventually(lambda: bool(group.seen))
+        assert (server.statistics().inflight, len(group.seen)) == (3, 1)
+        lost.reset()
+        await eventually(lambda: server.statistics().connections == 1)
+        assert server.statistics().inflight == 1
+        group.released.set()
+        assert await in_thread(peer.hear, 1) == [Ack(1)]
+        assert server.statistics().inflight == 0
 
 
 @on_both_loops
@@ -205,12 +204,11 @@ async def test_a_fault_of_ours_ends_the_connection_that_it_came_over(
         return take(peer, count_max)
 
     monkeypatch.setattr(NearPeer, "take", faulty)
-    async with serving(Ledger().create) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            unlucky = await in_thread(Peer, server.address(OTHER), OTHER)
-            with unlucky, caplog.at_level(logging.ERROR), pytest.raises(ConnectionError):
-                await in_thread(unlucky.say(ask(1, "a")).hear, 1)
-            assert await in_thread(peer.say(ask(1, "a")).hear, 1) == [Ack(1)]
+    async with peer_of(serving(Ledger().create)) as (server, peer):
+        unlucky = await in_thread(Peer, server.address(OTHER), OTHER)
+        with unlucky, caplog.at_level(logging.ERROR), pytest.raises(ConnectionError):
+            await in_thread(unlucky.say(ask(1, "a")).hear, 1)
+        assert await in_thread(peer.say(ask(1, "a")).hear, 1) == [Ack(1)]
     assert "connection.failed" in caplog.text
 
 
@@ -243,16 +241,20 @@ async def test_who_cannot_be_accepted_now_is_accepted_a_moment_later(caplog: pyt
     assert not listener.refusals
 
 
+@pytest.mark.parametrize("shutdown_error", [Closed("the job is over"), None], ids=["with an error", "without"])
 @on_both_loops
-async def test_everybody_is_told_of_the_end_of_the_job_behind_what_they_were_told_before() -> None:
-    group = Group()
+async def test_everybody_is_told_of_the_end_of_the_job_behind_what_they_were_told_before(
+    shutdown_error: Closed | None,
+) -> None:
+    group, error = Group(), ConnectionError if shutdown_error is None else Closed
     with ExitStack() as stack:
-        async with running(group.create_many, shutdown_error=Closed("the job is over")) as server:
+        async with running(group.create_many, shutdown_error=shutdown_error) as server:
             peers = [stack.enter_context(await in_thread(Peer, server.address(INSTANT))) for _ in range(3)]
             say_now(peers[0], ask(1, "a"))
             await eventually(lambda: server.statistics().inflight == 1)
+        assert server.statistics().connections == 0
         for peer in peers:
-            with pytest.raises(Closed, match="the job is over"):
+            with pytest.raises(error, match=r"closed the connection|the job is over"):
                 await in_thread(peer.hear, 1)
 
 
@@ -407,25 +409,23 @@ async def test_the_farewell_does_not_wait_for_what_cannot_be_cancelled() -> None
 @on_both_loops
 async def test_a_refusal_waits_for_what_the_peer_has_not_taken_yet() -> None:
     table = Table(large=bytes(16 << 20))
-    async with serving(Ledger().create, look_up=table.look_up) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            say_now(peer, LookUp(1, 7, "hash", ("large",)))
-            await anyio.wait_all_tasks_blocked()
-            peer.say_bytes(encode_frame(bytes(40))).send()
-            await anyio.wait_all_tasks_blocked()
-            with pytest.raises(NotAuthenticated):
-                await in_thread(peer.hear, 100)
-            await eventually(lambda: server.statistics().connections == 0)
+    async with peer_of(serving(Ledger().create, look_up=table.look_up)) as (server, peer):
+        say_now(peer, LookUp(1, 7, "hash", ("large",)))
+        await anyio.wait_all_tasks_blocked()
+        peer.say_bytes(encode_frame(bytes(40))).send()
+        await anyio.wait_all_tasks_blocked()
+        with pytest.raises(NotAuthenticated):
+            await in_thread(peer.hear, 100)
+        await eventually(lambda: server.statistics().connections == 0)
 
 
 @on_both_loops
 async def test_look_ups_wait_for_a_part_of_a_large_one_and_not_for_all_of_it() -> None:
     table = Table(large=bytes(48 << 20), small=b"of small")
-    async with serving(Ledger().create, look_up=table.look_up) as server:
-        with await in_thread(Peer, server.address(INSTANT)) as peer:
-            small = [LookUp(number, 7, "hash", ("small",)) for number in range(2, 7)]
-            say_now(peer, LookUp(1, 7, "hash", ("large",)), *small)
-            answers = await in_thread(peer.hear, 48)
+    async with peer_of(serving(Ledger().create, look_up=table.look_up)) as (_, peer):
+        small = [LookUp(number, 7, "hash", ("small",)) for number in range(2, 7)]
+        say_now(peer, LookUp(1, 7, "hash", ("large",)), *small)
+        answers = await in_thread(peer.hear, 48)
     assert {2, 3, 4, 5, 6} <= {answer.id for answer in answers[:10]}
 
 
