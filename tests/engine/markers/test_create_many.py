@@ -7,12 +7,11 @@ import anyio
 import anyio.lowlevel
 import trio
 
-from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
-from tallymark.engine.markers import MarkerAnswer, MarkerDirectory, open_marker_engine
-from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import INSTANT, SEGMENTS, stored
-from tests.support.faulty import FaultyBackend, refused, slow
+from tallymark.engine.markers import MarkerAnswer, MarkerDirectory
+from tests.engine.markers.recorded import SEGMENTS, stored
+from tests.engine.markers.scene import marker_scene
+from tests.support.faulty import refused, slow
 from tests.support.loops import on_virtual_time
 
 CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
@@ -52,61 +51,56 @@ async def told_of(directory: MarkerDirectory, requests: Sequence[Request]) -> To
 
 @on_virtual_time
 async def test_they_travel_in_one_segment_and_are_told_at_once():
-    storage = MemoryBackend()
-    async with open_marker_engine(storage) as engine:
-        told = await told_of(engine.directory(INSTANT), [*asks("a", "b"), Request(("c", "d"), "MERGE")])
+    async with marker_scene() as scene:
+        told = await told_of(scene.directory, [*asks("a", "b"), Request(("c", "d"), "MERGE")])
         assert told.outcomes == {"a": (CREATED,), "b": (CREATED,), "c": (CREATED, CREATED)}
         assert told.tellings == 1
-        assert (engine.statistics().requests, engine.statistics().batches_flushed) == (3, 1)
+        assert (scene.statistics.requests, scene.statistics.batches_flushed) == (3, 1)
     lines = b"a.marker.CREATE\nb.marker.CREATE\nc.marker.MERGE\nd.marker.MERGE\n"
-    assert lines in (await stored(storage)).values()
+    assert lines in (await stored(scene.storage)).values()
 
 
 @on_virtual_time
 async def test_of_those_that_name_the_same_marker_one_is_told_that_it_was_created():
     told = Told()
-    async with open_marker_engine(MemoryBackend()) as engine:
-        await engine.directory(INSTANT).create_many([Request(("a", "x")), Request(("b", "x"))], told.settle)
+    async with marker_scene() as scene:
+        await scene.directory.create_many([Request(("a", "x")), Request(("b", "x"))], told.settle)
     assert told.outcomes == {"a": (CREATED, CREATED), "b": (CREATED, EXISTED)}
 
 
 @on_virtual_time
 async def test_a_bad_path_refuses_its_own_request_only():
-    async with open_marker_engine(MemoryBackend()) as engine:
-        told = await told_of(engine.directory(INSTANT), [*asks("good", "../bad"), Request(("odd",), "DELETE")])
+    async with marker_scene() as scene:
+        told = await told_of(scene.directory, [*asks("good", "../bad"), Request(("odd",), "DELETE")])
     assert told.outcomes == {"good": (CREATED,), "../bad": InvalidRequest, "odd": InvalidRequest}
 
 
 @on_virtual_time
 async def test_those_for_which_there_is_room_are_taken():
-    async with open_marker_engine(MemoryBackend(), MarkerSettings(queue_limit=2)) as engine:
+    async with marker_scene(queue_limit=2) as scene:
         requests = [Request(("a",)), Request(("b", "c")), Request(("d",)), Request(("e",))]
-        told = await told_of(engine.directory(INSTANT), requests)
+        told = await told_of(scene.directory, requests)
         assert told.outcomes == {"a": (CREATED,), "b": Overloaded, "d": (CREATED,), "e": Overloaded}
-        assert engine.statistics().refusals == 2
+        assert scene.statistics.refusals == 2
 
 
 @on_virtual_time
 async def test_none_waits_for_a_flush_that_another_waits_for():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 8.0, SEGMENTS, nth=2))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0, hedge_quantile=None)) as engine:
-        directory = engine.directory(INSTANT)
-        await directory.create("durable")
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(directory.create, "slow")
+    async with marker_scene(slow("put_new", 8.0, SEGMENTS, nth=2), interval_s=0, hedge_quantile=None) as scene:
+        await scene.directory.create("durable")
+        async with anyio.create_task_group() as scene.tasks:
+            scene.tasks.start_soon(scene.directory.create, "slow")
             await anyio.sleep(1)
-            told = await told_of(directory, asks("slow", "new", "durable", "../bad"))
+            told = await told_of(scene.directory, asks("slow", "new", "durable", "../bad"))
     assert told.outcomes == {"slow": (EXISTED,), "new": (CREATED,), "durable": (EXISTED,), "../bad": InvalidRequest}
     assert told.at == {"slow": 8.0, "new": 1.0, "durable": 1.0, "../bad": 1.0}
 
 
 @on_virtual_time
 async def test_a_failed_flush_fails_all_who_waited_for_it():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, nth=1))
-    async with open_marker_engine(storage, MarkerSettings(flush_attempt_count=1)) as engine:
-        directory = engine.directory(INSTANT)
-        assert (await told_of(directory, asks("a", "b"))).outcomes == {"a": FlushFailed, "b": FlushFailed}
-        assert (await told_of(directory, asks("a", "b"))).outcomes == {"a": (CREATED,), "b": (CREATED,)}
+    async with marker_scene(refused("put_new", SEGMENTS, nth=1), flush_attempt_count=1) as scene:
+        assert (await told_of(scene.directory, asks("a", "b"))).outcomes == {"a": FlushFailed, "b": FlushFailed}
+        assert (await told_of(scene.directory, asks("a", "b"))).outcomes == {"a": (CREATED,), "b": (CREATED,)}
 
 
 @on_virtual_time
@@ -117,39 +111,34 @@ async def test_the_instant_is_looked_at_after_the_flush_and_once_for_all_who_wai
         looks.append(trio.current_time())
         raise RolledBack("the log says so")
 
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 2.0, SEGMENTS))
-    async with open_marker_engine(storage) as engine:
-        told = await told_of(engine.directory(INSTANT, check_open=rolled_back), asks("a", "b", "c"))
-        assert engine.statistics().refusals == 3
+    async with marker_scene(slow("put_new", 2.0, SEGMENTS), check_open=rolled_back) as scene:
+        told = await told_of(scene.directory, asks("a", "b", "c"))
+        assert scene.statistics.refusals == 3
     assert told.outcomes == dict.fromkeys("abc", RolledBack)
     assert looks == [2.0]
 
 
 @on_virtual_time
 async def test_a_seal_refuses_those_that_wait_and_those_that_come():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 8.0, SEGMENTS))
     told = Told()
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(directory.create_many, asks("a", "b"), told.settle)
+    async with marker_scene(slow("put_new", 8.0, SEGMENTS)) as scene:
+        scene.tasks.start_soon(scene.directory.create_many, asks("a", "b"), told.settle)
         await anyio.sleep(1)
-        directory.seal()
+        scene.directory.seal()
         await anyio.lowlevel.checkpoint()
-        await directory.create_many(asks("c", "../bad"), told.settle)
+        await scene.directory.create_many(asks("c", "../bad"), told.settle)
     assert told.outcomes == {"a": Sealed, "b": Sealed, "c": Sealed, "../bad": InvalidRequest}
     assert set(told.at.values()) == {1.0}
 
 
 @on_virtual_time
 async def test_who_is_cancelled_leaves_the_flush_as_it_is():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
     told = Told()
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(slow("put_new", 1.0, SEGMENTS)) as scene:
         with anyio.move_on_after(0.5):
-            await directory.create_many(asks("a"), told.settle)
+            await scene.directory.create_many(asks("a"), told.settle)
         await anyio.sleep(1)
-        assert (told.outcomes, len(await directory.names())) == ({}, 1)
+        assert (told.outcomes, len(await scene.directory.names())) == ({}, 1)
 
 
 @on_virtual_time
@@ -163,11 +152,9 @@ async def test_a_fault_in_the_look_for_one_batch_refuses_what_waited_for_it_and_
         if looks == 1:
             raise RuntimeError("a fault of ours")
 
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1, SEGMENTS))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0.5)) as engine:
-        directory = engine.directory(INSTANT, check_open=fault_at_first)
+    async with marker_scene(slow("put_new", 1, SEGMENTS), interval_s=0.5, check_open=fault_at_first) as scene:
         with anyio.move_on_after(0.25):
-            await directory.create("a/before.parquet")
-        assert directory.queue.inflight
-        told = await told_of(directory, asks("a/before.parquet", "a/new.parquet"))
+            await scene.directory.create("a/before.parquet")
+        assert scene.directory.queue.inflight
+        told = await told_of(scene.directory, asks("a/before.parquet", "a/new.parquet"))
     assert told.outcomes == {"a/before.parquet": FlushFailed, "a/new.parquet": (CREATED,)}

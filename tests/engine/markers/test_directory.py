@@ -6,12 +6,13 @@ import trio
 
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import Closed, CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
+from tallymark.engine.errors import CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
 from tallymark.engine.markers.name import marker_line
 from tallymark.engine.markers.segment import SEQUENCE_BITS
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, claim, segment, stored
+from tests.engine.markers.scene import marker_scene
 from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
@@ -34,39 +35,35 @@ async def outcome_of(asking, outcomes: list) -> None:
 @on_virtual_time
 async def test_one_marker_is_one_line_in_one_segment():
     """M1."""
-    storage = MemoryBackend()
-    async with open_marker_engine(storage, MarkerSettings(worker_count=1)) as engine:
-        directory = engine.directory(INSTANT)
-        assert await directory.create("p/x.parquet") == (CREATED,)
-        assert await directory.names() == (MarkerName("p/x.parquet"),)
-        assert (engine.statistics().waiting, engine.statistics().inflight) == (0, 0)
-    assert (await stored(storage))[segment(0)] == b"p/x.parquet.marker.CREATE\n"
+    async with marker_scene(worker_count=1) as scene:
+        assert await scene.directory.create("p/x.parquet") == (CREATED,)
+        assert await scene.directory.names() == (MarkerName("p/x.parquet"),)
+        assert (scene.statistics.waiting, scene.statistics.inflight) == (0, 0)
+    assert (await stored(scene.storage))[segment(0)] == b"p/x.parquet.marker.CREATE\n"
 
 
 @pytest.mark.parametrize("error", [NotPermitted("disk full"), Unavailable("no answer")])
 @on_virtual_time
 async def test_a_failed_flush_fails_its_requests_and_leaves_no_name(error):
     """M2."""
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, error=error))
-    async with open_marker_engine(storage, ONE_TRY) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(refused("put_new", SEGMENTS, error=error), settings=ONE_TRY) as scene:
         with pytest.raises(FlushFailed, match=str(error)):
-            await directory.create("x.parquet")
-        assert await directory.names() == ()
-        assert (engine.statistics().waiting, engine.statistics().inflight) == (0, 0)
-        assert engine.statistics().batches_failed == 1
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.names() == ()
+        assert (scene.statistics.waiting, scene.statistics.inflight) == (0, 0)
+        assert scene.statistics.batches_failed == 1
 
 
 @on_virtual_time
 async def test_a_marker_asked_again_after_a_failed_flush_is_one_line():
     """M3."""
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, nth=1))
-    async with open_marker_engine(storage, MarkerSettings(worker_count=1)) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(refused("put_new", SEGMENTS, nth=1), worker_count=1) as scene:
         with pytest.raises(FlushFailed):
-            await directory.create("x.parquet")
-        assert await directory.create("x.parquet") == (CREATED,)
-    segments = [data for path, data in (await stored(storage)).items() if "/MARKERS" in path and "type" not in path]
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.create("x.parquet") == (CREATED,)
+    segments = [
+        data for path, data in (await stored(scene.storage)).items() if "/MARKERS" in path and "type" not in path
+    ]
     assert segments == [b"x.parquet.marker.CREATE\n"]
 
 
@@ -74,11 +71,10 @@ async def test_a_marker_asked_again_after_a_failed_flush_is_one_line():
 @on_virtual_time
 async def test_the_number_of_a_failed_flush_is_never_used_again(fault):
     """Its bytes may land yet."""
-    storage = FaultyBackend(MemoryBackend(), fault)
-    async with open_marker_engine(storage, ONE_TRY) as engine:
+    async with marker_scene(fault, settings=ONE_TRY) as scene:
         for path in ("x.parquet", "y.parquet"):
-            await outcome_of(engine.directory(INSTANT).create(path), [])
-    assert storage.paths("put_new") == [claim(), segment(0), segment(1)]
+            await scene.outcome_of(path)
+    assert scene.storage.paths("put_new") == [claim(), segment(0), segment(1)]
 
 
 @pytest.mark.parametrize("partitions", [("2020/06/01/", "2020/06/02/", "2025/03/28/"), ("", "", "")])
@@ -113,178 +109,116 @@ async def test_a_directory_that_nobody_asked_for_markers_does_not_exist():
 @on_virtual_time
 async def test_a_deleted_directory_is_gone_and_deleting_it_again_does_nothing():
     """M5."""
-    storage = MemoryBackend()
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
-        await directory.create("x.parquet")
-        assert await directory.delete() is True
-        assert await stored(storage) == {}
-        assert await directory.names() == ()
-        assert await directory.delete() is False
+    async with marker_scene() as scene:
+        await scene.directory.create("x.parquet")
+        assert await scene.directory.delete() is True
+        assert await stored(scene.storage) == {}
+        assert await scene.directory.names() == ()
+        assert await scene.directory.delete() is False
         with pytest.raises(Sealed):
-            await directory.create("y.parquet")
+            await scene.directory.create("y.parquet")
 
 
 @on_virtual_time
 async def test_deleting_waits_for_flushes_in_flight_and_so_leaves_nothing():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    outcomes = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS)) as scene:
+        scene.ask("x.parquet")
         await anyio.sleep(0.25)
-        await directory.delete()
+        await scene.directory.delete()
         await anyio.sleep(1)
-    assert await stored(storage) == {}
-    assert [outcome for _, outcome in outcomes] == [Sealed]
+    assert await stored(scene.storage) == {}
+    assert [outcome for _, outcome in scene.outcomes] == [Sealed]
 
 
 @on_virtual_time
 async def test_a_duplicate_of_an_inflight_marker_waits_for_the_same_flush():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    outcomes = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS)) as scene:
+        scene.ask("x.parquet")
         await anyio.sleep(0.125)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
-    assert sorted(outcomes, key=lambda outcome: outcome[1][0].value) == [(0.5, (CREATED,)), (0.5, (EXISTED,))]
-    assert len([path for path in storage.paths("put_new") if "/MARKERS" in path]) == 1
-
-
-@on_virtual_time
-async def test_a_duplicate_fails_with_the_flush_that_it_waits_for():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS, nth=1), refused("put_new", SEGMENTS, nth=1))
-    outcomes = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
-    assert outcomes == [(0.5, FlushFailed), (0.5, FlushFailed)]
+        scene.ask("x.parquet")
+    assert sorted(scene.outcomes, key=lambda outcome: outcome[1][0].value) == [(0.5, (CREATED,)), (0.5, (EXISTED,))]
+    assert len(scene.segment_puts) == 1
 
 
 @on_virtual_time
 async def test_a_request_whose_names_travel_in_two_flushes_is_answered_after_both():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
-    outcomes = []
-    async with open_marker_engine(storage, ONE_TRY) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), [])
+    async with marker_scene(slow("put_new", 1.0, SEGMENTS), settings=ONE_TRY) as scene:
+        scene.ask("x.parquet")
         await anyio.sleep(0.25)
-        tasks.start_soon(outcome_of, directory.create("y.parquet", "x.parquet", "y.parquet"), outcomes)
-    assert outcomes == [(1.25, (CREATED, EXISTED, EXISTED))]
+        scene.ask("y.parquet", "x.parquet", "y.parquet")
+    assert scene.outcomes[1:] == [(1.25, (CREATED, EXISTED, EXISTED))]
 
 
 @on_virtual_time
 async def test_a_marker_is_not_visible_before_it_is_durable():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(directory.create, "x.parquet")
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS)) as scene:
+        scene.tasks.start_soon(scene.directory.create, "x.parquet")
         await anyio.sleep(0.25)
-        assert await directory.names() == ()
-        assert repr(directory) == f"<MarkerDirectory {FOLDER} 0 waiting, 1 inflight, 0 durable>"
+        assert await scene.directory.names() == ()
+        assert repr(scene.directory) == f"<MarkerDirectory {FOLDER} 0 waiting, 1 inflight, 0 durable>"
         await anyio.sleep(0.5)
-        assert await directory.names() == (MarkerName("x.parquet"),)
-
-
-@on_virtual_time
-async def test_a_cancelled_requester_does_not_cancel_the_flush():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    outcomes = []
-    async with open_marker_engine(storage, ONE_TRY) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        with anyio.move_on_after(0.25):
-            await directory.create("x.parquet", "y.parquet")
-        tasks.start_soon(outcome_of, directory.create("x.parquet", "y.parquet"), outcomes)
-    assert outcomes == [(0.5, (EXISTED, EXISTED))]
-    assert len([path for path in storage.paths("put_new") if "/MARKERS" in path]) == 1
-
-
-@on_virtual_time
-async def test_a_marker_whose_only_requester_was_cancelled_is_durable_all_the_same():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
-        with anyio.move_on_after(0.25):
-            await directory.create("x.parquet")
-        await anyio.sleep(0.5)
-        assert await directory.names() == (MarkerName("x.parquet"),)
-        assert await directory.create("x.parquet") == (EXISTED,)
+        assert await scene.directory.names() == (MarkerName("x.parquet"),)
 
 
 @on_virtual_time
 async def test_a_request_beyond_the_queue_limit_is_refused_whole():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with (
-        open_marker_engine(storage, MarkerSettings(interval_s=0, queue_limit=2)) as engine,
-        anyio.create_task_group() as tasks,
-    ):
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(directory.create, "x.parquet")
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s=0, queue_limit=2) as scene:
+        scene.tasks.start_soon(scene.directory.create, "x.parquet")
         await anyio.sleep(0.25)
         with pytest.raises(Overloaded, match="queue_limit=2") as caught:
-            await directory.create("y.parquet", "z.parquet")
+            await scene.directory.create("y.parquet", "z.parquet")
         assert caught.value.retry_after_s == 0.1
-        assert (engine.statistics().waiting, engine.statistics().refusals) == (0, 1)
-        assert await directory.create("x.parquet", "y.parquet") == (EXISTED, CREATED)
-    assert b"z.parquet" not in b"".join((await stored(storage)).values())
+        assert (scene.statistics.waiting, scene.statistics.refusals) == (0, 1)
+        assert await scene.directory.create("x.parquet", "y.parquet") == (EXISTED, CREATED)
+    assert b"z.parquet" not in b"".join((await stored(scene.storage)).values())
 
 
 @on_virtual_time
 async def test_an_overloaded_directory_takes_requests_again_when_flushes_have_ended():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS), refused("put_new", SEGMENTS, nth=1))
-    async with open_marker_engine(storage, MarkerSettings(queue_limit=1)) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(
+        slow("put_new", 0.5, SEGMENTS), refused("put_new", SEGMENTS, nth=1), queue_limit=1
+    ) as scene:
         with pytest.raises(FlushFailed):
-            await directory.create("x.parquet")
-        assert await directory.create("y.parquet") == (CREATED,)
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.create("y.parquet") == (CREATED,)
         with pytest.raises(Overloaded) as caught:
-            await directory.create("a.parquet", "b.parquet")
+            await scene.directory.create("a.parquet", "b.parquet")
         assert caught.value.retry_after_s == 0.5
 
 
 @on_virtual_time
 async def test_sealing_refuses_waiting_inflight_and_later_requests():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
-    outcomes = []
-    async with (
-        open_marker_engine(storage, MarkerSettings(interval_s=8)) as engine,
-        anyio.create_task_group() as tasks,
-    ):
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("inflight.parquet"), outcomes)
+    async with marker_scene(slow("put_new", 1.0, SEGMENTS), interval_s=8) as scene:
+        scene.ask("inflight.parquet")
         await anyio.sleep(0.25)
-        tasks.start_soon(outcome_of, directory.create("waiting.parquet"), outcomes)
+        scene.ask("waiting.parquet")
         await anyio.sleep(0.25)
-        directory.seal()
-        await outcome_of(directory.create("later.parquet"), outcomes)
+        scene.directory.seal()
+        await scene.outcome_of("later.parquet")
         await anyio.sleep(16)
-        assert [outcome for _, outcome in outcomes] == [Sealed] * 3
-        assert all(at <= 1.0 for at, _ in outcomes)
-        assert engine.statistics().refusals == 3
-    assert b"waiting" not in b"".join((await stored(storage)).values())
+        assert [outcome for _, outcome in scene.outcomes] == [Sealed] * 3
+        assert all(at <= 1.0 for at, _ in scene.outcomes)
+        assert scene.statistics.refusals == 3
+    assert b"waiting" not in b"".join((await stored(scene.storage)).values())
 
 
 @on_virtual_time
 async def test_a_marker_that_was_acked_before_the_seal_is_refused_after_it():
-    async with open_marker_engine(MemoryBackend()) as engine:
-        directory = engine.directory(INSTANT)
-        await directory.create("x.parquet")
-        directory.seal()
+    async with marker_scene() as scene:
+        await scene.directory.create("x.parquet")
+        scene.directory.seal()
         with pytest.raises(Sealed, match=FOLDER):
-            await directory.create("x.parquet")
-        assert await directory.names() == (MarkerName("x.parquet"),)
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.names() == (MarkerName("x.parquet"),)
 
 
 @on_virtual_time
 async def test_the_first_refusal_stays():
-    async with open_marker_engine(MemoryBackend()) as engine:
-        directory = engine.directory(INSTANT)
-        directory.end(RolledBack("another writer was first"))
-        directory.seal()
+    async with marker_scene() as scene:
+        scene.directory.end(RolledBack("another writer was first"))
+        scene.directory.seal()
         with pytest.raises(RolledBack, match="another writer was first"):
-            await directory.create("x.parquet")
+            await scene.directory.create("x.parquet")
 
 
 @on_virtual_time
@@ -306,33 +240,27 @@ async def test_an_instant_that_ended_is_noticed_after_durability_and_before_the_
 
 @on_virtual_time
 async def test_a_seal_during_the_last_look_at_the_instant_refuses_and_does_not_wait_for_it():
-    outcomes = []
-
     async def slow_look() -> None:
         await anyio.sleep(1)
 
-    async with open_marker_engine(MemoryBackend()) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT, check_open=slow_look)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
+    async with marker_scene(check_open=slow_look) as scene:
+        scene.ask("x.parquet")
         await anyio.sleep(0.5)
-        directory.seal()
-    assert outcomes == [(0.5, Sealed)]
+        scene.directory.seal()
+    assert scene.outcomes == [(0.5, Sealed)]
 
 
 @on_virtual_time
 async def test_a_directory_is_loaded_on_the_first_request_and_once():
-    storage = FaultyBackend(MemoryBackend(), slow("list", 0.5))
-    outcomes = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(slow("list", 0.5)) as scene:
         await anyio.sleep(1)
-        assert storage.calls == []
+        assert scene.storage.calls == []
         for number in range(5):
-            tasks.start_soon(outcome_of, directory.create(f"{number}.parquet"), outcomes)
-    assert len(outcomes) == 5
-    assert len(storage.paths("list")) == 2  # it lists until two listings agree
-    assert storage.paths("put") == [f"{FOLDER}/MARKERS.type"]
-    assert [path for path in storage.paths("put_new") if "SERVER" in path] == [claim()]
+            scene.ask(f"{number}.parquet")
+    assert len(scene.outcomes) == 5
+    assert len(scene.storage.paths("list")) == 2  # it lists until two listings agree
+    assert scene.storage.paths("put") == [f"{FOLDER}/MARKERS.type"]
+    assert [path for path in scene.storage.paths("put_new") if "SERVER" in path] == [claim()]
 
 
 @pytest.mark.parametrize(("said", "puts"), [(b"TIMELINE_SERVER_BASED", 0), (b"DIRECT", 1), (b"", 1)])
@@ -348,58 +276,36 @@ async def test_what_the_folder_says_already_is_not_put_again(said, puts):
 
 @on_virtual_time
 async def test_a_cancelled_first_asker_leaves_the_loading_to_the_next():
-    storage = FaultyBackend(MemoryBackend(), slow("list", 0.5))
-    outcomes = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(slow("list", 0.5)) as scene:
         with anyio.move_on_after(0.25):
-            tasks.start_soon(outcome_of, directory.create("y.parquet"), outcomes)
-            await directory.create("x.parquet")
-        assert outcomes == []
-    assert [outcome for _, outcome in outcomes] == [(CREATED,)]
+            scene.ask("y.parquet")
+            await scene.directory.create("x.parquet")
+        assert scene.outcomes == []
+    assert [outcome for _, outcome in scene.outcomes] == [(CREATED,)]
 
 
 @on_virtual_time
 async def test_a_failed_loading_is_a_failed_flush_and_forgotten():
-    storage = FaultyBackend(MemoryBackend(), lost_request("list", nth=1))
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(lost_request("list", nth=1)) as scene:
         with pytest.raises(FlushFailed, match="request was lost"):
-            await directory.create("x.parquet")
-        assert await directory.create("x.parquet") == (CREATED,)
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.create("x.parquet") == (CREATED,)
 
 
 @on_virtual_time
 async def test_a_claim_whose_answer_is_lost_is_known_by_its_bytes():
-    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new", claim(), nth=1))
-    async with open_marker_engine(storage) as engine:
-        assert await engine.directory(INSTANT).create("x.parquet") == (CREATED,)
-    assert set(await stored(storage)) == {f"{FOLDER}/MARKERS.type", claim(), segment(0)}
+    async with marker_scene(lost_answer("put_new", claim(), nth=1)) as scene:
+        assert await scene.directory.create("x.parquet") == (CREATED,)
+    assert set(await stored(scene.storage)) == {f"{FOLDER}/MARKERS.type", claim(), segment(0)}
 
 
 @pytest.mark.parametrize("fault", [hanging("put", "*/MARKERS.type", nth=1), hanging("put_new", "*/SERVER*", nth=1)])
 @on_virtual_time
 async def test_a_put_that_hangs_while_the_directory_opens_is_repeated(fault):
-    storage = FaultyBackend(MemoryBackend(), fault)
-    outcomes = []
     settings = MarkerSettings(flush_timeout_s=2.0, flush_retry_pause_s=0.5)
-    async with open_marker_engine(storage, settings) as engine:
-        await outcome_of(engine.directory(INSTANT).create("x.parquet"), outcomes)
-    assert outcomes == [(2.5, (CREATED,))]
-
-
-@pytest.mark.parametrize("verb", ["list", "put", "put_new"])
-@on_virtual_time
-async def test_closing_answers_those_who_wait_for_a_hanging_load(verb):
-    storage = FaultyBackend(MemoryBackend(), hanging(verb))
-    outcomes = []
-    settings = MarkerSettings(flush_timeout_s=60)
-    async with anyio.create_task_group() as tasks, open_marker_engine(storage, settings) as engine:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(outcome_of, directory.create("x.parquet"), outcomes)
-        tasks.start_soon(outcome_of, directory.create("y.parquet"), outcomes)
-        await anyio.sleep(1)
-    assert outcomes == [(1.0, Closed), (1.0, Closed)]
+    async with marker_scene(fault, settings=settings) as scene:
+        await scene.outcome_of("x.parquet")
+    assert scene.outcomes == [(2.5, (CREATED,))]
 
 
 @on_virtual_time
@@ -423,57 +329,50 @@ async def test_more_servers_than_numbers_is_an_error():
 
 @on_virtual_time
 async def test_a_server_that_has_used_all_its_numbers_takes_another_incarnation():
-    storage = MemoryBackend()
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0)) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        await directory.create("first.parquet")
-        directory._numbers._sequence = (1 << SEQUENCE_BITS) - 1  # a million flushes later
+    async with marker_scene(interval_s=0) as scene:
+        await scene.directory.create("first.parquet")
+        scene.directory._numbers._sequence = (1 << SEQUENCE_BITS) - 1  # a million flushes later
         for name in ("last", "next", "after"):
-            tasks.start_soon(directory.create, f"{name}.parquet")
+            scene.tasks.start_soon(scene.directory.create, f"{name}.parquet")
             await anyio.sleep(1)
     last = (1 << SEQUENCE_BITS) - 1
-    segments = [path for path in await stored(storage) if "/MARKERS1" in path]
+    segments = [path for path in await stored(scene.storage) if "/MARKERS1" in path]
     assert segments == [segment(0), segment(last), segment(0, server=1), segment(1, server=1)]
 
 
 @on_virtual_time
 async def test_two_flushes_that_need_a_new_incarnation_share_it():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, claim(server=1)))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0)) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        await directory.create("first.parquet")
-        directory._numbers._sequence = 1 << SEQUENCE_BITS
+    async with marker_scene(slow("put_new", 0.5, claim(server=1)), interval_s=0) as scene:
+        await scene.directory.create("first.parquet")
+        scene.directory._numbers._sequence = 1 << SEQUENCE_BITS
         for number in range(2):
-            tasks.start_soon(directory.create, f"{number}.parquet")
+            scene.tasks.start_soon(scene.directory.create, f"{number}.parquet")
             await anyio.sleep(0.125)
-    assert [path for path in storage.paths("put_new") if "SERVER" in path] == [claim(), claim(server=1)]
+    assert [path for path in scene.storage.paths("put_new") if "SERVER" in path] == [claim(), claim(server=1)]
 
 
 @on_virtual_time
 async def test_a_new_incarnation_that_cannot_be_claimed_fails_the_flush_only():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", claim(server=1), nth=1))
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
-        await directory.create("first.parquet")
-        directory._numbers._sequence = 1 << SEQUENCE_BITS
+    async with marker_scene(refused("put_new", claim(server=1), nth=1)) as scene:
+        await scene.directory.create("first.parquet")
+        scene.directory._numbers._sequence = 1 << SEQUENCE_BITS
         with pytest.raises(FlushFailed):
-            await directory.create("x.parquet")
-        assert await directory.create("x.parquet") == (CREATED,)
+            await scene.directory.create("x.parquet")
+        assert await scene.directory.create("x.parquet") == (CREATED,)
 
 
 @on_virtual_time
 async def test_a_name_that_breaks_a_rule_refuses_the_request_before_anything_is_read():
-    storage = FaultyBackend(MemoryBackend())
-    async with open_marker_engine(storage) as engine:
+    async with marker_scene() as scene:
         with pytest.raises(InvalidRequest, match=r"'\.\.'"):
-            await engine.directory(INSTANT).create("fine.parquet", "../x.parquet")
-    assert storage.calls == []
+            await scene.directory.create("fine.parquet", "../x.parquet")
+    assert scene.storage.calls == []
 
 
 @on_virtual_time
 async def test_a_request_for_nothing_is_answered_with_nothing():
-    async with open_marker_engine(MemoryBackend()) as engine:
-        assert await engine.directory(INSTANT).create() == ()
+    async with marker_scene() as scene:
+        assert await scene.directory.create() == ()
 
 
 @on_virtual_time
@@ -492,6 +391,6 @@ async def test_the_work_for_a_request_grows_no_faster_than_its_names(monkeypatch
 
     counted = "tallymark.engine.markers.directory.marker_line"
     monkeypatch.setattr(counted, lambda path, io: CountedLine(marker_line(path, io)))
-    async with open_marker_engine(MemoryBackend()) as engine:
-        await engine.directory(INSTANT).create(*(f"{number}.parquet" for number in range(1000)))
+    async with marker_scene() as scene:
+        await scene.directory.create(*(f"{number}.parquet" for number in range(1000)))
     assert comparisons < 5000

@@ -8,6 +8,7 @@ from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloa
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS, stored
+from tests.engine.markers.scene import marker_scene
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -21,41 +22,38 @@ async def refusal_of(asking, refusals: list) -> None:
 
 @on_virtual_time
 async def test_a_directory_is_the_same_for_the_same_instant_and_costs_nothing():
-    storage = FaultyBackend(MemoryBackend())
-    async with open_marker_engine(storage) as engine:
-        assert engine.directory(INSTANT) is engine.directory(INSTANT)
-        assert engine.directory(INSTANT) is not engine.directory("other")
+    async with marker_scene() as scene:
+        assert scene.directory is scene.directory
+        assert scene.directory is not scene.engine.directory("other")
         with pytest.raises(InvalidRequest):
-            engine.directory("../other")
-    assert storage.calls == []
+            scene.engine.directory("../other")
+    assert scene.storage.calls == []
 
 
 @on_virtual_time
 async def test_markers_of_two_instants_do_not_meet():
-    async with open_marker_engine(MemoryBackend()) as engine:
-        assert await engine.directory("1").create("x.parquet") == (MarkerAnswer.CREATED,)
-        assert await engine.directory("2").create("x.parquet") == (MarkerAnswer.CREATED,)
-        await engine.directory("1").delete()
-        assert len(await engine.directory("2").names()) == 1
+    async with marker_scene() as scene:
+        assert await scene.engine.directory("1").create("x.parquet") == (MarkerAnswer.CREATED,)
+        assert await scene.engine.directory("2").create("x.parquet") == (MarkerAnswer.CREATED,)
+        await scene.engine.directory("1").delete()
+        assert len(await scene.engine.directory("2").names()) == 1
 
 
 @on_virtual_time
 async def test_statistics_tell_what_waits_and_what_was_done():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
     settings = MarkerSettings(interval_s=0.25, queue_limit=3)
-    async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(directory.create, "a")
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS), settings=settings) as scene:
+        scene.tasks.start_soon(scene.directory.create, "a")
         await anyio.sleep(0.125)
-        tasks.start_soon(directory.create, "b", "c")
+        scene.tasks.start_soon(scene.directory.create, "b", "c")
         await anyio.sleep(0.0625)
         with pytest.raises(Overloaded):
-            await directory.create("d")
-        now = engine.statistics()
+            await scene.directory.create("d")
+        now = scene.statistics
         assert (now.waiting, now.inflight, now.durable, now.requests, now.refusals) == (2, 1, 0, 3, 1)
         assert now.put_s is None
         await anyio.sleep(2)
-        now = engine.statistics()
+        now = scene.statistics
         assert (now.waiting, now.inflight, now.durable, now.largest_batch) == (0, 0, 3, 2)
         assert (now.batches_flushed, now.batches_failed, now.puts, now.put_bytes) == (2, 0, 2, 3 * 16)
         assert (now.put_s, now.interval_s) == (0.5, 0.25)
@@ -63,19 +61,18 @@ async def test_statistics_tell_what_waits_and_what_was_done():
 
 @on_virtual_time
 async def test_statistics_count_every_put_of_flushes_side_by_side_and_of_failed_ones():
-    storage = FaultyBackend(
-        MemoryBackend(),
+    async with marker_scene(
         slow("put_new", 1.0, SEGMENTS),
         lost_answer("put_new", SEGMENTS, nth=1),
         refused("put_new", SEGMENTS, nth=3),
-    )
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0)) as engine, anyio.create_task_group() as tasks:
+        interval_s=0,
+    ) as scene:
         for name in "abc":
-            tasks.start_soon(refusal_of, engine.directory(INSTANT).create(name), [])
+            scene.ask(name)
             await anyio.sleep(0.125)
         await anyio.sleep(8)
-        assert engine.statistics().puts == len([path for path in storage.paths("put_new") if "/MARKERS" in path]) == 4
-        assert (engine.statistics().batches_flushed, engine.statistics().batches_failed) == (2, 1)
+        assert scene.statistics.puts == len(scene.segment_puts) == 4
+        assert (scene.statistics.batches_flushed, scene.statistics.batches_failed) == (2, 1)
 
 
 @on_virtual_time
@@ -101,16 +98,13 @@ async def test_closing_answers_everybody_and_the_blocks_own_error_leaves_bare():
 
 @on_virtual_time
 async def test_a_flush_that_ends_after_the_closing_is_refused_though_it_is_durable():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.0, SEGMENTS, after_s=0.5))
-    refusals = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(refusal_of, directory.create("x.parquet"), refusals)
+    async with marker_scene(slow("put_new", 0.0, SEGMENTS, after_s=0.5)) as scene:
+        scene.ask("x.parquet")
         await anyio.sleep(0.25)
-        engine.close()
+        scene.engine.close()
         await anyio.sleep(1)
-        assert [type(refusal) for refusal in refusals] == [Closed]
-        assert engine.statistics().durable == 1
+        assert [outcome for _, outcome in scene.outcomes] == [Closed]
+        assert scene.statistics.durable == 1
 
 
 @on_virtual_time
@@ -129,13 +123,11 @@ async def test_a_forgotten_instant_is_closed_and_its_markers_stay():
 
 @on_virtual_time
 async def test_an_instant_forgotten_before_its_first_flush_answers_too():
-    refusals = []
-    async with open_marker_engine(MemoryBackend()) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(refusal_of, directory.create("x.parquet"), refusals)
-        engine.forget(INSTANT)
+    async with marker_scene() as scene:
+        scene.ask("x.parquet")
+        scene.engine.forget(INSTANT)
         await anyio.sleep(1)
-        assert [type(refusal) for refusal in refusals] == [Closed]
+        assert [outcome for _, outcome in scene.outcomes] == [Closed]
 
 
 @on_virtual_time

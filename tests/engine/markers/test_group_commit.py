@@ -13,6 +13,7 @@ from tallymark.engine.errors import Closed, FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
+from tests.engine.markers.scene import marker_scene
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
 from tests.support.loops import on_virtual_time
@@ -40,33 +41,29 @@ async def arrive(directory, times) -> dict[float, float]:
 
 @on_virtual_time
 async def test_a_request_that_finds_the_directory_idle_is_flushed_at_once():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0.25)) as engine:
-        assert await arrive(engine.directory(INSTANT), [0, 3, 10]) == {0: 0.5, 3: 3.5, 10: 10.5}
-    assert started_at(storage) == [0, 3, 10]
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s=0.25) as scene:
+        assert await arrive(scene.directory, [0, 3, 10]) == {0: 0.5, 3: 3.5, 10: 10.5}
+    assert started_at(scene.storage) == [0, 3, 10]
 
 
 @on_virtual_time
 async def test_under_load_one_flush_each_interval_takes_all_that_waits():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0.25)) as engine:
-        answered_at = await arrive(engine.directory(INSTANT), [0, 0.0625, 0.125, 0.1875, 0.3125, 0.375])
-        assert engine.statistics().largest_batch == 3
-    assert started_at(storage) == [0, 0.25, 0.5]
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s=0.25) as scene:
+        answered_at = await arrive(scene.directory, [0, 0.0625, 0.125, 0.1875, 0.3125, 0.375])
+        assert scene.statistics.largest_batch == 3
+    assert started_at(scene.storage) == [0, 0.25, 0.5]
     assert answered_at == {0: 0.5, 0.0625: 0.75, 0.125: 0.75, 0.1875: 0.75, 0.3125: 1.0, 0.375: 1.0}
 
 
 @on_virtual_time
 async def test_auto_is_a_quarter_of_the_measured_put():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.5, SEGMENTS))
-    async with open_marker_engine(storage, MarkerSettings(interval_s="auto")) as engine:
-        directory = engine.directory(INSTANT)
-        assert engine.statistics().interval_s == 0
-        await arrive(directory, [0])
-        assert (engine.statistics().put_s, engine.statistics().interval_s) == (0.5, 0.125)
-        answered_at = await arrive(directory, [1, 1.0625, 1.109375, 1.1875])
+    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s="auto") as scene:
+        assert scene.statistics.interval_s == 0
+        await arrive(scene.directory, [0])
+        assert (scene.statistics.put_s, scene.statistics.interval_s) == (0.5, 0.125)
+        answered_at = await arrive(scene.directory, [1, 1.0625, 1.109375, 1.1875])
     assert answered_at == {1: 1.5, 1.0625: 1.625, 1.109375: 1.625, 1.1875: 1.75}
-    assert started_at(storage) == [0, 1, 1.125, 1.25]
+    assert started_at(scene.storage) == [0, 1, 1.125, 1.25]
 
 
 @given(
@@ -92,42 +89,36 @@ def test_flushes_start_an_interval_apart_at_least_and_nobody_waits_longer_than_o
 
 @on_virtual_time
 async def test_no_more_flushes_are_in_flight_than_workers():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0, worker_count=2)) as engine:
-        answered_at = await arrive(engine.directory(INSTANT), [0, 0.25, 0.5, 0.75])
-    assert started_at(storage) == [0, 0.25, 1.0]
+    async with marker_scene(slow("put_new", 1.0, SEGMENTS), interval_s=0, worker_count=2) as scene:
+        answered_at = await arrive(scene.directory, [0, 0.25, 0.5, 0.75])
+    assert started_at(scene.storage) == [0, 0.25, 1.0]
     assert answered_at == {0: 1.0, 0.25: 1.25, 0.5: 2.0, 0.75: 2.0}
 
 
 @on_virtual_time
 async def test_a_worker_whose_flush_failed_is_free_again():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS, nth=1))
-    async with open_marker_engine(storage, MarkerSettings(interval_s=0, worker_count=1)) as engine:
-        directory = engine.directory(INSTANT)
+    async with marker_scene(refused("put_new", SEGMENTS, nth=1), interval_s=0, worker_count=1) as scene:
         with pytest.raises(FlushFailed):
-            await directory.create("x.parquet")
-        assert await arrive(directory, [1]) == {1: 1.0}
+            await scene.directory.create("x.parquet")
+        assert await arrive(scene.directory, [1]) == {1: 1.0}
 
 
 @on_virtual_time
 async def test_a_stuck_put_does_not_hold_up_other_flushes():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS, nth=1), slow("put_new", 0.25, SEGMENTS))
     settings = MarkerSettings(interval_s=0.125, worker_count=2, flush_timeout_s=60.0, flush_retry_pause_s=0)
-    async with open_marker_engine(storage, settings) as engine:
-        answered_at = await arrive(engine.directory(INSTANT), [0, 1, 2, 3])
+    async with marker_scene(
+        hanging("put_new", SEGMENTS, nth=1), slow("put_new", 0.25, SEGMENTS), settings=settings
+    ) as scene:
+        answered_at = await arrive(scene.directory, [0, 1, 2, 3])
     assert answered_at == {0: 60.25, 1: 1.25, 2: 2.25, 3: 3.25}
 
 
 @on_virtual_time
 async def test_a_directory_in_trouble_does_not_hold_up_another():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", f"*/{INSTANT}/*"))
-    async with (
-        open_marker_engine(storage, MarkerSettings(worker_count=1)) as engine,
-        anyio.create_task_group() as tasks,
-    ):
-        tasks.start_soon(engine.directory(INSTANT).create, "x.parquet")
-        assert await arrive(engine.directory("other"), [1]) == {1: 1.0}
-        tasks.cancel_scope.cancel()
+    async with marker_scene(hanging("put_new", f"*/{INSTANT}/*"), worker_count=1) as scene:
+        scene.tasks.start_soon(scene.directory.create, "x.parquet")
+        assert await arrive(scene.engine.directory("other"), [1]) == {1: 1.0}
+        scene.tasks.cancel_scope.cancel()
 
 
 @on_virtual_time
@@ -148,22 +139,12 @@ async def test_an_error_that_no_store_may_raise_fails_its_requests_and_no_others
 
 @on_virtual_time
 async def test_a_cancelled_group_commit_leaves_nobody_waiting_for_its_flushes():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS))
-    refusals = []
-
-    async def ask(directory, path: str) -> None:
-        try:
-            await directory.create(path)
-        except Closed as error:
-            refusals.append(str(error))
-
-    async with open_marker_engine(storage, MarkerSettings(interval_s=8)) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        tasks.start_soon(ask, directory, "inflight.parquet")
+    async with marker_scene(hanging("put_new", SEGMENTS), interval_s=8) as scene:
+        scene.ask("inflight.parquet")
         await anyio.sleep(1)
-        tasks.start_soon(ask, directory, "waiting.parquet")
+        scene.ask("waiting.parquet")
         await anyio.sleep(1)
-        engine.forget(INSTANT)
+        scene.engine.forget(INSTANT)
         await anyio.sleep(1)
-        assert (directory.queue.waiting, directory.queue.inflight) == (0, 0)
-    assert len(refusals) == 2
+        assert (scene.directory.queue.waiting, scene.directory.queue.inflight) == (0, 0)
+    assert [outcome for _, outcome in scene.outcomes] == [Closed] * 2

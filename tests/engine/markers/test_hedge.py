@@ -10,6 +10,7 @@ from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import DIRECT_MARKERS, INSTANT, SEGMENTS, segment, stored
+from tests.engine.markers.scene import marker_scene
 from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
@@ -143,17 +144,15 @@ async def test_direct_markers_are_hedged_too():
 
 @on_virtual_time
 async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_store_is_slow():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", PUT_S, SEGMENTS))
     settings = MarkerSettings(interval_s=0.25, worker_count=20, hedge_ratio_max=0.1)
-    async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        await directory.create("first.parquet")
-        storage.add(slow("put_new", 4.0, SEGMENTS))
+    async with marker_scene(slow("put_new", PUT_S, SEGMENTS), settings=settings) as scene:
+        await scene.directory.create("first.parquet")
+        scene.storage.add(slow("put_new", 4.0, SEGMENTS))
         for number in range(100):
-            tasks.start_soon(directory.create, f"{number}.parquet")
+            scene.tasks.start_soon(scene.directory.create, f"{number}.parquet")
             await anyio.sleep(0.25)
         await anyio.sleep(60)
-        now = engine.statistics()
+        now = scene.statistics
         assert 2 <= now.hedges <= 0.1 * now.puts + 2
         assert now.puts == now.batches_flushed + now.hedges + now.merges
 
@@ -198,11 +197,10 @@ async def test_closing_the_engine_ends_the_copies_and_waits_for_none():
 @on_virtual_time
 async def test_a_segment_that_was_there_and_was_merged_away_by_another_server_is_put_again():
     """Its put landed, its answer was lost; a server that had read it merged it meanwhile."""
-    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new", SEGMENTS, nth=1), slow("get", 1.0, SEGMENTS, nth=1))
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        tasks.start_soon(engine.directory(INSTANT).create, "x.parquet")
+    async with marker_scene(lost_answer("put_new", SEGMENTS, nth=1), slow("get", 1.0, SEGMENTS, nth=1)) as scene:
+        scene.tasks.start_soon(scene.directory.create, "x.parquet")
         await anyio.sleep(0.5)
-        await storage.inner.delete([segment(0)])
+        await scene.storage.inner.delete([segment(0)])
         await anyio.sleep(5)
-        assert engine.statistics().durable == 1
-    assert segment(0) in await stored(storage.inner)
+        assert scene.statistics.durable == 1
+    assert segment(0) in await stored(scene.storage.inner)

@@ -13,6 +13,7 @@ from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.markers.segment import is_segment
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, claim, segment, stored
+from tests.engine.markers.scene import marker_scene
 from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
@@ -41,44 +42,40 @@ async def segments(backend: Backend) -> set[str]:
 @pytest.mark.parametrize("memory", [0, 40, 1 << 20])
 @on_virtual_time
 async def test_many_segments_become_one_and_then_those_go(memory):
-    storage = FaultyBackend(MemoryBackend())
     settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=memory)
-    async with open_marker_engine(storage, settings) as engine:
-        await ask_for(engine.directory(INSTANT), 0, 9)
+    async with marker_scene(settings=settings) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)
-        now = engine.statistics()
+        now = scene.statistics
         assert (now.segments, now.merges, now.merged_segments, now.merges_failed) == (1, 1, 9, 0)
         assert now.merge_bytes == 9 * len("0.parquet.marker.CREATE\n")
         assert (now.puts, now.batches_flushed) == (10, 9)
-    assert await segments(storage.inner) == {segment(9)}
-    assert markers_in(await stored(storage.inner)) == expected(9)
-    reads = [path for path in storage.paths("get") if "/MARKERS" in path]
+    assert await segments(scene.storage.inner) == {segment(9)}
+    assert markers_in(await stored(scene.storage.inner)) == expected(9)
+    reads = [path for path in scene.storage.paths("get") if "/MARKERS" in path]
     assert len(reads) == {0: 9, 40: 8, 1 << 20: 0}[memory]
 
 
 @on_virtual_time
 async def test_an_ack_waits_for_no_merge():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 20.0, FIRST_MERGE), slow("delete", 20.0))
-    async with open_marker_engine(storage, FEW) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(slow("put_new", 20.0, FIRST_MERGE), slow("delete", 20.0), settings=FEW) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)
         asked = trio.current_time()
-        await ask_for(directory, 9, 12)
+        await ask_for(scene.directory, 9, 12)
         assert trio.current_time() == asked
-        assert engine.statistics().merges == 0
+        assert scene.statistics.merges == 0
         await anyio.sleep(100)
-        assert engine.statistics().segments == 4
-    assert markers_in(await stored(storage)) == expected(12)
+        assert scene.statistics.segments == 4
+    assert markers_in(await stored(scene.storage)) == expected(12)
 
 
 @on_virtual_time
 async def test_the_only_worker_is_left_to_the_flushes():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", FIRST_MERGE))
     settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, worker_count=1)
-    async with open_marker_engine(storage, settings) as engine:
-        await ask_for(engine.directory(INSTANT), 0, 20)
-        assert engine.statistics().durable == 20
+    async with marker_scene(hanging("put_new", FIRST_MERGE), settings=settings) as scene:
+        await ask_for(scene.directory, 0, 20)
+        assert scene.statistics.durable == 20
 
 
 @pytest.mark.parametrize(
@@ -95,20 +92,18 @@ async def test_the_only_worker_is_left_to_the_flushes():
 )
 @on_virtual_time
 async def test_a_merge_that_fails_deletes_nothing_and_is_tried_again_later(fault):
-    storage = FaultyBackend(MemoryBackend(), fault)
     settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
-    async with open_marker_engine(storage, settings) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(fault, settings=settings) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(100)
-        assert engine.statistics().merges_failed == 1
-        assert storage.paths("delete") == []
-        assert {segment(number) for number in range(9)} <= await segments(storage.inner)
-        await ask_for(directory, 9, 13)
+        assert scene.statistics.merges_failed == 1
+        assert scene.storage.paths("delete") == []
+        assert {segment(number) for number in range(9)} <= await segments(scene.storage.inner)
+        await ask_for(scene.directory, 9, 13)
         await anyio.sleep(100)
-        assert engine.statistics().merges == 1
-    assert markers_in(await stored(storage.inner)) == expected(13)
-    assert len(await segments(storage.inner)) == 1
+        assert scene.statistics.merges == 1
+    assert markers_in(await stored(scene.storage.inner)) == expected(13)
+    assert len(await segments(scene.storage.inner)) == 1
 
 
 @on_virtual_time
@@ -128,17 +123,15 @@ async def test_the_bytes_of_failed_merges_count():
 
 @on_virtual_time
 async def test_what_could_not_be_deleted_goes_with_the_next_merge():
-    storage = FaultyBackend(MemoryBackend(), lost_request("delete", nth=1))
-    async with open_marker_engine(storage, FEW) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(lost_request("delete", nth=1), settings=FEW) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)
-        assert len(await segments(storage.inner)) == 10
-        await ask_for(directory, 9, 30)
+        assert len(await segments(scene.storage.inner)) == 10
+        await ask_for(scene.directory, 9, 30)
         await anyio.sleep(1)
-        assert engine.statistics().merges > 1
-        assert len(await segments(storage.inner)) == engine.statistics().segments <= 10
-    assert markers_in(await stored(storage.inner)) == expected(30)
+        assert scene.statistics.merges > 1
+        assert len(await segments(scene.storage.inner)) == scene.statistics.segments <= 10
+    assert markers_in(await stored(scene.storage.inner)) == expected(30)
 
 
 @pytest.mark.parametrize("fault", [hanging("put_new", FIRST_MERGE, lands=True), hanging("delete", nth=1)])
@@ -193,16 +186,14 @@ async def test_a_line_that_was_never_acked_does_not_join_another():
 
 @on_virtual_time
 async def test_after_the_seal_no_merge_begins():
-    storage = FaultyBackend(MemoryBackend(), slow("get", 2.0, segment(3)))
     settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
-    async with open_marker_engine(storage, settings) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(slow("get", 2.0, segment(3)), settings=settings) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)  # it reads what it is to merge
-        directory.seal()
+        scene.directory.seal()
         await anyio.sleep(100)
-        assert (engine.statistics().merges, engine.statistics().merges_failed) == (0, 0)
-    assert await segments(storage) == {segment(number) for number in range(9)}
+        assert (scene.statistics.merges, scene.statistics.merges_failed) == (0, 0)
+    assert await segments(scene.storage) == {segment(number) for number in range(9)}
 
 
 @pytest.mark.parametrize(
@@ -211,26 +202,22 @@ async def test_after_the_seal_no_merge_begins():
 )
 @on_virtual_time
 async def test_deleting_the_directory_waits_for_the_merge_under_way_and_leaves_nothing(fault):
-    storage = FaultyBackend(MemoryBackend(), fault)
-    async with open_marker_engine(storage, FEW) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(fault, settings=FEW) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)
-        assert await directory.delete() is True
+        assert await scene.directory.delete() is True
         assert trio.current_time() == 20.0
         await anyio.sleep(100)
-    assert await stored(storage.inner) == {}
+    assert await stored(scene.storage.inner) == {}
 
 
 @on_virtual_time
 async def test_closing_the_engine_ends_a_merge_and_waits_for_nothing():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", FIRST_MERGE))
-    async with open_marker_engine(storage, FEW) as engine:
-        directory = engine.directory(INSTANT)
-        await ask_for(directory, 0, 9)
+    async with marker_scene(hanging("put_new", FIRST_MERGE), settings=FEW) as scene:
+        await ask_for(scene.directory, 0, 9)
         await anyio.sleep(1)
     assert trio.current_time() == 1
-    await directory.drained()
+    await scene.directory.drained()
 
 
 @on_virtual_time
@@ -255,10 +242,9 @@ async def test_an_error_that_no_store_may_raise_ends_neither_the_engine_nor_the_
 
 @on_virtual_time
 async def test_direct_markers_are_never_merged():
-    storage = FaultyBackend(MemoryBackend())
     settings = MarkerSettings(kind="direct", segment_count_max=1, merge_freed_min=1)
-    async with open_marker_engine(storage, settings) as engine:
-        await ask_for(engine.directory(INSTANT), 0, 20)
-        assert engine.statistics().segments == 0
-    assert markers_in(await stored(storage)) == expected(20)
-    assert len(await stored(storage)) == 20
+    async with marker_scene(settings=settings) as scene:
+        await ask_for(scene.directory, 0, 20)
+        assert scene.statistics.segments == 0
+    assert markers_in(await stored(scene.storage)) == expected(20)
+    assert len(await stored(scene.storage)) == 20
