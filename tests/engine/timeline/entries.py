@@ -1,7 +1,10 @@
 """Log entries for tests: made in a line, told apart by their instants."""
 
+from collections.abc import Iterable
+
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry, Operation
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.scope import Scope
 
@@ -41,6 +44,14 @@ def clean(number: int, horizon: int) -> LogEntry:
     return LogEntry(
         kind="clean", instant=instant(number), nonce=f"c{number}", base=0, operation="clean", horizon=horizon
     )
+
+
+def history_of(entries: Iterable[LogEntry], base: History | None = None) -> History:
+    """Of a log of these entries, or of a base and the entries after it."""
+    history = History() if base is None else History(base.as_base())
+    for entry in entries:
+        history.apply(entry)
+    return history
 
 
 def log(backend, **settings) -> CommitLog:

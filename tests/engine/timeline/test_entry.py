@@ -266,13 +266,6 @@ def test_garbage_is_no_pointer_or_a_corrupt_object(data):
     assert body is None or isinstance(body, str)
 
 
-def test_a_scope_holds_its_partitions_or_all():
-    assert Scope(is_all=True).holds("p=9")
-    assert Scope(partitions=frozenset({"p=1"})).holds("p=1")
-    assert not Scope(partitions=frozenset({"p=1"})).holds("p=10")
-    assert not Scope().holds("")
-
-
 def test_a_data_file_knows_its_path_and_its_file_id():
     assert DataFile("p=1", "id_0-1_20240101000000000.parquet", 1, 1).path == "p=1/id_0-1_20240101000000000.parquet"
     assert DataFile("", "id_0-1_20240101000000000.parquet", 1, 1).path == "id_0-1_20240101000000000.parquet"

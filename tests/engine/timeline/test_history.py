@@ -1,18 +1,20 @@
 """What follows from a commit log."""
 
 from dataclasses import replace
+from hashlib import sha256
+
+import msgpack
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR
-from tests.engine.timeline.entries import ALL, clean, commit, data_file, instant, partitions, rollback
+from tests.engine.timeline.entries import ALL, clean, commit, data_file, history_of, instant, partitions, rollback
 
 
-def history(*entries) -> History:
-    read = History()
-    for entry in entries:
-        read.apply(entry)
-    return read
+def history(*entries: LogEntry) -> History:
+    return history_of(entries)
 
 
 def test_an_empty_history_holds_nothing():
@@ -51,12 +53,6 @@ def test_the_files_at_each_position_are_those_of_a_log_that_ended_there():
     assert read.files_at(3) == (second,)
 
 
-def test_a_rollback_decides_its_instant_and_adds_nothing():
-    read = history(rollback(1))
-    assert read.decision(instant(1)) == (1, rollback(1))
-    assert read.files_at(read.head) == ()
-
-
 def test_a_second_entry_of_an_instant_is_void():
     file = data_file("", 1)
     read = history(rollback(1), commit(1, added=(file,)), commit(2))
@@ -86,19 +82,10 @@ def test_a_void_entry_removes_nothing_either():
     assert read.files_at(read.head) == (file,)
 
 
-def test_after_tells_only_what_lies_beyond_the_position():
-    read = history(commit(1), commit(2), commit(3))
-    assert [entry.instant for _, entry in read.after(1)] == [instant(2), instant(3)]
-    assert list(read.after(3)) == []
-
-
-def test_the_newest_instant_is_the_greatest_and_not_the_last():
-    assert history(commit(7), commit(3)).newest_instant == instant(7)
-
-
 def test_a_history_has_reached_its_newest_instant_and_an_empty_one_the_floor():
     assert history().reached_instant == FLOOR
-    assert history(commit(7), commit(3)).reached_instant == instant(7)
+    read = history(commit(7), commit(3))
+    assert read.reached_instant == read.newest_instant == instant(7)
 
 
 def test_a_partition_is_new_where_it_got_its_first_file_ever():
@@ -143,3 +130,28 @@ def test_a_clean_of_an_instant_that_was_rolled_back_is_void():
 def test_everything_is_retained_since_the_last_position_whose_replaced_files_are_gone():
     read = history(commit(1, added=(data_file("month=1", 1),)), replacing(2, 1), commit(3), replacing(4, 2), commit(5))
     assert [read.retained_since(horizon) for horizon in range(6)] == [0, 0, 2, 2, 4, 4]
+
+
+def test_a_log_without_entries_has_the_hash_of_nothing():
+    assert history().hash_at(0) == sha256(b"").hexdigest()
+
+
+def test_each_entry_goes_into_the_hash_by_its_position_instant_kind_and_nonce():
+    first, second = commit(1), rollback(2)
+    expected = sha256(b"").digest()
+    for position, entry in enumerate((first, second), 1):
+        expected = sha256(expected + msgpack.packb([position, entry.instant, entry.kind, entry.nonce])).digest()
+    assert history(first, second).hash_at(2) == expected.hex()
+
+
+def test_a_void_entry_counts_too():
+    void = commit(1, nonce="again")
+    assert history(commit(1), void).hash_at(2) != history(commit(1), commit(2)).hash_at(2)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=6), st.lists(st.sampled_from("abc"), max_size=6))
+def test_two_logs_agree_in_a_hash_just_as_far_as_they_have_the_same_entries(one, other):
+    first = history(*(commit(number, nonce=nonce) for number, nonce in enumerate(one, 1)))
+    second = history(*(commit(number, nonce=nonce) for number, nonce in enumerate(other, 1)))
+    for position in range(min(first.head, second.head) + 1):
+        assert (first.hash_at(position) == second.hash_at(position)) == (one[:position] == other[:position])

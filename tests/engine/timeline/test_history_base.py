@@ -9,16 +9,9 @@ from hypothesis import strategies as st
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import APPENDS_KEPT, History
-from tests.engine.timeline.entries import clean, commit, data_file, instant, partitions, rollback
+from tests.engine.timeline.entries import clean, commit, data_file, history_of, instant, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.examples import examples
-
-
-def history_of(entries, base: History | None = None) -> History:
-    history = History() if base is None else History(base.as_base())
-    for entry in entries:
-        history.apply(entry)
-    return history
 
 
 def told(history: History, *, since: int) -> dict[str, object]:

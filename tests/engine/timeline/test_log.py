@@ -64,16 +64,6 @@ async def test_of_many_who_want_one_number_each_gets_one_of_its_own():
 
 
 @on_both_loops
-async def test_a_long_log_is_read_whole_and_in_order():
-    storage = MemoryBackend()
-    entries = [commit(number) for number in range(1, 2 * READ_AHEAD + 10)]
-    writer = log(storage)
-    for entry in entries:
-        await writer.win(entry, check=anything)
-    assert [entry for _, entry in (await log(storage).refresh()).after(0)] == entries
-
-
-@on_both_loops
 async def test_one_log_may_be_read_and_written_at_once():
     storage = MemoryBackend()
     await win(storage, *(commit(number) for number in range(1, 10)))
@@ -133,19 +123,6 @@ async def test_an_entry_that_foreigners_overtook_goes_to_the_next_number():
 
 
 @on_virtual_time
-async def test_what_the_check_raises_ends_the_attempt_and_nothing_is_written():
-    storage = MemoryBackend()
-    await win(storage, commit(1))
-
-    def refuse(history) -> None:
-        raise ConflictError("no", partition=None, winner=history.entry(history.head).instant)
-
-    with pytest.raises(ConflictError):
-        await log(storage).win(commit(2), check=refuse)
-    assert (await log(storage).refresh()).head == 1
-
-
-@on_virtual_time
 async def test_a_writer_that_was_rolled_back_is_told_so():
     storage = MemoryBackend()
     await win(storage, commit(1), rollback(2))
@@ -178,13 +155,6 @@ async def test_silence_before_any_put_is_a_plain_failure():
     with pytest.raises(Unavailable, match="nothing was written"):
         await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
     assert storage.paths("put_new") == []
-
-
-@on_virtual_time
-async def test_a_refused_put_is_a_plain_failure():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new"))
-    with pytest.raises(NotPermitted):
-        await log(storage).win(commit(1), check=anything)
 
 
 @pytest.mark.parametrize("verb", ["get", "put_new"])
@@ -263,15 +233,6 @@ async def test_a_delayed_put_cannot_win_a_number_that_has_been_taken_since():
 
 
 @on_virtual_time
-async def test_a_void_entry_counts_for_nothing_and_keeps_its_number():
-    storage = MemoryBackend()
-    await win(storage, rollback(1))
-    storage._create(path(2), encode_entry(commit(1, added=(data_file("", 1),))))
-    assert await log(storage).win(commit(3), check=anything) == 3
-    assert (await log(storage).refresh()).files_at(0) == ()
-
-
-@on_virtual_time
 async def test_a_large_entry_lies_in_a_body_of_its_own():
     storage = MemoryBackend()
     await win(storage, _large(1))
@@ -304,7 +265,7 @@ async def test_the_body_of_an_entry_that_lost_is_deleted():
 
 
 @on_virtual_time
-async def test_a_conflict_that_is_seen_at_once_costs_no_body():
+async def test_what_the_check_raises_ends_the_attempt_and_nothing_is_written():
     storage = FaultyBackend(MemoryBackend())
 
     def refuse(_) -> None:
@@ -312,7 +273,7 @@ async def test_a_conflict_that_is_seen_at_once_costs_no_body():
 
     with pytest.raises(ConflictError):
         await log(storage).win(_large(1), check=refuse)
-    assert storage.paths("put") == []
+    assert await stored(storage) == storage.paths("put") == []
 
 
 @on_virtual_time
@@ -435,15 +396,7 @@ async def test_a_log_is_read_on_from_a_checkpoint_without_a_listing(later):
     assert read.history.as_base() == (await log(inner).refresh()).as_base()
     assert storage.paths("list") == start.refused == []
     assert path(3) not in storage.paths("get")
-
-
-@on_both_loops
-async def test_a_log_that_ends_where_its_checkpoint_does_takes_three_gets():
-    inner = MemoryBackend()
-    base = await _base_at(inner, 4)
-    storage = FaultyBackend(inner)
-    await _read_on(storage, base)
-    assert sorted(storage.paths("get")) == [path(4), path(5), path(6)]
+    assert later or sorted(storage.paths("get")) == [path(4), path(5), path(6)]
 
 
 @on_both_loops
@@ -470,14 +423,6 @@ async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(cou
     read, start = await _read_on(storage, base)
     assert (read.history.base, read.history.head) == (0, count)
     assert len(start.refused) == 1
-
-
-@on_both_loops
-async def test_without_a_checkpoint_the_log_is_read_whole():
-    storage = MemoryBackend()
-    await _base_at(storage, 3)
-    read, start = await _read_on(storage, None)
-    assert (read.history.base, read.history.head, start.refused) == (0, 3, [])
 
 
 @pytest.mark.parametrize("lost", [5, 7, 9])

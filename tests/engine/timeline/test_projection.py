@@ -1,7 +1,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 import pytest
@@ -64,14 +64,9 @@ def test_an_overwrite_is_a_replacecommit() -> None:
     ]
 
 
-def test_a_rollback_projects_nothing() -> None:
-    rollback = LogEntry(kind="rollback", instant=T, nonce="n", base=0, operation="rollback")
-    assert project(rollback, "dt=a") == ()
-
-
-def test_a_clean_projects_nothing() -> None:
-    clean = LogEntry(kind="clean", instant=T, nonce="n", base=0, operation="clean", horizon=3)
-    assert project(clean, "dt=a") == ()
+@pytest.mark.parametrize("operation", ["rollback", "clean"])
+def test_a_rollback_and_a_clean_project_nothing(operation: Literal["rollback", "clean"]) -> None:
+    assert project(LogEntry(kind=operation, instant=T, nonce="n", base=0, operation=operation), "dt=a") == ()
 
 
 @pytest.mark.parametrize("entry", [append(A), overwrite(PART)])
@@ -93,6 +88,7 @@ def test_a_requested_file_is_empty_and_an_inflight_one_names_the_operation() -> 
 def test_a_commit_lists_its_files_by_partition_with_rows_and_bytes() -> None:
     stats = metadata(project(append(B, A)))["partitionToWriteStats"]
     assert list(stats) == ["dt=a", "dt=b"]
+    assert "partitionToReplaceFileIds" not in metadata(project(append(B, A)))
     (stat,) = stats["dt=a"]
     facts = ("fileId", "path", "partitionPath", "prevCommit", "numWrites", "numInserts", "fileSizeInBytes")
     assert [stat[key] for key in facts] == ["f1-0", A.path, "dt=a", "null", 2, 2, 900]
@@ -159,10 +155,6 @@ def test_an_overwrite_names_its_scope_and_the_file_ids_it_replaces(scope: Scope,
     found = metadata(project(overwrite(scope, OLD)))
     assert found["operationType"] == operation
     assert found["partitionToReplaceFileIds"] == {"dt=a": ["f0-0"]}
-
-
-def test_an_append_replaces_nothing() -> None:
-    assert "partitionToReplaceFileIds" not in metadata(project(append(A)))
 
 
 def test_the_bytes_do_not_depend_on_who_projects_and_in_what_order_it_learnt_the_files() -> None:

@@ -9,13 +9,13 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry, encode_entry
-from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
 from tallymark.engine.views import part_plan
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
 from tallymark.engine.views.view import View
+from tests.engine.timeline.entries import history_of
 from tests.engine.timeline.test_history_base import told
 from tests.engine.views.histories import PARTITIONS
 
@@ -48,13 +48,6 @@ async def put_entries(storage: Backend, entries: Iterable[LogEntry], *, after: i
     """Into the log, whatever they say."""
     for number, entry in enumerate(entries, after + 1):
         await storage.put_new(f"{LOG_FOLDER}/{number:020d}", encode_entry(entry))
-
-
-def history_of(entries: Iterable[LogEntry]) -> History:
-    history = History()
-    for entry in entries:
-        history.apply(entry)
-    return history
 
 
 async def answers_as_the_log_does(storage: Backend, entries: Iterable[LogEntry], process: Process | None = None) -> int:

@@ -17,9 +17,10 @@ from tallymark.engine.views.key_value_store import KeyValueStore, Rocks
 from tallymark.engine.views.spillable_store import SpillableStore
 from tallymark.engine.views.store import DamagedStore, ViewStore
 from tallymark.engine.views.view import View
+from tests.engine.timeline.entries import history_of
 from tests.engine.views.histories import log_entries
 from tests.engine.views.stores import ON_DISK, Change, Model, check_all, opened, row
-from tests.engine.views.test_view import check_answers_as_the_log_does, history_of
+from tests.engine.views.test_view import check_answers_as_the_log_does
 from tests.support.examples import examples
 
 HARMS = ("cut", "cut to nothing", "overwrite", "turn a bit", "delete", "delete the folder")

@@ -7,9 +7,8 @@ import pytest
 from tallymark.engine.views.block import cut_rows, pack_rows
 from tallymark.engine.views.store import FullStore
 from tallymark.engine.views.view import View
-from tests.engine.timeline.entries import commit, data_file
+from tests.engine.timeline.entries import commit, data_file, history_of
 from tests.engine.views.stores import opened, row
-from tests.engine.views.test_view import history_of
 from tests.support.loops import on_both_loops
 from tests.support.mounted import mounted
 

@@ -13,7 +13,7 @@ from tallymark.engine.timeline.history import History
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View, ViewAt, live_files
-from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
+from tests.engine.timeline.entries import clean, commit, data_file, history_of, partitions, rollback
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.examples import examples
 from tests.support.loops import on_both_loops
@@ -24,13 +24,6 @@ THREE = (
     commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
     commit(3, added=(THIRD,)),
 )
-
-
-def history_of(entries: tuple[LogEntry, ...]) -> History:
-    history = History()
-    for entry in entries:
-        history.apply(entry)
-    return history
 
 
 def view_of(entries: tuple[LogEntry, ...], **made_with) -> View:

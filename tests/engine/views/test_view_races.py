@@ -12,7 +12,7 @@ from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.block import pack_rows
 from tallymark.engine.views.row import FileRow
 from tallymark.engine.views.view import View
-from tests.engine.timeline.entries import commit, data_file, partitions
+from tests.engine.timeline.entries import commit, data_file, history_of, partitions
 from tests.support.loops import on_virtual_time
 
 FIRST, SECOND, THIRD = (data_file("month=1", number) for number in (1, 2, 3))
@@ -54,11 +54,8 @@ def _rows(entries: tuple[LogEntry, ...]) -> list[FileRow]:
     ]
 
 
-def history_of(*entries: LogEntry) -> History:
-    history = History()
-    for entry in entries:
-        history.apply(entry)
-    return history
+def history(*entries: LogEntry) -> History:
+    return history_of(entries)
 
 
 @on_virtual_time
@@ -68,7 +65,7 @@ async def test_what_is_committed_while_a_partition_is_read_is_not_missed_nor_see
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_files, before, asked)
         await trio.sleep(0.5)
-        view.sync(history_of(*THREE))
+        view.sync(history(*THREE))
     assert asked == [(FIRST,)]
     assert [await view.at(position).files("month=1") for position in (2, 3)] == [(SECOND,), (THIRD,)]
 
@@ -77,7 +74,7 @@ async def test_what_is_committed_while_a_partition_is_read_is_not_missed_nor_see
 async def test_a_block_of_an_earlier_base_is_not_taken_for_one_of_a_later():
     """What came between the two is kept for nobody, so nothing would be put on top of the earlier one."""
     view = View(base=SlowBase(*THREE[:1]))
-    view.sync(history_of(*THREE))
+    view.sync(history(*THREE))
     asked: list = []
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_files, view.at(3), asked)
@@ -90,7 +87,7 @@ async def test_a_block_of_an_earlier_base_is_not_taken_for_one_of_a_later():
 @on_virtual_time
 async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_meanwhile():
     view = View(base=SlowBase(*THREE[:1]), keep_positions=2)
-    view.sync(history_of(*THREE[:2]))
+    view.sync(history(*THREE[:2]))
     refused: list[str] = []
 
     async def ask() -> None:
@@ -102,7 +99,7 @@ async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_mean
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
         await trio.sleep(0.5)
-        view.sync(history_of(*THREE, commit(4)))
+        view.sync(history(*THREE, commit(4)))
     assert view.floor == 2
     assert [text.partition(":")[0] for text in refused] == ["position 1"]
 
@@ -110,7 +107,7 @@ async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_mean
 @on_virtual_time
 async def test_a_block_that_lacks_what_a_later_entry_removes_is_of_another_log():
     view = View(base=SlowBase(*THREE[:1], lacks=(FIRST.name,)))
-    view.sync(history_of(*THREE))
+    view.sync(history(*THREE))
     with pytest.raises(CorruptObject, match=r"'month=1' held at position 1 lacks .*, which position 2 removes"):
         await view.at(3).files("month=1")
 
@@ -118,7 +115,7 @@ async def test_a_block_that_lacks_what_a_later_entry_removes_is_of_another_log()
 @on_virtual_time
 async def test_rows_that_went_below_the_floor_before_a_partition_was_read_are_not_kept():
     view = View(base=SlowBase(*THREE[:1]), keep_positions=0)
-    view.sync(history_of(*THREE))
+    view.sync(history(*THREE))
     await view.at(3).files("month=1")
     assert view.statistics().store.memory_bytes == len(pack_rows([FileRow(THIRD, 3)]))
 

@@ -12,8 +12,8 @@ from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.view import View
 from tallymark.engine.views.view_until import view_until
-from tests.engine.timeline.entries import commit, data_file
-from tests.engine.views.checkpointing import Process, history_of, parts_of, put_entries
+from tests.engine.timeline.entries import commit, data_file, history_of
+from tests.engine.views.checkpointing import Process, parts_of, put_entries
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend
