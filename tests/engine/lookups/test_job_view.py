@@ -38,8 +38,11 @@ async def in_thread(act: Callable[[], T]) -> T:
 
 
 @asynccontextmanager
-async def job_of(backend: Backend, *, pause_s: float = 3600.0, service: ServiceSettings | None = None, **views: Any):
-    """A job on a table with two months, another writer's commit after its begin, and what the table held before."""
+async def job_of(
+    backend: Backend | None = None, *, pause_s: float = 3600.0, service: ServiceSettings | None = None, **views: Any
+):
+    """A job on a table with two months and another writer's later commit; what the table held before; its storage."""
+    backend = backend or Store(has_staging=True).backend
     await committed(backend)
     await committed(backend, "append", {1: 4})
     where = table(backend, views=ViewSettings(**{**QUICK, **views}))
@@ -47,7 +50,8 @@ async def job_of(backend: Backend, *, pause_s: float = 3600.0, service: ServiceS
     before = await where.snapshot()
     async with begin(where, markers=MarkerSettings(), tasks=tasks, service=service) as job:
         await committed(backend, "overwrite", {1: 7})
-        yield job, {month: tuple(f for f in before.files if f.partition == month) for month in ("month=1", "month=2")}
+        files = {month: tuple(f for f in before.files if f.partition == month) for month in ("month=1", "month=2")}
+        yield job, files, backend
 
 
 def moved(ticket: WriteTicket) -> WriteTicket:
@@ -66,8 +70,7 @@ def looked_up(ticket: WriteTicket, backend: Backend, act: Callable[[JobView], T]
 
 @on_both_loops
 async def test_tasks_see_what_the_table_held_when_the_job_began_and_ask_storage_for_nothing():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, wait_s=PATIENCE_S) as (job, files):
+    async with job_of(wait_s=PATIENCE_S) as (job, files, backend):
         storage = FaultyBackend(backend)
 
         def task(view: JobView) -> None:
@@ -93,7 +96,7 @@ async def test_a_partition_of_many_frames_and_many_partitions_arrive_whole():
     months = dict.fromkeys(range(1, 13), 1)
     for _ in range(8):
         await committed(backend, "append", months)
-    async with job_of(backend, service=ServiceSettings(frame_bytes=1024), wait_s=PATIENCE_S) as (job, files):
+    async with job_of(backend, service=ServiceSettings(frame_bytes=1024), wait_s=PATIENCE_S) as (job, files, backend):
         found = await in_thread(
             looked_up(job.ticket, backend, lambda view: view.files_of(f"month={month}" for month in months))
         )
@@ -104,8 +107,7 @@ async def test_a_partition_of_many_frames_and_many_partitions_arrive_whole():
 @on_both_loops
 async def test_without_the_service_the_log_gives_the_same_answers_and_lists_nothing(caplog):
     caplog.set_level("INFO")
-    backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, files):
+    async with job_of() as (job, files, backend):
         storage = FaultyBackend(backend)
         task = looked_up(moved(job.ticket), storage, lambda view: (view.files("month=1"), view.files("month=2")))
         for _ in range(3):
@@ -118,26 +120,8 @@ async def test_without_the_service_the_log_gives_the_same_answers_and_lists_noth
 
 
 @on_both_loops
-async def test_many_threads_that_lose_the_service_at_once_read_the_log_once():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, log_jitter_s=0.05) as (job, files):
-        storage = FaultyBackend(backend)
-        found: list[object] = []
-
-        async def task(month: str) -> None:
-            found.append(await in_thread(looked_up(moved(job.ticket), storage, lambda view: view.files(month))))
-
-        async with anyio.create_task_group() as tasks:
-            for number in range(16):
-                tasks.start_soon(task, f"month={number % 2 + 1}")
-    assert found.count(files["month=1"]) == found.count(files["month=2"]) == 8
-    assert [call.verb for call in storage.calls] == ["get"] * (1 + job.ticket.base)
-
-
-@on_both_loops
 async def test_a_job_that_does_not_serve_its_view_has_tasks_that_read_the_log(caplog):
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, serve=False) as (job, files):
+    async with job_of(serve=False) as (job, files, backend):
         assert await in_thread(looked_up(job.ticket, backend, lambda view: view.files("month=1"))) == files["month=1"]
         reading = await in_thread(looked_up(job.ticket, backend, JobView.statistics))
     assert (reading.source, reading.by_log, reading.fallbacks) == ("log", 1, 0)
@@ -157,8 +141,7 @@ async def test_tasks_of_a_job_with_direct_markers_read_the_log():
 
 @on_both_loops
 async def test_a_service_that_is_back_is_asked_again_and_what_was_read_of_the_log_is_given_back():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, pause_s=0.02, wait_s=5.0, cache_bytes=0) as (job, files):
+    async with job_of(pause_s=0.02, wait_s=5.0, cache_bytes=0) as (job, files, backend):
         real = job.ticket.service
         assert real is not None
         port = closed_port()
@@ -185,8 +168,7 @@ async def test_a_service_that_is_back_is_asked_again_and_what_was_read_of_the_lo
 
 @on_both_loops
 async def test_where_neither_the_service_nor_the_log_is_the_job_s_nothing_is_answered():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, _):
+    async with job_of() as (job, _, backend):
         other = replace(job.ticket, base_hash="0" * 64)
         with pytest.raises(CorruptObject, match="is not the log that the job began with"):
             await in_thread(looked_up(other, backend, lambda view: view.files("month=1")))
@@ -194,8 +176,7 @@ async def test_where_neither_the_service_nor_the_log_is_the_job_s_nothing_is_ans
 
 @on_both_loops
 async def test_a_task_that_outlives_its_job_is_told_so():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, wait_s=PATIENCE_S) as (job, _):
+    async with job_of(wait_s=PATIENCE_S) as (job, _, backend):
         view = await in_thread(partial(open_view, job.ticket, backend=backend))
         await in_thread(partial(view.files, "month=1"))
     with pytest.raises(Sealed, match="has ended"):
@@ -205,12 +186,11 @@ async def test_a_task_that_outlives_its_job_is_told_so():
 
 @on_both_loops
 async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
-    backend = Store(has_staging=True).backend
     with pytest.raises(InvalidRequest, match=r"open_view blocks.*to_thread"):
         open_view(ticket_of_no_job())
     with pytest.raises(InvalidRequest, match=r"belongs to no job.*WriteJob\.ticket"):
         await in_thread(lambda: open_view(ticket_of_no_job()))
-    async with job_of(backend) as (job, _):
+    async with job_of() as (job, _, backend):
         with pytest.raises(InvalidRequest, match="give a list of partition paths"):
             await in_thread(looked_up(job.ticket, backend, lambda view: view.files_of("month=1")))
         odd: Any
@@ -228,8 +208,7 @@ async def test_calls_that_cannot_be_are_refused_and_told_what_to_do():
 
 @on_both_loops
 async def test_a_forked_child_opens_a_view_of_its_own():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, files):
+    async with job_of() as (job, files, backend):
         ticket = moved(job.ticket)
 
         def task(view: JobView) -> int:
@@ -259,15 +238,13 @@ def _in_child(parents: JobView, ticket: WriteTicket, backend: Backend, files: ob
 
 @on_both_loops
 async def test_storage_that_processes_do_not_share_is_needed_only_without_the_service():
-    backend = Store(has_staging=True).backend
-    async with job_of(backend, wait_s=PATIENCE_S) as (job, files):
+    async with job_of(wait_s=PATIENCE_S) as (job, files, backend):
 
         def task(ticket: WriteTicket) -> Any:
             with open_view(ticket) as view:
                 return view.files("month=1")
 
         assert await in_thread(partial(task, job.ticket)) == files["month=1"]
-    backend = Store(has_staging=True).backend
-    async with job_of(backend) as (job, _):
+    async with job_of() as (job, *_):
         with pytest.raises(InvalidRequest, match="give open_view that very backend"):
             await in_thread(partial(task, moved(job.ticket)))

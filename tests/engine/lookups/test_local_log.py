@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
@@ -11,7 +13,7 @@ from tallymark.engine.errors import CorruptObject, ServiceUnavailable
 from tallymark.engine.lookups.local_log import LogBlocks, ReadingPace
 from tallymark.engine.settings import ViewSettings
 from tallymark.engine.tasks.ticket import WriteTicket
-from tallymark.engine.views.view import View, live_files
+from tallymark.engine.views.view import live_files
 from tests.engine.tasks.scene import ticket
 from tests.engine.timeline.entries import clean, commit, data_file, log, win
 from tests.support.faulty import FaultyBackend, refused, slow
@@ -122,11 +124,51 @@ async def test_a_table_that_was_made_anew_is_not_answered_for():
         await blocks_of(job, other).blocks(["month=1"])
 
 
-@on_both_loops
-async def test_the_answers_are_those_of_the_service_s_view():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3)
-    view = View()
-    view.sync(await log(storage).refresh())
-    found = (await blocks_of(job, storage).blocks(["month=1"]))["month=1"]
-    assert live_files(found, "month=1", 3) == await view.at(3).files("month=1")
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def admit(pace: ReadingPace, *, count: int = 2, jitter_s: float = 0.0, patience_s: float = 1000.0) -> float:
+    return pace.admit(count_a_minute=count, jitter_s=jitter_s, patience_s=patience_s)
+
+
+def test_a_reading_begins_at_a_random_moment_within_the_jitter():
+    draws = iter([0.0, 0.25, 0.999])
+    pace = ReadingPace(monotonic=Clock(), random=lambda: next(draws))
+    assert [admit(pace, count=9, jitter_s=2.0) for _ in range(3)] == [0.0, 0.5, 1.998]
+
+
+def test_a_reading_too_many_waits_until_the_minute_is_over():
+    clock = Clock()
+    pace = ReadingPace(monotonic=clock, random=lambda: 0.0)
+    assert admit(pace) == 0.0
+    clock.now = 10.0
+    assert admit(pace) == 0.0
+    clock.now = 15.0
+    assert admit(pace) == 45.0
+    assert admit(pace) == 55.0
+
+
+def test_who_would_have_to_wait_too_long_is_told_so_and_counts_for_nothing():
+    pace = ReadingPace(monotonic=Clock(), random=lambda: 0.0)
+    admit(pace)
+    admit(pace)
+    for _ in range(2):
+        with pytest.raises(ServiceUnavailable, match=r"2 times within a minute \(ViewSettings\.log_readings=2\)"):
+            admit(pace, patience_s=59.0)
+    assert admit(pace, patience_s=60.0) == 60.0
+
+
+@given(st.lists(st.floats(0, 40), max_size=30), st.integers(1, 4), st.floats(0, 5), st.data())
+def test_no_minute_has_more_readings_than_may_be(pauses, count, jitter_s, data):
+    clock = Clock()
+    pace = ReadingPace(monotonic=clock, random=lambda: data.draw(st.floats(0, 0.999)))
+    begun: list[float] = []
+    for pause_s in pauses:
+        clock.now += pause_s
+        begun.append(clock.now + admit(pace, count=count, jitter_s=jitter_s, patience_s=1e9))
+    begun.sort()
+    assert all(later - earlier >= 59.999 for earlier, later in zip(begun, begun[count:], strict=False))

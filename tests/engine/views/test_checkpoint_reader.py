@@ -45,6 +45,12 @@ async def some_log(*entries) -> MemoryBackend:
     return storage
 
 
+async def checkpointed_log() -> MemoryBackend:
+    storage = await some_log()
+    await Process(storage).checkpoint()
+    return storage
+
+
 def manifests(storage: MemoryBackend):
     """Those that the pointer names, the newest first."""
     return [
@@ -79,8 +85,7 @@ def test_what_begins_at_a_checkpoint_answers_as_what_has_read_the_whole_log(entr
 
 @on_both_loops
 async def test_a_log_with_a_checkpoint_is_read_by_five_gets_and_no_listing():
-    inner = await some_log()
-    await Process(inner).checkpoint()
+    inner = await checkpointed_log()
     storage = FaultyBackend(inner)
     process = Process(storage)
     await process.sync()
@@ -104,8 +109,7 @@ async def test_a_part_is_read_when_one_of_its_partitions_is_asked_for_and_once()
 
 @on_virtual_time
 async def test_those_who_ask_for_one_part_at_once_wait_for_one_reading():
-    inner = await some_log()
-    await Process(inner).checkpoint()
+    inner = await checkpointed_log()
     storage = FaultyBackend(inner, slow("get", 1))
     view = await Process(storage).sync()
     storage.calls.clear()
@@ -198,7 +202,9 @@ async def test_partitions_that_come_one_by_one_fill_parts_and_do_not_have_one_ea
 @on_both_loops
 async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_position():
     storage = await some_log()
-    await Process(storage).checkpoint()
+    process = Process(storage)
+    await process.checkpoint()
+    assert process.log.history.base == 3, "the entries before it are forgotten"
     before = stored(storage)
     newest = await Process(storage).checkpoint()
     assert newest is not None
@@ -249,16 +255,6 @@ async def test_where_both_put_the_pointer_at_once_the_later_one_stands():
     assert await _write_twice(storage, apart_s=0.5) == [True, True]
     assert manifests(storage)[0].paths < stored(storage).keys()
     await answers_as_the_log_does(storage, THREE)
-
-
-@on_both_loops
-async def test_entries_before_a_checkpoint_are_forgotten_by_whoever_wrote_it():
-    storage = await some_log()
-    process = Process(storage)
-    await process.checkpoint()
-    assert process.log.history.base == 3
-    await put_entries(storage, LATER, after=3)
-    await answers_as_the_log_does(storage, THREE + LATER, process)
 
 
 def test_what_comes_while_a_checkpoint_is_written_is_not_in_it():
@@ -328,16 +324,6 @@ def test_wherever_a_writer_dies_the_log_is_read_as_it_is_and_the_next_checkpoint
     trio.run(main)
 
 
-@on_both_loops
-async def test_a_lost_pointer_costs_a_reading_of_the_whole_log():
-    storage = await some_log()
-    await Process(storage).checkpoint()
-    await storage.delete([POINTER])
-    process = Process(storage)
-    await process.sync()
-    assert (process.log.history.base, process.checkpoints.statistics.refused) == (0, 0)
-
-
 @settings(max_examples=examples(150), deadline=None)
 @given(seed=st.integers(0, 1 << 32), data=st.data())
 def test_whatever_is_damaged_or_gone_the_answers_stay_and_the_next_checkpoint_heals_it(seed, data):
@@ -399,8 +385,7 @@ async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog
 
 @on_both_loops
 async def test_a_damaged_part_whose_log_is_another_one_by_now_is_refused_and_not_made_up():
-    storage = await some_log()
-    await Process(storage).checkpoint()
+    storage = await checkpointed_log()
     view = await Process(storage).sync()
     await storage.delete([manifests(storage)[0].parts[0].path])
     await storage.put(f"{LOG_FOLDER}/{2:020d}", encode_entry(commit(2, nonce="other")))
@@ -408,16 +393,21 @@ async def test_a_damaged_part_whose_log_is_another_one_by_now_is_refused_and_not
         await view.at(3).files("month=1")
 
 
+@pytest.mark.parametrize(("lost", "base", "refused"), [("pointer", 0, 0), ("manifest", 3, 1)])
 @on_both_loops
-async def test_a_damaged_manifest_leaves_the_one_before():
-    storage = await some_log()
-    await Process(storage).checkpoint()
+async def test_without_the_newest_manifest_the_one_before_is_used_and_without_a_pointer_the_whole_log(
+    lost, base, refused
+):
+    storage = await checkpointed_log()
     await put_entries(storage, LATER, after=3)
     await Process(storage).checkpoint()
-    await storage.put(manifests(storage)[0].path, b"torn")
+    if lost == "pointer":
+        await storage.delete([POINTER])
+    else:
+        await storage.put(manifests(storage)[0].path, b"torn")
     process = Process(storage)
     await answers_as_the_log_does(storage, THREE + LATER, process)
-    assert (process.log.history.base, process.checkpoints.statistics.refused) == (3, 1)
+    assert (process.log.history.base, process.checkpoints.statistics.refused) == (base, refused)
 
 
 @on_both_loops
@@ -436,22 +426,9 @@ async def test_a_checkpoint_that_is_ahead_of_a_restored_log_is_refused_until_the
 
 
 @on_both_loops
-async def test_a_checkpoint_of_a_table_that_was_made_anew_is_refused():
-    storage = await some_log()
-    await Process(storage).checkpoint()
-    await storage.delete([f"{LOG_FOLDER}/{number:020d}" for number in (1, 2, 3)])
-    other = tuple(commit(number, nonce=f"new{number}", added=(data_file("month=3", number),)) for number in range(1, 5))
-    await put_entries(storage, other)
-    process = Process(storage)
-    await answers_as_the_log_does(storage, other, process)
-    assert process.checkpoints.statistics.refused == 1
-
-
-@on_both_loops
 async def test_a_pointer_that_lags_by_two_is_asked_again():
     """Whoever has read it before two others were put finds neither of the two that it named."""
-    storage = await some_log()
-    await Process(storage).checkpoint()
+    storage = await checkpointed_log()
     late = copy.copy(stored(storage)[POINTER])
     for number in (4, 5, 6):
         await put_entries(storage, [commit(number)], after=number - 1)

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from tallymark.engine.views.block import pack_rows, unpack_rows
 from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View
+from tests.engine.timeline.entries import history_of
 from tests.engine.views.histories import log_entries
 from tests.engine.views.stores import MEMORY_BYTES, STORES, Change, Model, check_all, opened, row
-from tests.engine.views.test_view import check_answers_as_the_log_does, history_of
+from tests.engine.views.test_view import check_answers_as_the_log_does
 from tests.support.examples import examples
 
 every_store = pytest.mark.parametrize("kind", STORES)
