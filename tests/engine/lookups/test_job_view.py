@@ -238,7 +238,7 @@ def _in_child(parents: JobView, ticket: WriteTicket, backend: Backend, files: ob
 
 @on_both_loops
 async def test_storage_that_processes_do_not_share_is_needed_only_without_the_service():
-    async with job_of(wait_s=PATIENCE_S) as (job, files, backend):
+    async with job_of(wait_s=PATIENCE_S) as (job, files, _):
 
         def task(ticket: WriteTicket) -> Any:
             with open_view(ticket) as view:

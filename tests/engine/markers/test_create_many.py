@@ -11,7 +11,7 @@ from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, Rol
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory
 from tests.engine.markers.recorded import SEGMENTS, stored
 from tests.engine.markers.scene import marker_scene
-from tests.support.faulty import refused, slow
+from tests.support.faulty import slow
 from tests.support.loops import on_virtual_time
 
 CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
@@ -94,13 +94,6 @@ async def test_none_waits_for_a_flush_that_another_waits_for():
             told = await told_of(scene.directory, asks("slow", "new", "durable", "../bad"))
     assert told.outcomes == {"slow": (EXISTED,), "new": (CREATED,), "durable": (EXISTED,), "../bad": InvalidRequest}
     assert told.at == {"slow": 8.0, "new": 1.0, "durable": 1.0, "../bad": 1.0}
-
-
-@on_virtual_time
-async def test_a_failed_flush_fails_all_who_waited_for_it():
-    async with marker_scene(refused("put_new", SEGMENTS, nth=1), flush_attempt_count=1) as scene:
-        assert (await told_of(scene.directory, asks("a", "b"))).outcomes == {"a": FlushFailed, "b": FlushFailed}
-        assert (await told_of(scene.directory, asks("a", "b"))).outcomes == {"a": (CREATED,), "b": (CREATED,)}
 
 
 @on_virtual_time

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, FlushFailed
 from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
 from tests.engine.markers.scene import marker_scene
@@ -148,3 +149,15 @@ async def test_a_cancelled_group_commit_leaves_nobody_waiting_for_its_flushes():
         await anyio.sleep(1)
         assert (scene.directory.queue.waiting, scene.directory.queue.inflight) == (0, 0)
     assert [outcome for _, outcome in scene.outcomes] == [Closed] * 2
+
+
+@on_virtual_time
+async def test_a_batch_tells_all_who_wait_and_all_who_come_later_how_it_ended():
+    batch = MarkerBatch()
+    batch.lines.append("x.parquet.marker.CREATE")
+    assert repr(batch) == "<MarkerBatch 1 markers>"
+    batch.settle(FlushFailed("the disk is full"))
+    assert repr(batch) == "<MarkerBatch 1 markers settled>"
+    for _ in range(2):
+        with pytest.raises(FlushFailed, match="the disk is full"):
+            await batch.wait()

@@ -9,7 +9,6 @@ import pytest
 
 from tallymark.backends.contract import Entry
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import CorruptObject
 from tallymark.engine.markers.loading import LoadedMarkers, load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import FIRST_INCARNATION, claim_name, segment_name
@@ -45,12 +44,6 @@ class Meddling(MemoryBackend):
 
 
 @on_virtual_time
-async def test_an_absent_folder_holds_no_markers():
-    loaded = await load(MemoryBackend())
-    assert (loaded.names, loaded.object_count, loaded.next_incarnation) == (set(), 0, FIRST_INCARNATION)
-
-
-@on_virtual_time
 async def test_segments_direct_markers_and_claims_are_told_from_other_files():
     storage = MemoryBackend()
     for number in range(5):
@@ -81,22 +74,6 @@ async def test_the_next_incarnation_is_above_all_that_are_found_and_gives_number
     storage = MemoryBackend()
     await storage.put(f"{FOLDER}/{name}", b"")
     assert (await load(storage)).next_incarnation == following
-
-
-@on_virtual_time
-async def test_a_torn_last_line_is_no_marker():
-    storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/MARKERS0", line("a") + b"b.marker.CREA")
-    assert (await load(storage)).names == {MarkerName("a")}
-
-
-@on_virtual_time
-async def test_an_unreadable_segment_is_an_error_that_names_it():
-    storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/MARKERS0", line("a"))
-    await storage.put(f"{FOLDER}/MARKERS1", b"nonsense\n")
-    with pytest.raises(CorruptObject, match=f"{FOLDER}/MARKERS1"):
-        await load(storage)
 
 
 @on_virtual_time

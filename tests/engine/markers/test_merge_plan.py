@@ -149,13 +149,6 @@ def test_as_long_as_nothing_can_be_paid_a_flush_looks_at_no_segment_however_many
     assert watched.looks == 0
 
 
-def test_without_credit_nothing_is_merged():
-    storage = new_storage(count_max=1, freed_min=1, ratio_max=1.0)
-    for _ in range(50):
-        storage.flush(60)
-        assert storage.merge() == 0
-
-
 def test_segments_of_earlier_servers_are_merged_once_the_flushes_can_pay_for_them():
     storage = new_storage(count_max=2, freed_min=1)
     for number in range(10):

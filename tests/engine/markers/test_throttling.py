@@ -2,19 +2,51 @@
 
 import anyio
 import pytest
+import trio
 
 from tallymark.backends.memory import MemoryBackend
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import RetryingBackend
-from tallymark.engine.markers import open_marker_engine
+from tallymark.engine.errors import FlushFailed
+from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT
-from tests.engine.markers.requests import NO_MERGES, Requests
 from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.limited import LimitedBackend
 from tests.support.loops import on_virtual_time
 
 pytestmark = pytest.mark.slow
+
+NO_MERGES = MarkerSettings(merge_bytes_ratio_max=1)
+"""So that each put is a flush."""
+
+
+class Requests:
+    """One request a marker, at a steady rate."""
+
+    def __init__(self, directory: MarkerDirectory) -> None:
+        self._directory = directory
+        self.acked: list[str] = []
+        self.failed: list[str] = []
+        self.acks_s: list[float] = []
+
+    async def come(self, rate: float, seconds: float, *, label: str = "") -> None:
+        """Returns when all are answered."""
+        begun = anyio.current_time()
+        async with anyio.create_task_group() as tasks:
+            for number in range(round(rate * seconds)):
+                await trio.sleep_until(begun + number / rate)
+                tasks.start_soon(self._ask, f"{label}{number}.parquet")
+
+    async def _ask(self, path: str) -> None:
+        asked = anyio.current_time()
+        try:
+            await self._directory.create(path)
+        except FlushFailed:
+            self.failed.append(path)
+        else:
+            self.acked.append(path)
+            self.acks_s.append(anyio.current_time() - asked)
 
 
 async def stored_names(storage: LimitedBackend) -> set[str]:
@@ -164,18 +196,6 @@ async def test_no_object_of_a_marker_directory_is_written_twice_within_a_second(
         assert engine.statistics().merges > 10
     assert len(written) > 1000
     assert all(len(times) == 1 for times in written.values())
-
-
-@on_virtual_time
-async def test_auto_follows_a_store_whose_latency_changes_within_a_hundred_flushes():
-    storage = LimitedBackend(rate=None, put_s=0.002)
-    async with open_marker_engine(storage, NO_MERGES) as engine:
-        directory = engine.directory(INSTANT)
-        for put_s in (0.002, 0.1, 0.002):
-            storage.put_s = put_s
-            for number in range(100):
-                await directory.create(f"{anyio.current_time()}-{number}.parquet")
-            assert engine.statistics().interval_s == pytest.approx(put_s / 4, rel=0.01)
 
 
 @on_virtual_time

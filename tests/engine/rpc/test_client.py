@@ -80,18 +80,6 @@ async def test_create_returns_when_all_names_are_durable() -> None:
 
 
 @on_both_loops
-async def test_a_task_asks_ahead_and_waits_later() -> None:
-    ledger = Ledger()
-    async with client_of(serving(ledger.create)) as (_, client):
-        held = client.request(["hold"])
-        await until(lambda: ledger.begun == ["hold"])
-        assert await settled(client.request(["quick"])) is None
-        assert not held.done()
-        ledger.released.set()
-        assert await settled(held) is None
-
-
-@on_both_loops
 async def test_more_names_than_a_frame_holds_go_in_several() -> None:
     ledger = Ledger()
     names = [f"year=2013/{n:0200}.parquet" for n in range(30)]
@@ -171,15 +159,6 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
         assert await settled(ask) is None
         client.close()
     assert second.created == [(INSTANT, "hold", "CREATE")]
-
-
-@on_both_loops
-async def test_a_server_that_comes_late_is_waited_for() -> None:
-    address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
-    with JobClient(address, INSTANT, wait_s=PATIENCE_S) as client:
-        ask = client.request(["a"])
-        async with serving(Ledger().create, port=address.port):
-            assert await settled(ask) is None
 
 
 def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_check() -> None:
@@ -287,17 +266,6 @@ async def test_a_future_s_callback_may_ask_again() -> None:
         client.request(["first"]).add_done_callback(lambda _: second.append(client.request(["second"])))
         await until(lambda: bool(second))
         assert await settled(second[0]) is None
-
-
-@on_both_loops
-async def test_the_tasks_of_a_job_in_one_process_share_a_client() -> None:
-    async with serving(Ledger().create) as server:
-        address = server.address(INSTANT)
-        client = client_for(address, INSTANT, 5)
-        await in_thread(client.create, ["a"])
-        assert client_for(server.address(INSTANT), INSTANT, 5) is client
-        assert client_for(server.address(LATER_INSTANT), LATER_INSTANT, 5) is not client
-        await in_thread(client.close)
 
 
 @on_both_loops

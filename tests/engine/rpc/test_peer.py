@@ -77,21 +77,6 @@ def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
     return peer, far
 
 
-def test_what_it_asks_is_taken_as_far_as_it_may_be_in_flight(known: tuple[Peer, FarEnd]) -> None:
-    peer, far = known
-    far.raw.sendall(b"".join([far.frame(ask(number)) for number in (1, 2, 3, 4)]))
-    peer.read()
-    assert peer.take(1) == [ask(1)]
-    assert peer.take(9) == [ask(2), ask(3)]
-    assert (peer.free, peer.inflight, peer.can_continue, peer.take(9)) == (0, 3, False, [])
-    peer.respond([Ack(1), Ack(2)], ending=2)
-    assert peer.write() == 2
-    assert peer.can_continue
-    assert peer.take(9) == [ask(4)]
-    assert (peer.free, peer.inflight, peer.can_continue) == (1, 2, False)
-    assert far.heard() == [Ack(1), Ack(2)]
-
-
 def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple[Peer, FarEnd]) -> None:
     peer, far = ends
     handshake = ClientHandshake(job_key(SECRET, INSTANT), INSTANT, nonce=bytes(NONCE_BYTES))
@@ -139,15 +124,3 @@ def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tu
     assert isinstance(answer, Refusal)
     assert str(answer.error) == "go away"
     assert not peer.is_open
-
-
-def test_its_end_is_an_error_and_silence_is_none(known: tuple[Peer, FarEnd]) -> None:
-    peer, far = known
-    peer.read()
-    assert not peer.can_continue
-    far.raw.close()
-    with pytest.raises(ConnectionResetError, match="closed"):
-        peer.read()
-    peer.respond([Ack(1)])
-    with pytest.raises(OSError, match=r"."):
-        peer.write()

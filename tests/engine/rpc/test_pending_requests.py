@@ -42,18 +42,6 @@ def test_an_ask_has_its_result_with_its_ack_and_not_before() -> None:
     assert requests.is_idle
 
 
-def test_an_ask_in_parts_has_its_result_with_the_last_ack() -> None:
-    one = ask(*(f"{n:0500}" for n in range(4)))
-    requests = pending(one)
-    parts = requests.due_messages(0.0, 600)
-    assert len(parts) == 4
-    for part in parts[:-1]:
-        requests.receive(Ack(part.id), 1.0)
-        assert not one.future.done()
-    requests.receive(Ack(parts[-1].id), 1.0)
-    assert one.future.result(0) is None
-
-
 def test_a_refused_part_fails_the_ask_and_its_other_parts_are_forgotten() -> None:
     one = ask(*(f"{n:0500}" for n in range(3)))
     requests = pending(one)
