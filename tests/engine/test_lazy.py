@@ -1,9 +1,11 @@
-"""A lazy value is loaded once, however many ask."""
+"""Lazy values are loaded once for all callers; which error leaves a block that has background tasks."""
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from tallymark.engine.background import background_tasks
+from tallymark.engine.errors import RolledBack
 from tallymark.engine.lazy import Lazy
 from tests.support.loops import on_both_loops, on_virtual_time
 
@@ -141,3 +143,56 @@ async def test_a_load_that_fails_fails_for_all_who_waited_for_it_and_none_of_the
     assert (loads, failed_at) == ([0.0], [5.0] * 20)
     await ask()
     assert loads == [0.0, 5.0], "who asks later has another try"
+
+
+async def fail() -> None:
+    raise RolledBack("by another writer")
+
+
+@on_both_loops
+async def test_the_blocks_own_error_leaves_bare():
+    with pytest.raises(ZeroDivisionError):  # noqa: PT012
+        async with background_tasks() as background:
+            background.start_soon(anyio.sleep_forever)
+            raise ZeroDivisionError
+
+
+@on_both_loops
+async def test_a_background_tasks_error_leaves_bare_and_cancels_the_block():
+    with pytest.raises(RolledBack):  # noqa: PT012
+        async with background_tasks() as background:
+            background.start_soon(fail)
+            await anyio.sleep_forever()
+
+
+@on_both_loops
+async def test_it_leaves_bare_also_where_the_block_is_cancelled_from_outside_at_that_moment():
+    with pytest.raises(RolledBack), anyio.CancelScope() as scope:  # noqa: PT012
+        async with background_tasks() as background:
+
+            async def cancel_and_fail() -> None:
+                scope.cancel()
+                await fail()
+
+            background.start_soon(cancel_and_fail)
+            await anyio.sleep_forever()
+
+
+@on_both_loops
+async def test_two_that_fail_at_once_leave_as_a_group():
+    with pytest.raises(ExceptionGroup) as failed:  # noqa: PT012
+        async with background_tasks() as background:
+            background.start_soon(fail)
+            background.start_soon(fail)
+            await anyio.sleep_forever()
+    assert [type(error) for error in failed.value.exceptions] == [RolledBack, RolledBack]
+
+
+@on_both_loops
+async def test_a_cancelled_block_ends_its_background_tasks_and_raises_nothing_else():
+    with anyio.CancelScope() as scope:
+        async with background_tasks() as background:
+            background.start_soon(anyio.sleep_forever)
+            scope.cancel()
+            await anyio.sleep_forever()
+    assert scope.cancelled_caught

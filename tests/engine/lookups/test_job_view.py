@@ -248,3 +248,19 @@ async def test_storage_that_processes_do_not_share_is_needed_only_without_the_se
     async with job_of() as (job, *_):
         with pytest.raises(InvalidRequest, match="give open_view that very backend"):
             await in_thread(partial(task, moved(job.ticket)))
+
+
+@on_both_loops
+async def test_many_threads_that_lose_the_service_at_once_read_the_log_once():
+    async with job_of(log_jitter_s=0.05) as (job, files, backend):
+        storage = FaultyBackend(backend)
+        found: list[object] = []
+
+        async def task(month: str) -> None:
+            found.append(await in_thread(looked_up(moved(job.ticket), storage, lambda view: view.files(month))))
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(16):
+                tasks.start_soon(task, f"month={number % 2 + 1}")
+    assert found.count(files["month=1"]) == found.count(files["month=2"]) == 8
+    assert [call.verb for call in storage.calls] == ["get"] * (1 + job.ticket.base)

@@ -1,4 +1,4 @@
-"""What a marker directory promises to those who ask it. Case ids in docstrings: Hudi's own tests, re-expressed."""
+"""Marker directories, new and found: what they promise to their callers. Case ids in docstrings: Hudi's own tests."""
 
 import anyio
 import pytest
@@ -9,7 +9,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
 from tallymark.engine.markers.name import marker_line
-from tallymark.engine.markers.segment import SEQUENCE_BITS
+from tallymark.engine.markers.segment import BATCHED_TYPE, SEQUENCE_BITS
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, claim, segment, stored
 from tests.engine.markers.scene import marker_scene
@@ -394,3 +394,52 @@ async def test_the_work_for_a_request_grows_no_faster_than_its_names(monkeypatch
     async with marker_scene() as scene:
         await scene.directory.create(*(f"{number}.parquet" for number in range(1000)))
     assert comparisons < 5000
+
+
+FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4)
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [],
+        [lost_answer("put_new", SEGMENTS, nth=3)],
+        [lost_request("put_new", SEGMENTS, nth=3)],
+        [lost_answer("put_new", f"{FOLDER}/SERVER*", nth=1)],
+        [lost_answer("put_new", segment(9), nth=1)],
+        [lost_request("delete", nth=1)],
+        [slow("put_new", 3.0, segment(30), nth=1)],
+    ],
+    ids=["none", "answer", "request", "claim", "merge", "delete", "hedged"],
+)
+@on_virtual_time
+async def test_a_new_directory_lists_nothing_and_knows_all_that_it_leaves(faults):
+    storage = FaultyBackend(MemoryBackend(), *faults)
+    await storage.put(f"{FOLDER}/MARKERS.type", BATCHED_TYPE)
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT, is_new=True)
+        for number in range(40):
+            await directory.create(f"{number}.parquet")
+        await anyio.sleep(10)
+        directory.seal()
+        await directory.drained()
+        assert len(await directory.names()) == 40
+        assert storage.paths("list") == []
+        assert set(await stored(storage.inner)) <= directory.objects
+        assert engine.statistics().merges > 0
+        assert len(directory.objects) <= len(await stored(storage.inner)) + 1, "what merges deleted is forgotten"
+
+
+@on_virtual_time
+async def test_a_copy_that_lands_after_its_segment_was_merged_away_is_known_still():
+    """Its put was sent twice, the first copy being late."""
+    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", segment(2), nth=1))
+    await storage.put(f"{FOLDER}/MARKERS.type", BATCHED_TYPE)
+    async with open_marker_engine(storage, FEW) as engine:
+        directory = engine.directory(INSTANT, is_new=True)
+        for number in range(10):
+            await directory.create(f"{number}.parquet")
+        await anyio.sleep(10)
+        assert segment(2) not in await stored(storage.inner)
+        assert segment(1) not in directory.objects
+        assert segment(2) in directory.objects

@@ -1,3 +1,5 @@
+"""Frames, messages and blocks: every value survives its encoding, and other bytes are refused."""
+
 import msgpack
 import pytest
 from hypothesis import given
@@ -16,7 +18,8 @@ from tallymark.engine.errors import (
     UnsupportedTable,
 )
 from tallymark.engine.rpc import messages
-from tallymark.engine.rpc.messages import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal
+from tallymark.engine.rpc.frames import FrameReader, encode_frame
+from tallymark.engine.rpc.messages import Ack, BlockCutter, BlockGatherer, Blocks, CreateMarkers, LookUp, Piece, Refusal
 
 ids = st.integers(1, 2**63 - 1)
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
@@ -189,3 +192,90 @@ def test_an_error_comes_back_as_the_class_and_text_that_it_was_or_the_nearest(
 
 def test_a_code_of_another_release_is_service_unavailable() -> None:
     assert type(messages.decode_error("QuotaReached", "later", 0.0)) is ServiceUnavailable
+
+
+def answers(blocks: list[bytes], message_bytes: int) -> list[Blocks]:
+    cutter = BlockCutter(2**63 - 1, message_bytes)
+    return [*(full for block in blocks for full in cutter.add(block)), cutter.rest()]
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=20), st.integers(50, 400))
+def test_blocks_fit_their_answers_and_are_put_together_as_they_were(blocks: list[bytes], message_bytes: int) -> None:
+    gathered = BlockGatherer(len(blocks))
+    for answer in answers(blocks, message_bytes):
+        assert not gathered.is_whole
+        encoded = messages.encode_answer(answer)
+        assert len(encoded) <= message_bytes
+        assert messages.decode_answer(encoded) == answer
+        gathered.add(answer.pieces)
+    assert gathered.is_whole
+    assert gathered.blocks == blocks
+
+
+def test_a_block_of_many_frames_fills_all_but_the_last() -> None:
+    block = bytes(10_000)
+    sizes = [len(messages.encode_answer(answer)) for answer in answers([block], 1000)]
+    assert len(sizes) == 11
+    assert min(sizes[:-1]) > 970
+
+
+def test_more_empty_partitions_than_an_answer_takes_go_in_several() -> None:
+    parts = answers([b""] * (messages.PIECE_COUNT_MAX + 1), 1 << 20)
+    assert [len(part.pieces) for part in parts] == [messages.PIECE_COUNT_MAX, 1]
+
+
+@given(st.lists(st.binary(max_size=60), min_size=1, max_size=6), st.data())
+def test_an_answer_that_lacks_a_piece_is_never_whole(blocks: list[bytes], data: st.DataObject) -> None:
+    pieces = [piece for answer in answers(blocks, 50) for piece in answer.pieces]
+    del pieces[data.draw(st.integers(0, len(pieces) - 1))]
+    gathered = BlockGatherer(len(blocks))
+    try:
+        gathered.add(tuple(pieces))
+    except InvalidRequest:
+        return
+    assert not gathered.is_whole
+
+
+@pytest.mark.parametrize("pieces", [(Piece(1, b"a"), Piece(1, b"b")), (Piece(5, b"aaaa"), Piece(5, b"bb"))])
+def test_pieces_that_nobody_asked_for_are_refused(pieces: tuple[Piece, ...]) -> None:
+    with pytest.raises(InvalidRequest, match="not requested"):
+        BlockGatherer(1).add(pieces)
+
+
+bodies = st.lists(st.binary(max_size=40), max_size=8)
+
+
+@given(bodies, st.data())
+def test_frames_come_out_as_they_went_in_however_the_bytes_are_cut(sent: list[bytes], data: st.DataObject) -> None:
+    stream = b"".join(map(encode_frame, sent))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
+    reader = FrameReader(40, setting="frame_bytes")
+    received = [
+        frame
+        for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)
+        for frame in reader.feed(stream[start:end])
+    ]
+    assert received == sent
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_frames_within_the_limit_or_refused(data: bytes) -> None:
+    reader = FrameReader(16, setting="frame_bytes")
+    try:
+        frames = reader.feed(data)
+    except InvalidRequest:
+        return
+    assert all(len(frame) <= 16 for frame in frames)
+
+
+def test_an_oversize_frame_is_refused_by_its_length_alone_naming_size_limit_and_setting() -> None:
+    reader = FrameReader(1024, setting="ServiceSettings.frame_bytes")
+    with pytest.raises(InvalidRequest, match=r"1025 bytes.*1024.*ServiceSettings\.frame_bytes"):
+        reader.feed((1025).to_bytes(4, "big"))
+
+
+def test_a_raised_limit_holds_for_the_next_frame() -> None:
+    reader = FrameReader(3, setting="handshake_bytes")
+    assert reader.feed(encode_frame(b"abc")) == [b"abc"]
+    reader.raise_limit(4, setting="frame_bytes")
+    assert reader.feed(encode_frame(b"abcd")) == [b"abcd"]

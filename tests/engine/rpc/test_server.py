@@ -306,3 +306,15 @@ def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None
 def test_a_server_with_a_short_secret_is_not_made() -> None:
     with pytest.raises(InvalidRequest, match="secret"):
         JobServer(b"short", ServiceSettings(), Functions(one_by_one(Ledger().create)))
+
+
+@on_both_loops
+async def test_a_peer_that_does_not_read_its_answers_is_given_up() -> None:
+    async def refuse(instant: str, paths: Sequence[str], io: str) -> None:
+        raise Sealed("x" * 7000)
+
+    async with peer_of(serving(refuse, send_timeout_s=0.05)) as (server, deaf):
+        deaf.say(*(ask(number, "a") for number in range(1, 3000)))
+        await in_thread(deaf.send)
+        await until(lambda: server.statistics().connections == 0)
+        assert server.statistics().requests < 2999

@@ -1,16 +1,20 @@
-"""What follows from a commit log."""
+"""What follows from a commit log, read from its start or from a base: files, decisions, hashes."""
 
 from dataclasses import replace
 from hashlib import sha256
 
 import msgpack
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history import APPENDS_KEPT, History
 from tallymark.engine.timeline.instant import FLOOR
 from tests.engine.timeline.entries import ALL, clean, commit, data_file, history_of, instant, partitions, rollback
+from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.support.examples import examples
 
 
 def history(*entries: LogEntry) -> History:
@@ -155,3 +159,129 @@ def test_two_logs_agree_in_a_hash_just_as_far_as_they_have_the_same_entries(one,
     second = history(*(commit(number, nonce=nonce) for number, nonce in enumerate(other, 1)))
     for position in range(min(first.head, second.head) + 1):
         assert (first.hash_at(position) == second.hash_at(position)) == (one[:position] == other[:position])
+
+
+def told(history: History, *, since: int) -> dict[str, object]:
+    """All that a history tells without entries at or before a position."""
+    positions = range(since + 1, history.head + 1)
+    return {
+        "head": history.head,
+        "after": list(history.after(since)),
+        "entries": [history.entry(position) for position in positions],
+        "hashes": [history.hash_at(position) for position in range(since, history.head + 1)],
+        "decided": [history.decided(instant(number)) for number in range(20)],
+        "newest": history.newest_instant,
+        "commits": history.commits,
+        "appends": history.appends,
+        "horizon": history.horizon,
+        "replacing": history.replacing(range(history.head + 1)),
+        "retained": [history.retained_since(horizon) for horizon in range(history.head + 1)],
+        "replaced": [history.replaced(range(start, history.head + 1)) for start in positions],
+        "held": [history.has_contained(partition) for partition in (*PARTITIONS, "month=9")],
+        "new": [history.new_partitions(position) for position in positions],
+        "as base": history.as_base(),
+    }
+
+
+@settings(max_examples=examples(100))
+@given(entries=log_entries(), data=st.data())
+def test_a_history_from_a_base_tells_what_that_of_the_whole_log_does(entries, data):
+    at = data.draw(st.integers(0, len(entries)))
+    whole, later = history_of(entries), history_of(entries[at:], history_of(entries[:at]))
+    assert later.base == at
+    assert told(later, since=at) == told(whole, since=at)
+
+
+@settings(max_examples=examples(100))
+@given(entries=log_entries(), data=st.data())
+def test_one_that_forgot_tells_the_same_and_one_that_took_back_tells_all(entries, data):
+    at = data.draw(st.integers(0, len(entries)))
+    whole, shorter = history_of(entries), history_of(entries)
+    shorter.forget(at)
+    assert shorter.base == at
+    assert told(shorter, since=at) == told(whole, since=at)
+    further = data.draw(st.integers(0, at))
+    for since in (further, 0):
+        shorter.take_back(entries[since : shorter.base])
+        assert told(shorter, since=since) == told(whole, since=since)
+
+
+@given(entries=log_entries(), data=st.data())
+def test_one_from_a_base_that_took_all_back_tells_all(entries, data):
+    at = data.draw(st.integers(0, len(entries)))
+    whole, later = history_of(entries), history_of(entries[at:], history_of(entries[:at]))
+    for since in (data.draw(st.integers(0, at)), 0):
+        later.take_back(entries[since : later.base])
+    assert told(later, since=0) == told(whole, since=0)
+    assert [later.files_at(position) for position in range(later.head)] == [
+        whole.files_at(position) for position in range(whole.head)
+    ]
+
+
+def test_entries_of_another_log_are_not_taken_back():
+    history = history_of((commit(3),), history_of((commit(1), commit(2))))
+    with pytest.raises(CorruptObject, match=r"up to position 2 .* delete .hoodie/.tallymark/checkpoint"):
+        history.take_back((commit(1), commit(2, nonce="another")))
+    assert history.base == 2
+
+
+@pytest.mark.parametrize("nonce", ["n1", "another"])
+def test_entries_that_are_taken_back_in_turns_are_held_against_the_base_as_one(nonce):
+    base = history_of([commit(number) for number in range(1, 6)])
+    history = history_of((commit(6),), base)
+    history.take_back((commit(4), commit(5)))
+    history.take_back((commit(2), commit(3)))
+    if nonce == "n1":
+        history.take_back((commit(1),))
+        assert [history.hash_at(position) for position in range(6)] == [base.hash_at(each) for each in range(6)]
+    else:
+        with pytest.raises(CorruptObject, match="not those that a checkpoint"):
+            history.take_back((commit(1, nonce=nonce),))
+        assert history.base == 1
+
+
+FIRST = data_file("month=1", 1)
+OLD: tuple[LogEntry, ...] = (
+    commit(1, added=(FIRST,), txn="etl:1"),
+    commit(2, scope=partitions("month=1"), removed=(FIRST,)),
+)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda history: history.entry(2),
+        lambda history: list(history.after(1)),
+        lambda history: history.replaced(range(1, 4)),
+        lambda history: history.decision(instant(1)),
+        lambda history: history.new_partitions(1),
+        lambda history: history.hash_at(0),
+        lambda history: history.files_at(2),
+        lambda history: history.files_expired_by(4),
+    ],
+)
+def test_what_needs_an_entry_before_the_base_fails_and_is_never_answered_by_less(ask):
+    history = history_of((rollback(3), clean(4, horizon=2)), history_of(OLD))
+    with pytest.raises(AssertionError, match=r"reach it|entries from the first on"):
+        ask(history)
+
+
+def test_what_came_before_the_base_is_known_where_no_entry_is_needed():
+    history = history_of((rollback(3),), history_of(OLD))
+    assert history.decided(instant(1)) == (1, instant(1), "commit", False)
+    assert history.txn_position("etl:1") == 1
+    assert history.instant_at(2) == instant(2)
+
+
+def test_a_late_entry_of_an_instant_that_was_decided_before_the_base_is_void():
+    history = history_of((commit(1, added=(data_file("month=2", 9),)),), history_of(OLD))
+    assert list(history.after(2)) == []
+    assert not history.has_contained("month=2")
+
+
+def test_the_sizes_of_the_newest_appends_are_known():
+    entries = [commit(number, added=(data_file("month=1", number),)) for number in range(1, APPENDS_KEPT + 3)]
+    sizes = [replace(entry.added[0], rows=entry.added[0].rows + index) for index, entry in enumerate(entries)]
+    entries = [replace(entry, added=(file,)) for entry, file in zip(entries, sizes, strict=True)]
+    history = history_of(entries[APPENDS_KEPT:], history_of(entries[:APPENDS_KEPT]))
+    assert history.appends == tuple((file.rows, file.bytes) for file in reversed(sizes[2:]))

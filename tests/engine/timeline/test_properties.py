@@ -1,13 +1,17 @@
+"""Table properties: their bytes as Java reads them, their keys, and the columns that may partition."""
+
 import dataclasses
 import zlib
+from contextlib import suppress
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline.partition_columns import check_partition_columns
 from tallymark.engine.timeline.properties import TableProperties
 from tests.support import arrow_types
 
@@ -177,3 +181,109 @@ def test_garbage_is_corrupt(data: bytes) -> None:
 def test_what_cannot_become_a_table_is_refused(changes: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidRequest, match=message):
         dataclasses.replace(FLIGHTS, **{"partition_by": (), **changes})  # type: ignore[arg-type]
+
+
+COLUMNS: list[tuple[str, pa.DataType]] = [
+    ("text", pa.string()),
+    ("large", pa.large_string()),
+    ("tiny", pa.int8()),
+    ("long", pa.int64()),
+    ("flag", pa.bool_()),
+    ("day", pa.date32()),
+    ("price", pa.decimal128(10, 2)),
+    ("x", pa.float64()),
+    ("at", pa.timestamp("us", "UTC")),
+    ("raw", pa.binary()),
+    ("count", pa.uint32()),
+    ("code", pa.dictionary(pa.int32(), pa.string())),
+    ("day64", pa.date64()),
+    ("place", pa.struct([("city", pa.string())])),
+    ("twice", pa.int32()),
+    ("twice", pa.int32()),
+    (".hidden", pa.int32()),
+]
+CANDIDATES = pa.schema(COLUMNS)
+
+
+def test_strings_signed_integers_bools_dates_and_decimals_may_partition():
+    for count in range(8):
+        check_partition_columns(CANDIDATES, ("text", "large", "tiny", "long", "flag", "day", "price")[:count])
+    with pytest.raises(InvalidRequest):
+        check_partition_columns(CANDIDATES, ("text", "x"))
+
+
+@pytest.mark.parametrize("column", ["x", "at", "raw", "count", "code", "day64", "place"])
+def test_another_type_is_refused_with_its_name_and_a_remedy(column):
+    with pytest.raises(InvalidRequest, match=f"partition column '{column}' is .*; a partition column is .*: derive"):
+        check_partition_columns(CANDIDATES, ["text", column])
+
+
+@pytest.mark.parametrize(
+    ("partition_by", "rule"),
+    [
+        (["absent"], "'absent' is not in the schema; top-level columns are 'text', "),
+        (["place.city"], "'place.city' is not in the schema.*copy it into a column"),
+        (["text", "day", "text"], "'text' is named twice"),
+        (["twice"], "'twice' stands 2 times"),
+        ([".hidden"], "'.hidden' would make a directory that readers skip"),
+    ],
+)
+def test_a_column_that_cannot_partition_is_named_with_the_rule(partition_by, rule):
+    with pytest.raises(InvalidRequest, match=rule):
+        check_partition_columns(CANDIDATES, partition_by)
+
+
+def test_only_partition_columns_and_nothing_else_is_refused():
+    schema = pa.schema({"a": pa.string(), "b": pa.string()})
+    with pytest.raises(InvalidRequest, match=r"'b', 'a' are all there is.*add one"):
+        check_partition_columns(schema, ["b", "a"])
+
+
+@given(st.dictionaries(st.text(st.characters(exclude_characters=" ", exclude_categories=["Cs"])), st.text()))
+@example({"key": " \t value "})
+def test_what_is_stored_is_loaded_again(properties: dict[str, str]) -> None:
+    data = store(properties)
+    assert data.isascii()
+    assert load(data, source="here") == properties
+
+
+@pytest.mark.parametrize(
+    ("text", "properties"),
+    [
+        ("a=b", {"a": "b"}),
+        ("a:b", {"a": "b"}),
+        ("a b", {"a": "b"}),
+        ("  a \t= \f b ", {"a": "b "}),
+        ("a==b", {"a": "=b"}),
+        ("a", {"a": ""}),
+        ("=b", {"": "b"}),
+        ("a=1\na=2", {"a": "2"}),
+        ("#a=1\n ! b=2\n\n \t\nc=3", {"c": "3"}),
+        ("a=1\rb=2\r\nc=3", {"a": "1", "b": "2", "c": "3"}),
+        ("a=b\\\n   c\\\r\n\td", {"a": "bcd"}),
+        ("a=b\\\n#c", {"a": "b#c"}),
+        ("a=b\\\\\nc=d", {"a": "b\\", "c": "d"}),
+        ("a=b\\\n\nc=d", {"a": "b", "c": "d"}),
+        ("a=b\\", {"a": "b"}),
+        ("\\\n#a\n\nb=c", {"b": "c"}),
+        ("\\\n", {}),
+        ("a\\=b\\:\\ c=d", {"a=b: c": "d"}),
+        ("a=\\t\\n\\r\\f\\z\\u00fc\\uD83D\\ude42", {"a": "\t\n\r\fzü🙂"}),
+        ("a=\xfc", {"a": "ü"}),
+        ("", {}),
+    ],
+)
+def test_lines_are_read_as_java_reads_them(text: str, properties: dict[str, str]) -> None:
+    assert load(text.encode("latin-1"), source="here") == properties
+
+
+@pytest.mark.parametrize("text", ["a=\\u00f", "a=\\uzzzz", "\\u=1", "a=\\ud83d"])
+def test_a_broken_escape_is_corrupt_and_names_the_file(text: str) -> None:
+    with pytest.raises(CorruptObject, match="here is damaged"):
+        load(text.encode(), source="here")
+
+
+@given(st.binary() | st.text("\\u0=:#! a\n\r\t").map(str.encode))
+def test_any_bytes_are_loaded_or_corrupt(data: bytes) -> None:
+    with suppress(CorruptObject):
+        assert isinstance(load(data, source="here"), dict)

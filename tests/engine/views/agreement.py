@@ -1,9 +1,15 @@
-"""That the answers of a view, however it is held and asked, are the truth at every position."""
+"""Comparison of the answers of a view, however it is stored and queried, with the truth at every position."""
 
 from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 from typing import Protocol
 
+from tallymark.backends import Backend
+from tallymark.engine.inspection.table_view import TableView
+from tallymark.engine.settings import ViewSettings
 from tallymark.engine.timeline.entry import DataFile
+from tallymark.engine.views.view import ViewAt
+from tests.engine.jobs.scene import table
 from tests.engine.views.truth import Files, Truth
 
 
@@ -86,3 +92,31 @@ def answers_every_retained_position(view: Positions, truth: Truth, *, keep_posit
 
 def _by_path(files: Collection[DataFile]) -> list[DataFile]:
     return sorted(files, key=lambda file: file.path)
+
+
+class Keeper:
+    """By the public API, in one process; reads the log when it is told to."""
+
+    def __init__(self, view: TableView) -> None:
+        self._view = view
+
+    @classmethod
+    @asynccontextmanager
+    async def of(cls, backend: Backend, views: ViewSettings) -> AsyncIterator["Keeper"]:
+        """One who has read the log."""
+        async with table(backend, views=views).view() as view:
+            yield cls(view)
+
+    async def follow(self) -> None:
+        await self._view.sync()
+
+    @property
+    def floor(self) -> int:
+        return self._view.statistics().floor
+
+    @property
+    def head(self) -> int:
+        return self._view.statistics().head
+
+    def at(self, position: int) -> ViewAt:
+        return self._view.at(position)

@@ -16,7 +16,7 @@ from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
 from tallymark.engine.views.view import View
 from tests.engine.timeline.entries import history_of
-from tests.engine.timeline.test_history_base import told
+from tests.engine.timeline.test_history import told
 from tests.engine.views.histories import PARTITIONS
 
 TABLE = "20261121000000000"

@@ -10,8 +10,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.settings import ViewSettings
-from tests.engine.views.agreement import answers_are_the_truth, answers_every_retained_position
-from tests.engine.views.keepers import Keeper
+from tests.engine.views.agreement import Keeper, answers_are_the_truth, answers_every_retained_position
 from tests.engine.views.places import InMemory, OnDisk, Place
 from tests.engine.views.stores import settings_of
 from tests.engine.views.table_histories import Player, Step, histories, without_threads
