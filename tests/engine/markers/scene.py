@@ -25,7 +25,7 @@ class Scene:
     engine: MarkerEngine
     directory: MarkerDirectory
     tasks: anyio.abc.TaskGroup
-    outcomes: list[tuple[float, object]] = field(default_factory=list)
+    outcomes: list[tuple[float, Any]] = field(default_factory=list)
     """When each request ended, and its answers or the class of its error."""
 
     @property
@@ -35,6 +35,11 @@ class Scene:
     def ask(self, *paths: str) -> None:
         """Start a request."""
         self.tasks.start_soon(self.outcome_of, *paths)
+
+    async def create_each(self, count: int, prefix: str = "") -> None:
+        """One request after the other."""
+        for number in range(count):
+            await self.directory.create(f"{prefix}{number}.parquet")
 
     async def outcome_of(self, *paths: str) -> None:
         try:

@@ -20,6 +20,8 @@ SETTINGS = MarkerSettings(interval_s=0, flush_timeout_s=60.0, flush_attempt_coun
 PUT_S = 0.5
 """So that a put is late after 1 s: two medians."""
 
+EACH = slow("put_new", PUT_S, SEGMENTS)
+
 
 def storage_with(*faults: Fault, where: str = SEGMENTS) -> FaultyBackend:
     return FaultyBackend(MemoryBackend(), *faults, slow("put_new", PUT_S, where))
@@ -41,28 +43,32 @@ async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings
 
 
 @pytest.mark.parametrize(
-    "fault", [hanging("put_new", SEGMENTS, nth=2), hanging("put_new", SEGMENTS, nth=2, lands=True)]
+    ("faults", "seconds", "copies"),
+    [
+        pytest.param([hanging("put_new", SEGMENTS, nth=2)], 1.0 + PUT_S, 2, id="the copy overtakes it"),
+        pytest.param([hanging("put_new", SEGMENTS, nth=2, lands=True)], 1.0 + PUT_S, 2, id="the copy finds it landed"),
+        pytest.param([slow("put_new", 0.75, SEGMENTS, nth=2)], 0.75 + PUT_S, 2, id="it answers before the copy"),
+        pytest.param([slow("put_new", 8.0, SEGMENTS, nth=1)], PUT_S, 1, id="in time, after a first that was not timed"),
+        *(
+            pytest.param(
+                [slow("put_new", 4.0, SEGMENTS, nth=2), error("put_new", SEGMENTS, nth=3)],
+                4.0 + PUT_S,
+                2,
+                id=f"the copy fails: {error.__name__}",
+            )
+            for error in (lost_request, lost_answer, refused)
+        ),
+    ],
 )
 @on_virtual_time
-async def test_a_put_that_hangs_is_overtaken_by_its_second_copy(fault):
-    storage = storage_with(fault)
-    assert await second_answered_after(storage) == 1.0 + PUT_S
-    assert puts(storage, segment(1)) == [0.5, 1.5]
+async def test_the_first_answer_of_a_put_and_of_its_second_copy_counts_and_an_error_of_one_does_not(
+    faults, seconds, copies
+):
+    storage = storage_with(*faults)
+    assert await second_answered_after(storage) == seconds
+    assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, copies)
+    assert copies == 1 or puts(storage, segment(1))[1] - puts(storage, segment(1))[0] == 2 * PUT_S
     assert (await stored(storage.inner))[segment(1)] == b"second.parquet.marker.CREATE\n"
-
-
-@on_virtual_time
-async def test_a_late_put_that_answers_before_its_second_copy_counts():
-    storage = storage_with(slow("put_new", 0.75, SEGMENTS, nth=2))
-    assert await second_answered_after(storage) == 0.75 + PUT_S
-    assert len(puts(storage, segment(1))) == 2
-
-
-@on_virtual_time
-async def test_a_put_in_time_is_sent_once_and_so_is_every_put_before_any_was_timed():
-    storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=1))
-    assert await second_answered_after(storage) == PUT_S
-    assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, 1)
 
 
 @on_virtual_time
@@ -75,24 +81,20 @@ async def test_hedging_can_be_turned_off():
 
 @on_virtual_time
 async def test_it_is_told_how_many_copies_were_sent_how_many_came_first_and_when_a_put_is_late():
-    storage = storage_with(hanging("put_new", SEGMENTS, nth=3), slow("put_new", 0.75, SEGMENTS, nth=5))
-    async with open_marker_engine(storage, SETTINGS) as engine:
-        directory = engine.directory(INSTANT)
-        assert engine.statistics().late_s is None
-        for number in range(4):
-            await directory.create(f"{number}.parquet")
-        now = engine.statistics()
+    faults = hanging("put_new", SEGMENTS, nth=3), slow("put_new", 0.75, SEGMENTS, nth=5)
+    async with marker_scene(*faults, EACH, settings=SETTINGS) as scene:
+        assert scene.statistics.late_s is None
+        await scene.create_each(4)
+        now = scene.statistics
         assert (now.hedges, now.hedges_won, now.hedge_ratio) == (2, 1, 0.5)
         assert now.late_s == 1.25, "the longest of the few so far"
 
 
 @on_virtual_time
 async def test_a_store_whose_puts_all_take_the_same_time_gets_no_second_copy():
-    storage = storage_with()
-    async with open_marker_engine(storage, SETTINGS) as engine:
-        for number in range(300):
-            await engine.directory(INSTANT).create(f"{number}.parquet")
-        assert (engine.statistics().hedges, engine.statistics().late_s) == (0, 2 * PUT_S)
+    async with marker_scene(EACH, settings=SETTINGS) as scene:
+        await scene.create_each(300)
+        assert (scene.statistics.hedges, scene.statistics.late_s) == (0, 2 * PUT_S)
 
 
 @on_virtual_time
@@ -104,28 +106,15 @@ async def test_a_store_that_answers_within_milliseconds_gets_no_second_copy():
 
 @on_virtual_time
 async def test_a_store_that_has_become_slower_for_good_is_believed():
-    storage = storage_with()
-    async with open_marker_engine(storage, SETTINGS) as engine:
-        directory = engine.directory(INSTANT)
-        for number in range(300):
-            await directory.create(f"{number}.parquet")
-        storage.add(slow("put_new", 2.0, SEGMENTS))
-        for number in range(150):
-            await directory.create(f"slow/{number}.parquet")
-        believed = engine.statistics()
+    async with marker_scene(EACH, settings=SETTINGS) as scene:
+        await scene.create_each(300)
+        scene.storage.add(slow("put_new", 2.0, SEGMENTS))
+        await scene.create_each(150, "slow/")
+        believed = scene.statistics
         assert believed.hedges <= 150 * 0.1 + 2
         assert believed.late_s == 2 * (2.0 + PUT_S)
-        for number in range(60):
-            await directory.create(f"slower/{number}.parquet")
-        assert engine.statistics().hedges == believed.hedges
-
-
-@pytest.mark.parametrize("error", [lost_request, lost_answer, refused])
-@on_virtual_time
-async def test_an_error_of_one_copy_is_no_failure_while_the_other_is_under_way(error):
-    storage = storage_with(slow("put_new", 4.0, SEGMENTS, nth=2), error("put_new", SEGMENTS, nth=3))
-    assert await second_answered_after(storage) == 4.0 + PUT_S
-    assert len(puts(storage, segment(1))) == 2
+        await scene.create_each(60, "slower/")
+        assert scene.statistics.hedges == believed.hedges
 
 
 @on_virtual_time
@@ -146,12 +135,11 @@ async def test_direct_markers_are_hedged_too():
 
 @on_virtual_time
 async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_store_is_slow():
-    settings = MarkerSettings(interval_s=0.25, worker_count=20, hedge_ratio_max=0.1)
-    async with marker_scene(slow("put_new", PUT_S, SEGMENTS), settings=settings) as scene:
+    async with marker_scene(EACH, interval_s=0.25, worker_count=20, hedge_ratio_max=0.1) as scene:
         await scene.directory.create("first.parquet")
         scene.storage.add(slow("put_new", 4.0, SEGMENTS))
         for number in range(100):
-            scene.tasks.start_soon(scene.directory.create, f"{number}.parquet")
+            scene.ask(f"{number}.parquet")
             await anyio.sleep(0.25)
         await anyio.sleep(60)
         now = scene.statistics
@@ -161,32 +149,25 @@ async def test_second_copies_are_a_bounded_share_of_the_puts_when_the_whole_stor
 
 @on_virtual_time
 async def test_what_a_thousand_quick_puts_have_not_needed_is_not_sent_at_once_when_the_store_stalls():
-    storage = storage_with()
-    settings = MarkerSettings(interval_s=0, worker_count=20, hedge_ratio_max=0.1)
-    async with open_marker_engine(storage, settings) as engine, anyio.create_task_group() as tasks:
-        directory = engine.directory(INSTANT)
-        for number in range(1000):
-            await directory.create(f"{number}.parquet")
-        storage.add(slow("put_new", 10.0, SEGMENTS))
+    async with marker_scene(EACH, interval_s=0, worker_count=20, hedge_ratio_max=0.1) as scene:
+        await scene.create_each(1000)
+        scene.storage.add(slow("put_new", 10.0, SEGMENTS))
         for number in range(20):
-            tasks.start_soon(directory.create, f"late/{number}.parquet")
+            scene.ask(f"late/{number}.parquet")
             await anyio.sleep(0.001)
         await anyio.sleep(9)
-        assert engine.statistics().hedges == 2
+        assert scene.statistics.hedges == 2
 
 
 @on_virtual_time
 async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
-    storage = storage_with(slow("put_new", 10.0, SEGMENTS, nth=2))
-    async with open_marker_engine(storage, SETTINGS) as engine:
-        directory = engine.directory(INSTANT)
-        await directory.create("first.parquet")
-        await directory.create("second.parquet")
+    async with marker_scene(slow("put_new", 10.0, SEGMENTS, nth=2), EACH, settings=SETTINGS) as scene:
+        await scene.create_each(2)
         acked_at = trio.current_time()
-        await directory.delete()
+        await scene.directory.delete()
         assert (acked_at, trio.current_time()) == (2.0, 11.0)
         await anyio.sleep(30)
-    assert await stored(storage.inner) == {}
+    assert await stored(scene.storage) == {}
 
 
 @on_virtual_time

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from tallymark.engine.errors import (
+    Closed,
     InvalidRequest,
     NotAuthenticated,
     Overloaded,
@@ -342,3 +343,22 @@ async def test_overloaded_is_asked_again(refusals: int, wait_s: float, error: ty
         assert type(outcome) is (error or type(None))
         assert error or server.statistics().refusals == refusals
     assert error is None or "queue is full" in str(outcome)
+
+
+@on_both_loops
+async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
+    table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
+    async with client_of(serving(Ledger().create, look_up=table.look_up)) as (server, client):
+        found = client.look_up(7, "hash", list(table.blocks), wait_s=30)
+        assert await in_thread(found.result, PATIENCE_S) == table.blocks
+        assert server.statistics().requests == 1
+
+
+@on_both_loops
+async def test_close_fails_who_waits_while_there_is_no_connection() -> None:
+    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    await in_thread(client.close)
+    future = client.request(["a"])
+    await anyio.sleep(0.1)  # the client pauses between two attempts
+    await in_thread(client.close)
+    assert isinstance(future.exception(0), Closed)

@@ -124,3 +124,15 @@ def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tu
     assert isinstance(answer, Refusal)
     assert str(answer.error) == "go away"
     assert not peer.is_open
+
+
+def test_its_end_is_an_error_and_silence_is_none(known: tuple[Peer, FarEnd]) -> None:
+    peer, far = known
+    peer.read()
+    assert not peer.can_continue
+    far.raw.close()
+    with pytest.raises(ConnectionResetError, match="closed"):
+        peer.read()
+    peer.respond([Ack(1)])
+    with pytest.raises(OSError, match=r"."):
+        peer.write()
