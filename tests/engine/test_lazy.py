@@ -73,50 +73,27 @@ async def test_a_failed_load_is_told_to_its_asker_and_forgotten():
     assert await lazy.get() == "load 3"
 
 
+@pytest.mark.parametrize(("leaves", "loads_begun"), [("first", 2), ("second", 1)], ids=["the loader", "a waiter"])
 @on_both_loops
-async def test_a_cancelled_loader_hands_over_to_one_who_waits():
+async def test_a_cancelled_caller_leaves_the_load_to_the_other(leaves: str, loads_begun: int):
     loads = Loads()
     lazy = Lazy(loads)
     answers = []
-    first = anyio.CancelScope()
+    scopes = {"first": anyio.CancelScope(), "second": anyio.CancelScope()}
 
     async def ask(scope: anyio.CancelScope) -> None:
         with scope:
             answers.append(await lazy.get())
 
     async with anyio.create_task_group() as group:
-        group.start_soon(ask, first)
+        for scope in scopes.values():
+            group.start_soon(ask, scope)
+            await anyio.wait_all_tasks_blocked()
+        scopes[leaves].cancel()
         await anyio.wait_all_tasks_blocked()
-        group.start_soon(ask, anyio.CancelScope())
-        await anyio.wait_all_tasks_blocked()
-        first.cancel()
-        await anyio.wait_all_tasks_blocked()
-        assert loads.begun == 2
+        assert loads.begun == loads_begun
         loads.go.set()
-    assert answers == ["load 2"]
-
-
-@on_both_loops
-async def test_a_cancelled_waiter_does_not_disturb_the_load():
-    loads = Loads()
-    lazy = Lazy(loads)
-    answers = []
-    impatient = anyio.CancelScope()
-
-    async def ask(scope: anyio.CancelScope) -> None:
-        with scope:
-            answers.append(await lazy.get())
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(ask, anyio.CancelScope())
-        await anyio.wait_all_tasks_blocked()
-        group.start_soon(ask, impatient)
-        await anyio.wait_all_tasks_blocked()
-        impatient.cancel()
-        await anyio.wait_all_tasks_blocked()
-        loads.go.set()
-    assert answers == ["load 1"]
-    assert loads.begun == 1
+    assert answers == [f"load {loads_begun}"]
 
 
 @on_virtual_time

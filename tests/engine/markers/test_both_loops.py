@@ -7,12 +7,12 @@ import pytest
 from tallymark.backends.contract import Backend
 from tallymark.backends.local import LocalBackend
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import Closed, FlushFailed, Sealed, TallymarkError
+from tallymark.engine.errors import Closed, Sealed, TallymarkError
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, stored
 from tests.invariants import markers_in
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused
+from tests.support.faulty import FaultyBackend, hanging
 from tests.support.loops import on_both_loops
 
 
@@ -58,21 +58,6 @@ async def test_a_second_server_finds_what_the_first_one_acked(storage):
         assert answers == (MarkerAnswer.EXISTED, MarkerAnswer.CREATED)
         assert await engine.directory(INSTANT).delete() is True
     assert await stored(storage, FOLDER) == {}
-
-
-@on_both_loops
-async def test_a_lost_answer_is_no_refusal_and_a_refusal_is_no_ack(storage):
-    faulty = FaultyBackend(storage, lost_answer("put_new", SEGMENTS, nth=1), refused("put_new", SEGMENTS, nth=3))
-    async with open_marker_engine(faulty, MarkerSettings(flush_retry_pause_s=0)) as engine:
-        directory = engine.directory(INSTANT)
-        assert await directory.create("a.parquet") == (MarkerAnswer.CREATED,)
-        with pytest.raises(FlushFailed):
-            await directory.create("b.parquet")
-        assert await directory.create("b.parquet") == (MarkerAnswer.CREATED,)
-    assert {name for _, name in markers_in(await stored(storage))} == {
-        "a.parquet.marker.CREATE",
-        "b.parquet.marker.CREATE",
-    }
 
 
 class Gated(FaultyBackend):

@@ -1,6 +1,7 @@
 """Marker directories, new and found: what they promise to their callers. Case ids in docstrings: Hudi's own tests."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 import trio
 
@@ -8,10 +9,11 @@ from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
+from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.markers.name import marker_line
 from tallymark.engine.markers.segment import BATCHED_TYPE, SEQUENCE_BITS
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, claim, segment, stored
+from tests.engine.markers.recorded import DIRECT_MARKERS, FOLDER, INSTANT, SEGMENTS, claim, segment, stored
 from tests.engine.markers.scene import marker_scene
 from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
@@ -275,16 +277,6 @@ async def test_what_the_folder_says_already_is_not_put_again(said, puts):
 
 
 @on_virtual_time
-async def test_a_cancelled_first_asker_leaves_the_loading_to_the_next():
-    async with marker_scene(slow("list", 0.5)) as scene:
-        with anyio.move_on_after(0.25):
-            scene.ask("y.parquet")
-            await scene.directory.create("x.parquet")
-        assert scene.outcomes == []
-    assert [outcome for _, outcome in scene.outcomes] == [(CREATED,)]
-
-
-@on_virtual_time
 async def test_a_failed_loading_is_a_failed_flush_and_forgotten():
     async with marker_scene(lost_request("list", nth=1)) as scene:
         with pytest.raises(FlushFailed, match="request was lost"):
@@ -443,3 +435,72 @@ async def test_a_copy_that_lands_after_its_segment_was_merged_away_is_known_stil
         assert segment(2) not in await stored(storage.inner)
         assert segment(1) not in directory.objects
         assert segment(2) in directory.objects
+
+
+async def open_instant() -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+@on_virtual_time
+async def test_direct_markers_are_one_empty_object_each_and_no_type_file():
+    storage = MemoryBackend()
+    async with open_marker_engine(storage, MarkerSettings(kind="direct")) as engine:
+        answers = await engine.directory(INSTANT).create("p=1/x.parquet", "y.parquet")
+        assert answers == (MarkerAnswer.CREATED,) * 2
+        assert engine.statistics().puts == 2
+    assert await stored(storage) == {
+        f"{FOLDER}/p=1/x.parquet.marker.CREATE": b"",
+        f"{FOLDER}/y.parquet.marker.CREATE": b"",
+    }
+
+
+@on_virtual_time
+async def test_a_direct_marker_that_exists_already_is_no_refusal():
+    storage = MemoryBackend()
+    for _ in range(2):
+        await create_direct(storage, INSTANT, ["x.parquet"], open_instant)
+    assert list(await stored(storage)) == [f"{FOLDER}/x.parquet.marker.CREATE"]
+
+
+@pytest.mark.parametrize("fault", [lost_answer("put_new", nth=1), hanging("put_new", nth=1, lands=True)])
+@on_virtual_time
+async def test_a_direct_marker_whose_answer_is_missing_is_put_again(fault):
+    storage = FaultyBackend(MemoryBackend(), fault)
+    await create_direct(storage, INSTANT, ["x.parquet"], open_instant)
+    assert len(storage.paths("put_new")) == 2
+
+
+@on_virtual_time
+async def test_direct_markers_of_one_request_are_put_side_by_side_up_to_the_worker_count():
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, DIRECT_MARKERS))
+    settings = MarkerSettings(kind="direct", worker_count=2)
+    await create_direct(storage, INSTANT, ["a", "b", "c"], open_instant, settings=settings)
+    assert [call.started_s for call in storage.calls] == [0.0, 0.0, 1.0]
+
+
+@on_virtual_time
+async def test_one_direct_marker_that_fails_fails_the_request():
+    storage = FaultyBackend(MemoryBackend(), refused("put_new", "*/b.*"))
+    with pytest.raises(FlushFailed, match=r"b\.parquet"):
+        await create_direct(storage, INSTANT, ["a.parquet", "b.parquet"], open_instant)
+
+
+@on_virtual_time
+async def test_a_direct_marker_that_comes_after_the_seal_is_refused_and_taken_back():
+    storage = FaultyBackend(MemoryBackend())
+
+    async def sealed() -> None:
+        assert list(await stored(storage)) == [f"{FOLDER}/x.parquet.marker.CREATE"]
+        raise Sealed("the job has read its markers")
+
+    with pytest.raises(Sealed):
+        await create_direct(storage, INSTANT, ["x.parquet"], sealed)
+    assert await stored(storage) == {}
+
+
+@on_virtual_time
+async def test_a_name_that_leaves_the_table_is_refused_before_any_put():
+    storage = FaultyBackend(MemoryBackend())
+    with pytest.raises(InvalidRequest):
+        await create_direct(storage, INSTANT, ["a.parquet", "../b.parquet"], open_instant)
+    assert storage.calls == []

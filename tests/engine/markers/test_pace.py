@@ -110,23 +110,15 @@ def test_throttling_lengthens_the_interval_by_half_once_in_the_time_that_it_take
     assert (pace.interval_s, pace.is_lengthened) == (0.5625, True)
 
 
-def test_throttling_never_lengthens_the_interval_beyond_the_bound():
-    pace = paced(1.0)
-    for number in range(20):
+@pytest.mark.parametrize(
+    ("pace", "count", "interval_s"),
+    [(paced(1.0), 20, 8.0), (Pace(2.0, throttled_max_s=1.0), 1, 2.0), (Pace(0), 1, 0.001)],
+    ids=["to the bound", "not at all where the bound is below it", "also from zero"],
+)
+def test_throttling_lengthens_an_interval(pace, count, interval_s):
+    for number in range(count):
         pace.throttled(100.0 * number)
-    assert pace.interval_s == 8.0
-
-
-def test_a_bound_below_the_interval_itself_shortens_nothing():
-    pace = Pace(2.0, throttled_max_s=1.0)
-    pace.throttled(0.0)
-    assert (pace.interval_s, pace.is_lengthened) == (2.0, False)
-
-
-def test_an_interval_of_zero_is_lengthened_too():
-    pace = Pace(0)
-    pace.throttled(0.0)
-    assert pace.interval_s == 0.001
+    assert (pace.interval_s, pace.is_lengthened) == (interval_s, interval_s != 2.0)
 
 
 def test_good_puts_bring_a_lengthened_interval_back_by_half_in_so_many():

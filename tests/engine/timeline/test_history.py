@@ -30,13 +30,6 @@ def test_an_empty_history_holds_nothing():
     assert list(empty.after(0)) == []
 
 
-def test_a_commit_adds_its_files_and_removes_those_it_names():
-    first, second = data_file("month=1", 1), data_file("month=1", 2)
-    read = history(commit(1, added=(first,)), commit(2, scope=partitions("month=1"), added=(second,), removed=(first,)))
-    assert read.files_at(read.head) == (second,)
-    assert read.head == 2
-
-
 def test_files_are_sorted_by_path_whatever_the_order_of_commits():
     late, early = data_file("month=2", 1), data_file("month=1", 2)
     assert history(commit(1, added=(late,)), commit(2, added=(early,))).files_at(2) == (early, late)

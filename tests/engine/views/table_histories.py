@@ -1,15 +1,20 @@
-"""Random histories of a table, played through the public API by processes that may die at any call to storage."""
+"""Random histories of a table in memory or on a disk, played through the public API by processes that may die."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
 from unittest import mock
 
 import trio
+import trio.testing
 from hypothesis import strategies as st
 
 from tallymark.backends import Backend
+from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import ConflictError, RolledBack
 from tallymark.engine.jobs import lost_fills
 from tallymark.engine.jobs.write_job import WriteJob
@@ -18,10 +23,61 @@ from tallymark.engine.table import Table
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import encode_entry
 from tallymark.engine.timeline.log import LOG_FOLDER, read_entry
+from tests.backends.local_peek import LocalPeek
 from tests.engine.jobs.filling import SIZING, write_planned
-from tests.engine.jobs.scene import begin, table
-from tests.engine.views.places import HOUR_S, Place
+from tests.engine.jobs.scene import Store, begin, table
 from tests.support.dying import DyingBackend, ProcessDied
+
+HOUR_S = 3600.0
+
+
+class Place(Protocol):
+    @property
+    def backend(self) -> Backend: ...
+    @property
+    def objects(self) -> Mapping[str, bytes]:
+        """All that is stored, read around the library."""
+        ...
+
+    def pass_s(self, seconds: float) -> None:
+        """The store's clock goes on; that of the loop does not."""
+        ...
+
+    def run(self, *main: Any) -> None:
+        """An async function and its arguments, with trio."""
+        ...
+
+
+class InMemory(Store):
+    """On virtual time."""
+
+    def pass_s(self, seconds: float) -> None:
+        self.clock.now += seconds
+
+    def run(self, *main: Any) -> None:
+        trio.run(*main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+class OnDisk:
+    """On the time of this machine: instead of its clock, files grow older."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self.backend = LocalBackend(root)
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        return LocalPeek(self._root).objects()
+
+    def pass_s(self, seconds: float) -> None:
+        for folder, _, names in os.walk(self._root):
+            for path in (Path(folder) / name for name in names):
+                modified = path.stat().st_mtime - seconds
+                os.utime(path, (modified, modified))
+
+    def run(self, *main: Any) -> None:
+        trio.run(*main)
+
 
 RETAIN_HOURS = 3.0
 

@@ -1,7 +1,8 @@
-"""Logs that are read on from a checkpoint."""
+"""Logs that are read on from a checkpoint, and which of its partitions are stored together."""
 
 import copy
 import random
+from itertools import pairwise
 
 import pytest
 import trio
@@ -12,8 +13,9 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import encode_entry
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, decode_manifest, decode_pointer
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, Part, decode_manifest, decode_pointer
 from tallymark.engine.views.checkpoint_writer import write_checkpoint
+from tallymark.engine.views.part_plan import PART_BYTES, Cutter, Rows, Run, part_of, plan_parts
 from tallymark.engine.views.sealed import seal, unseal
 from tests.engine.timeline.entries import clean, commit, data_file, partitions
 from tests.engine.views.checkpointing import (
@@ -442,3 +444,62 @@ async def test_a_pointer_that_lags_by_two_is_asked_again():
     process = Process(Lagging(storage))
     await process.sync()
     assert process.log.history.base == 6
+
+
+names = st.integers(0, 40).map("p{:02d}".format)
+
+
+def part(first: str, last: str, *, size: int = PART_BYTES, oldest_removal: int = 0) -> Part:
+    return Part(first, last, f"{first}-{last}", 1, size, oldest_removal)
+
+
+@st.composite
+def some_parts(draw: st.DrawFn) -> list[Part]:
+    ends = sorted(draw(st.sets(names, max_size=12)))
+    return [
+        part(first, last, size=draw(st.sampled_from((1, PART_BYTES))), oldest_removal=draw(st.integers(0, 3)))
+        for first, last in zip(ends[::2], ends[1::2], strict=False)
+    ]
+
+
+@given(some_parts(), st.frozensets(names), st.integers(0, 3))
+def test_a_part_stays_only_as_it_is_and_all_that_changed_is_written(parts, changed, floor):
+    partitions = {end for each in parts for end in (each.first, each.last)} | changed
+    plan = plan_parts(partitions, changed, parts, floor=floor)
+    kept = [step for step in plan if isinstance(step, Part)]
+    written = [partition for step in plan if isinstance(step, Run) for partition in step.partitions]
+    assert changed <= set(written)
+    for each in kept:
+        assert not any(each.first <= partition <= each.last for partition in written)
+        assert not 0 < each.oldest_removal <= floor
+    for each in set(parts) - set(kept):
+        assert {each.first, each.last} <= set(written)
+    spans = [
+        (step.first, step.last) if isinstance(step, Part) else (min(step.partitions), max(step.partitions))
+        for step in plan
+    ]
+    assert all(last < first for (_, last), (first, _) in pairwise(spans)), "in order, and none overlaps another"
+
+
+@given(some_parts(), names)
+def test_a_partition_is_looked_for_in_the_part_that_spans_it(parts, partition):
+    found = part_of(parts, partition)
+    assert found == next((each for each in parts if each.first <= partition <= each.last), None)
+
+
+@given(st.lists(st.integers(0, 300), max_size=60))
+def test_a_run_is_cut_into_parts_of_one_size_and_nothing_is_lost(sizes):
+    with parts_of(1000):
+        rows = [Rows(f"p{number:02d}", b"x" * size, 0) for number, size in enumerate(sizes)]
+        cutter = Cutter()
+        cut = [done for each in rows for done in cutter.add(each)] + list(cutter.end())
+    assert [each for some in cut for each in some] == [each for each in rows if each.block]
+    bytes_of = [sum(len(each.block) for each in some) for some in cut]
+    assert all(size <= 1500 for size in bytes_of)
+    assert all(size >= 450 for size in bytes_of) or len(cut) <= 1, "a partition more or less than three quarters"
+
+
+def test_of_a_full_part_and_one_that_is_not_only_the_latter_takes_in_what_comes_behind_it():
+    full, open_ = part("a", "c"), part("a", "c", size=10)
+    assert plan_parts(["a", "c", "d"], frozenset("d"), [full], floor=0) == [full, Run(("d",))]
+    assert plan_parts(["a", "c", "d"], frozenset("d"), [open_], floor=0) == [Run(("a", "c", "d"))]

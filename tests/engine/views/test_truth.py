@@ -10,11 +10,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.settings import ViewSettings
-from tests.engine.views.agreement import Keeper, answers_are_the_truth, answers_every_retained_position
-from tests.engine.views.places import InMemory, OnDisk, Place
 from tests.engine.views.stores import settings_of
-from tests.engine.views.table_histories import Player, Step, histories, without_threads
-from tests.engine.views.truth import Truth
+from tests.engine.views.table_histories import InMemory, OnDisk, Place, Player, Step, histories, without_threads
+from tests.engine.views.truth import Keeper, Truth, answers_are_the_truth, answers_every_retained_position
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.no_cover

@@ -15,8 +15,7 @@ from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettin
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.log import CommitLog
 from tests.engine.jobs.scene import begin, table
-from tests.engine.views.places import InMemory
-from tests.engine.views.table_histories import Player, Step, Wait, histories, without_threads
+from tests.engine.views.table_histories import InMemory, Player, Step, Wait, histories, without_threads
 from tests.engine.views.test_truth import readers
 from tests.engine.views.truth import Truth
 from tests.support.dying import DyingBackend
