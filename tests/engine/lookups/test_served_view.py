@@ -7,6 +7,7 @@ from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.lookups.served_view import ServedView
+from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.views.view import View, live_files
@@ -27,6 +28,13 @@ def served(reader: CommitLog, **made_with) -> ServedView:
     return ServedView(reader, synced)
 
 
+async def served_log(*entries: LogEntry, **made_with) -> tuple[MemoryBackend, ServedView, list[str]]:
+    """Storage with a log, what is served of it, and the hash of the log at each position."""
+    backend = MemoryBackend()
+    await win(backend, *entries)
+    return backend, served(log(backend), **made_with), await hashes(backend)
+
+
 async def files_at(table: ServedView, position: int, log_hash: str):
     block_of = await table.look_up(position, log_hash)
     return live_files(await block_of("month=1"), "month=1", position)
@@ -40,10 +48,7 @@ async def hashes(backend) -> list[str]:
 
 @on_both_loops
 async def test_each_position_is_answered_as_of_itself():
-    backend = MemoryBackend()
-    await win(backend, commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
-    table = served(log(backend))
-    known = await hashes(backend)
+    _, table, known = await served_log(commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
     assert await files_at(table, 2, known[2]) == (SECOND,)
     assert await files_at(table, 1, known[1]) == (FIRST,)
     assert await files_at(table, 0, known[0]) == ()
@@ -145,36 +150,31 @@ async def test_a_history_that_knows_entries_but_not_which_log_they_are_of_refuse
 
 @on_both_loops
 async def test_a_position_beyond_the_log_is_refused():
-    backend = MemoryBackend()
-    await win(backend, commit(1))
+    _, table, _ = await served_log(commit(1))
     with pytest.raises(InvalidRequest, match="position 2: the log ends at 1"):
-        await served(log(backend)).look_up(2, "whatever")
+        await table.look_up(2, "whatever")
 
 
 @on_both_loops
 async def test_the_same_position_of_another_log_is_refused():
-    backend, other = MemoryBackend(), MemoryBackend()
-    await win(backend, commit(1))
-    await win(other, commit(1, nonce="another"))
+    _, table, _ = await served_log(commit(1))
+    _, _, others = await served_log(commit(1, nonce="another"))
     with pytest.raises(InvalidRequest, match="position 1 is one of another log"):
-        await served(log(backend)).look_up(1, (await hashes(other))[1])
+        await table.look_up(1, others[1])
 
 
 @on_both_loops
 async def test_a_position_that_the_view_has_let_go_is_refused():
-    backend = MemoryBackend()
-    await win(backend, commit(1, added=(FIRST,)), commit(2, removed=(FIRST,)), commit(3))
-    known = await hashes(backend)
+    _, table, known = await served_log(
+        commit(1, added=(FIRST,)), commit(2, removed=(FIRST,)), commit(3), keep_positions=1
+    )
     with pytest.raises(InvalidRequest, match="position 1: this view answers for 2 to 3"):
-        await served(log(backend), keep_positions=1).look_up(1, known[1])
+        await table.look_up(1, known[1])
 
 
 @on_both_loops
 async def test_at_hand_is_what_the_last_look_up_was_as_of_and_nothing_else():
-    backend = MemoryBackend()
-    await win(backend, commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
-    table = served(log(backend))
-    known = await hashes(backend)
+    _, table, known = await served_log(commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
     assert table.cached_blocks(2, known[2], ["month=1"]) is None
     for position in (2, 1, 2):
         block_of = await table.look_up(position, known[position])

@@ -4,7 +4,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -281,6 +281,16 @@ async def peer_of(server: AbstractAsyncContextManager[JobServer]) -> AsyncIterat
     async with server as running:
         with await in_thread(Peer, running.address(INSTANT)) as peer:
             yield running, peer
+
+
+@asynccontextmanager
+async def peers_of(
+    server: AbstractAsyncContextManager[JobServer], *instants: str
+) -> AsyncIterator[tuple[JobServer, list[Peer]]]:
+    """A server that runs, and an authenticated peer of each instant."""
+    async with server as running:
+        with ExitStack() as stack:
+            yield running, [stack.enter_context(await in_thread(Peer, running.address(at), at)) for at in instants]
 
 
 async def is_well(server: JobServer) -> None:

@@ -35,6 +35,7 @@ from tests.engine.rpc.serving import (
     is_well,
     one_by_one,
     peer_of,
+    peers_of,
     running,
     serving,
 )
@@ -79,38 +80,29 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> Counter[NearPeer]:
 @on_both_loops
 async def test_what_peers_ask_at_one_moment_is_carried_out_together_for_each_job() -> None:
     group = Group()
-    async with running(group.create_many) as server:
-        with ExitStack() as stack:
-            peers = [
-                stack.enter_context(await in_thread(Peer, server.address(instant), instant))
-                for instant in (INSTANT, OTHER, INSTANT)
-            ]
-            for number, peer in enumerate(peers):
-                say_now(peer, ask(1, f"{number}a"), ask(2, f"{number}b"))
-            await eventually(lambda: len(group.seen) == 2)
-            found = {instant: sorted(paths) for instant, paths in group.seen}
-            assert found == {INSTANT: ["0a", "0b", "2a", "2b"], OTHER: ["1a", "1b"]}
-            group.released.set()
-            for peer in peers:
-                assert await in_thread(peer.hear, 2) == [Ack(1), Ack(2)]
+    async with peers_of(running(group.create_many), INSTANT, OTHER, INSTANT) as (server, peers):
+        for number, peer in enumerate(peers):
+            say_now(peer, ask(1, f"{number}a"), ask(2, f"{number}b"))
+        await eventually(lambda: len(group.seen) == 2)
+        found = {instant: sorted(paths) for instant, paths in group.seen}
+        assert found == {INSTANT: ["0a", "0b", "2a", "2b"], OTHER: ["1a", "1b"]}
+        group.released.set()
+        for peer in peers:
+            assert await in_thread(peer.hear, 2) == [Ack(1), Ack(2)]
         assert server.statistics().inflight == 0
 
 
 @on_both_loops
 async def test_acks_of_one_moment_leave_with_one_write_a_peer(writes: Counter[NearPeer]) -> None:
     group = Group()
-    async with running(group.create_many) as server:
-        with (
-            await in_thread(Peer, server.address(INSTANT)) as one,
-            await in_thread(Peer, server.address(INSTANT)) as other,
-        ):
-            for number, peer in enumerate((one, other, other, one, one, other), start=1):
-                say_now(peer, ask(number, "a"))
-                await eventually(lambda number=number: len(group.seen) == number)  # type: ignore[misc]
-            writes.clear()
-            group.released.set()
-            for peer in (one, other):
-                assert len(await in_thread(peer.hear, 3)) == 3
+    async with peers_of(running(group.create_many), INSTANT, INSTANT) as (_, (one, other)):
+        for number, peer in enumerate((one, other, other, one, one, other), start=1):
+            say_now(peer, ask(number, "a"))
+            await eventually(lambda number=number: len(group.seen) == number)  # type: ignore[misc]
+        writes.clear()
+        group.released.set()
+        for peer in (one, other):
+            assert len(await in_thread(peer.hear, 3)) == 3
     assert [*writes.values()] == [1, 1]
 
 
@@ -137,14 +129,12 @@ async def test_an_ack_waits_for_nobody_where_no_other_request_is_in_flight(monke
 async def test_more_peers_than_are_looked_after_at_once_are_all_answered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rpc_server, "_AT_ONCE", 2)
     ledger = Ledger()
-    async with serving(ledger.create) as server:
-        with ExitStack() as stack:
-            peers = [stack.enter_context(await in_thread(Peer, server.address(INSTANT))) for _ in range(7)]
-            for number, peer in enumerate(peers):
-                say_now(peer, ask(1, f"{number}"))
-            peers[3].reset()
-            for peer in peers[:3] + peers[4:]:
-                assert await in_thread(peer.hear, 1) == [Ack(1)]
+    async with peers_of(serving(ledger.create), *[INSTANT] * 7) as (_, peers):
+        for number, peer in enumerate(peers):
+            say_now(peer, ask(1, f"{number}"))
+        peers[3].reset()
+        for peer in peers[:3] + peers[4:]:
+            assert await in_thread(peer.hear, 1) == [Ack(1)]
 
 
 @on_both_loops
@@ -283,17 +273,16 @@ async def test_what_is_no_block_is_refused_to_who_asked_for_it_and_to_nobody_els
         return [cast("bytes", found)]
 
     with caplog.at_level(logging.CRITICAL + 1):
-        async with serving(Ledger().create, look_up=look_up, cached_blocks=at_hand) as server:
-            with (
-                await in_thread(Peer, server.address(INSTANT)) as peer,
-                await in_thread(Peer, server.address(INSTANT)) as other,
-            ):
-                [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
-                assert isinstance(answer, Refusal)
-                assert isinstance(answer.error, ServiceUnavailable)
-                for each in (peer, other):
-                    assert await in_thread(each.say(ask(2, "a")).hear, 1) == [Ack(2)]
-                assert server.statistics().inflight == 0
+        async with peers_of(serving(Ledger().create, look_up=look_up, cached_blocks=at_hand), INSTANT, INSTANT) as (
+            server,
+            (peer, other),
+        ):
+            [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
+            assert isinstance(answer, Refusal)
+            assert isinstance(answer.error, ServiceUnavailable)
+            for each in (peer, other):
+                assert await in_thread(each.say(ask(2, "a")).hear, 1) == [Ack(2)]
+            assert server.statistics().inflight == 0
 
 
 class UnderWay:
@@ -357,20 +346,16 @@ async def test_who_is_cancelled_while_it_answers_leaves_the_others_their_answers
             scope.cancel()
             await settle([(request, ()) for request in requests])
 
-    async with running(create_many) as server:
-        with (
-            await in_thread(Peer, server.address(OTHER), OTHER) as one,
-            await in_thread(Peer, server.address(INSTANT)) as other,
-        ):
-            for number in range(1, 13):  # trio runs the two in any order
-                for peer in (one, other):
-                    say_now(peer, ask(number, "a"))
-                await eventually(lambda: server.statistics().inflight == 2)
-                await anyio.wait_all_tasks_blocked()
-                released.set()
-                released = anyio.Event()
-                for peer in (one, other):
-                    assert await in_thread(peer.hear, 1) == [Ack(number)]
+    async with peers_of(running(create_many), OTHER, INSTANT) as (server, (one, other)):
+        for number in range(1, 13):  # trio runs the two in any order
+            for peer in (one, other):
+                say_now(peer, ask(number, "a"))
+            await eventually(lambda: server.statistics().inflight == 2)
+            await anyio.wait_all_tasks_blocked()
+            released.set()
+            released = anyio.Event()
+            for peer in (one, other):
+                assert await in_thread(peer.hear, 1) == [Ack(number)]
 
 
 @on_both_loops
