@@ -141,7 +141,7 @@ async def test_tasks_of_a_job_with_direct_markers_read_the_log():
 
 @on_both_loops
 async def test_a_service_that_is_back_is_asked_again_and_what_was_read_of_the_log_is_given_back():
-    async with job_of(pause_s=0.02, wait_s=5.0, cache_bytes=0) as (job, files, backend):
+    async with job_of(pause_s=0.02, wait_s=1.0, cache_bytes=0) as (job, files, backend):
         real = job.ticket.service
         assert real is not None
         port = closed_port()

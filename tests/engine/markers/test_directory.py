@@ -69,16 +69,6 @@ async def test_a_marker_asked_again_after_a_failed_flush_is_one_line():
     assert segments == [b"x.parquet.marker.CREATE\n"]
 
 
-@pytest.mark.parametrize("fault", [lost_request("put_new", SEGMENTS, nth=1), hanging("put_new", SEGMENTS, nth=1)])
-@on_virtual_time
-async def test_the_number_of_a_failed_flush_is_never_used_again(fault):
-    """Its bytes may land yet."""
-    async with marker_scene(fault, settings=ONE_TRY) as scene:
-        for path in ("x.parquet", "y.parquet"):
-            await scene.outcome_of(path)
-    assert scene.storage.paths("put_new") == [claim(), segment(0), segment(1)]
-
-
 @pytest.mark.parametrize("partitions", [("2020/06/01/", "2020/06/02/", "2025/03/28/"), ("", "", "")])
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @on_virtual_time

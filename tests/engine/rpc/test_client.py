@@ -14,9 +14,7 @@ from tallymark.engine.errors import (
     Closed,
     InvalidRequest,
     NotAuthenticated,
-    Overloaded,
     Sealed,
-    ServiceOverloaded,
     ServiceUnavailable,
 )
 from tallymark.engine.rpc.client import JobClient, client_for
@@ -31,7 +29,6 @@ from tests.engine.rpc.serving import (
     Table,
     client_of,
     created_by,
-    door,
     in_thread,
     serving,
     until,
@@ -123,19 +120,6 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
         assert server.statistics().connections == 1
 
 
-@pytest.mark.parametrize(("losses", "is_answered"), [(3, True), (10_000, False)])
-@on_both_loops
-async def test_a_look_up_outlives_as_many_lost_connections_as_its_bound_has_room_for(
-    losses: int, is_answered: bool
-) -> None:
-    serves = serving(Ledger().create, look_up=Table(a=b"of a").look_up)
-    async with serves as server, door(server.address(INSTANT), losses=losses) as address:
-        client = JobClient(address, INSTANT, wait_s=30)
-        found = client.look_up(7, "hash", ["a"], wait_s=PATIENCE_S if is_answered else 0.2)
-        assert (await settled(found) is None) is is_answered
-        await in_thread(client.close)
-
-
 @on_both_loops
 async def test_a_wrong_key_fails_at_once() -> None:
     async with serving(Ledger().create) as server:
@@ -197,12 +181,12 @@ def test_attempts_to_connect_grow_rarer() -> None:
         done = threading.Event()
         thread = threading.Thread(target=hang_up_on_everybody)
         thread.start()
-        with JobClient(address, INSTANT, wait_s=3) as client:
+        with JobClient(address, INSTANT, wait_s=1) as client:
             error = client.request(["a"]).exception(PATIENCE_S)
         done.set()
         thread.join(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
-    assert 2 <= len(attempts) <= 11  # pauses of at least 25, 50, 100, 200, 400, 800, 1000 ms, and one at the deadline
+    assert 2 <= len(attempts) <= 9  # pauses of at least 25, 50, 100, 200, 400, 800 ms, and one at the deadline
 
 
 def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
@@ -325,24 +309,6 @@ async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes
     created = await created_by(FORK)
     assert sorted(created) == ["child", "hold", "parent", "parent again", "release"]
     assert created.index("child") < created.index("hold") < created.index("parent again")
-
-
-@pytest.mark.parametrize(
-    ("refusals", "wait_s", "error"),
-    [(3, 30.0, None), (10_000, 0.1, ServiceOverloaded)],
-    ids=["until there is room", "to the end of its bound"],
-)
-@on_both_loops
-async def test_overloaded_is_asked_again(refusals: int, wait_s: float, error: type[Exception] | None) -> None:
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        if server.statistics().refusals < refusals:
-            raise Overloaded("queue is full", retry_after_s=0.001)
-
-    async with client_of(serving(create), wait_s) as (server, client):
-        outcome = await settled(client.request(["a"]))
-        assert type(outcome) is (error or type(None))
-        assert error or server.statistics().refusals == refusals
-    assert error is None or "queue is full" in str(outcome)
 
 
 @on_both_loops

@@ -99,7 +99,7 @@ def test_a_rollback_and_a_clean_conflict_with_nobody(theirs):
     assert conflict(commit(9, scope=ALL, removed=(OLD,)), theirs) is None
 
 
-LEAVES = ["a/x", "a/y", "ab/x", "ab/y", "b/x"]
+LEAVES = ["a/x", "a/xy", "ab/x", "ab/y", "b/x"]
 PATHS = st.frozensets(st.sampled_from(LEAVES))
 PREFIXES = st.frozensets(st.sampled_from(["a", "ab", "b", *LEAVES]))
 SCOPES = st.one_of(st.none(), st.just(ALL), st.builds(Scope, st.just(False), PATHS, PREFIXES))

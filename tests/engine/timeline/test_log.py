@@ -377,22 +377,21 @@ async def _read_on(storage, base: HistoryBase | None) -> tuple[CommitLog, Start]
     return read, start
 
 
-async def _base_at(storage, count: int) -> HistoryBase:
-    """Of the log once it has so many entries."""
+async def _based(count: int) -> tuple[FaultyBackend, HistoryBase]:
+    """Storage with a log, and what a checkpoint contains of it once it has so many entries."""
+    storage = MemoryBackend()
     await win(storage, *(commit(number) for number in range(1, count + 1)))
-    return (await log(storage).refresh()).as_base()
+    return FaultyBackend(storage), (await log(storage).refresh()).as_base()
 
 
 @pytest.mark.parametrize("later", [0, 1, 2, 3, 7, 2 * READ_AHEAD])
 @on_both_loops
 async def test_a_log_is_read_on_from_a_checkpoint_without_a_listing(later):
-    inner = MemoryBackend()
-    base = await _base_at(inner, 4)
-    await win(inner, *(commit(number) for number in range(5, 5 + later)))
-    storage = FaultyBackend(inner)
+    storage, base = await _based(4)
+    await win(storage.inner, *(commit(number) for number in range(5, 5 + later)))
     read, start = await _read_on(storage, base)
     assert (read.history.base, read.history.head) == (4, 4 + later)
-    assert read.history.as_base() == (await log(inner).refresh()).as_base()
+    assert read.history.as_base() == (await log(storage.inner).refresh()).as_base()
     assert storage.paths("list") == start.refused == []
     assert path(3) not in storage.paths("get")
     assert later or sorted(storage.paths("get")) == [path(4), path(5), path(6)]
@@ -400,8 +399,7 @@ async def test_a_log_is_read_on_from_a_checkpoint_without_a_listing(later):
 
 @on_both_loops
 async def test_a_checkpoint_that_is_refused_after_a_reading_that_failed_leaves_nothing_of_itself():
-    storage = MemoryBackend()
-    base = await _base_at(storage, 4)
+    storage, base = await _based(4)
     await win(storage, commit(5), commit(6))
     await storage.delete([path(5)])
     read = CommitLog(storage, CommitSettings(), start=Start(base))
@@ -416,8 +414,7 @@ async def test_a_checkpoint_that_is_refused_after_a_reading_that_failed_leaves_n
 @pytest.mark.parametrize("count", [3, 4, 6])
 @on_both_loops
 async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(count):
-    storage = MemoryBackend()
-    base = await _base_at(MemoryBackend(), 4)
+    storage, (_, base) = MemoryBackend(), await _based(4)
     await win(storage, *(commit(number, nonce=f"other{number}") for number in range(1, count + 1)))
     read, start = await _read_on(storage, base)
     assert (read.history.base, read.history.head) == (0, count)
@@ -427,8 +424,7 @@ async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(cou
 @pytest.mark.parametrize("lost", [5, 7, 9])
 @on_both_loops
 async def test_an_entry_that_is_gone_after_a_checkpoint_is_not_taken_for_the_logs_end(lost):
-    storage = MemoryBackend()
-    base = await _base_at(storage, 4)
+    storage, base = await _based(4)
     await win(storage, *(commit(number) for number in range(5, 12)))
     await storage.delete([path(lost)])
     with pytest.raises(CorruptObject, match=f"{lost:020d} is gone"):
@@ -437,13 +433,12 @@ async def test_an_entry_that_is_gone_after_a_checkpoint_is_not_taken_for_the_log
 
 @on_virtual_time
 async def test_an_entry_that_is_won_while_those_behind_it_are_asked_for_is_no_gap():
-    inner = MemoryBackend()
-    base = await _base_at(inner, 4)
-    storage = FaultyBackend(inner, slow("get", 1, path(6)))
+    storage, base = await _based(4)
+    storage.add(slow("get", 1, path(6)))
 
     async def write() -> None:
         await anyio.sleep(0.5)
-        await win(inner, commit(5), commit(6))
+        await win(storage.inner, commit(5), commit(6))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(write)
@@ -453,9 +448,7 @@ async def test_an_entry_that_is_won_while_those_behind_it_are_asked_for_is_no_ga
 
 @on_both_loops
 async def test_what_is_reached_back_for_is_there_and_nothing_else_is_asked_for():
-    inner = MemoryBackend()
-    base = await _base_at(inner, 6)
-    storage = FaultyBackend(inner)
+    storage, base = await _based(6)
     read, _ = await _read_on(storage, base)
     storage.calls.clear()
     history = await read.reach(3)
@@ -467,10 +460,10 @@ async def test_what_is_reached_back_for_is_there_and_nothing_else_is_asked_for()
 
 @on_virtual_time
 async def test_what_is_forgotten_while_somebody_reaches_back_is_reached_for_too():
-    inner = MemoryBackend()
-    base = await _base_at(inner, 3)
-    await win(inner, commit(4), commit(5))
-    read, _ = await _read_on(FaultyBackend(inner, slow("get", 1.0)), base)
+    storage, base = await _based(3)
+    await win(storage.inner, commit(4), commit(5))
+    storage.add(slow("get", 1.0))
+    read, _ = await _read_on(storage, base)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read.reach, 1)
         await anyio.sleep(0.5)
@@ -481,8 +474,7 @@ async def test_what_is_forgotten_while_somebody_reaches_back_is_reached_for_too(
 
 @on_both_loops
 async def test_an_entry_that_is_gone_before_a_checkpoint_is_noticed_where_it_is_reached_for():
-    storage = MemoryBackend()
-    base = await _base_at(storage, 6)
+    storage, base = await _based(6)
     await storage.delete([path(2)])
     read, _ = await _read_on(storage, base)
     await read.reach(2)
@@ -493,8 +485,7 @@ async def test_an_entry_that_is_gone_before_a_checkpoint_is_noticed_where_it_is_
 
 @on_both_loops
 async def test_an_instant_that_was_decided_before_a_checkpoint_is_told_from_anothers():
-    storage = MemoryBackend()
-    base = await _base_at(storage, 4)
+    storage, base = await _based(4)
     read, _ = await _read_on(storage, base)
     assert await read.win(commit(2), check=anything) == 2
     with pytest.raises(RolledBack, match="at position 3"):
