@@ -17,6 +17,7 @@ from tallymark.engine.errors import (
     ServiceUnavailable,
 )
 from tallymark.engine.lookups.source import FallbackBlocks
+from tallymark.engine.rpc.circuit_breaker import Outage
 
 PAUSE_S = 30.0
 
@@ -155,3 +156,11 @@ def test_without_a_service_the_log_is_asked_and_no_outage_is_told(caplog):
     scene = Scene(has_service=False)
     assert scene.ask() == "log of a"
     assert (scene.blocks.counts.by_log, scene.blocks.counts.fallbacks, caplog.records) == (1, 0, [])
+
+
+def test_a_service_that_is_missed_again_is_left_alone_for_a_whole_pause():
+    outage = Outage()
+    outage.begin(100.0, pause_s=30)
+    outage.begin(120.0, pause_s=30)
+    assert not outage.is_try_due(149.9, pause_s=30)
+    assert outage.is_try_due(150.0, pause_s=30)

@@ -99,6 +99,28 @@ def test_a_rollback_and_a_clean_conflict_with_nobody(theirs):
     assert conflict(commit(9, scope=ALL, removed=(OLD,)), theirs) is None
 
 
+@pytest.mark.parametrize(
+    ("mine", "theirs"),
+    [
+        (below("year=2013"), below("year=20130")),
+        (below("year=2013"), below("year=2014/month=1")),
+        (below("year=2013"), partitions("year=20130/month=1")),
+        (below("year=2013/month=1"), partitions("year=2013/month=10")),
+        (below("year=2013"), partitions()),
+    ],
+)
+def test_overwrites_of_prefixes_that_only_look_alike_do_not_conflict(mine, theirs):
+    assert conflict(commit(9, scope=mine), commit(2, scope=theirs)) is None
+    assert conflict(commit(9, scope=theirs), commit(2, scope=mine)) is None
+
+
+def test_a_scope_holds_its_partitions_or_all():
+    assert Scope(is_all=True).holds("p=9")
+    assert Scope(partitions=frozenset({"p=1"})).holds("p=1")
+    assert not Scope(partitions=frozenset({"p=1"})).holds("p=10")
+    assert not Scope().holds("")
+
+
 LEAVES = ["a/x", "a/xy", "ab/x", "ab/y", "b/x"]
 PATHS = st.frozensets(st.sampled_from(LEAVES))
 PREFIXES = st.frozensets(st.sampled_from(["a", "ab", "b", *LEAVES]))
