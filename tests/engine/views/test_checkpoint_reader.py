@@ -17,6 +17,7 @@ from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER,
 from tallymark.engine.views.checkpoint_writer import write_checkpoint
 from tallymark.engine.views.part_plan import PART_BYTES, Cutter, Rows, Run, part_of, plan_parts
 from tallymark.engine.views.sealed import seal, unseal
+from tallymark.engine.views.view import View
 from tests.engine.timeline.entries import clean, commit, data_file, partitions
 from tests.engine.views.checkpointing import (
     TABLE,
@@ -29,7 +30,7 @@ from tests.engine.views.checkpointing import (
 from tests.engine.views.histories import log_entries
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, slow
+from tests.support.faulty import Fault, FaultyBackend, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
 FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
@@ -47,10 +48,19 @@ async def some_log(*entries) -> MemoryBackend:
     return storage
 
 
-async def checkpointed_log() -> MemoryBackend:
+async def checkpointed_log(part_bytes: int = PART_BYTES) -> MemoryBackend:
     storage = await some_log()
-    await Process(storage).checkpoint()
+    with parts_of(part_bytes):
+        await Process(storage).checkpoint()
     return storage
+
+
+async def view_of(inner: MemoryBackend, *faults: Fault) -> tuple[FaultyBackend, View]:
+    """A view that has read the log, and its storage, which records the calls since then."""
+    storage = FaultyBackend(inner, *faults)
+    view = await Process(storage).sync()
+    storage.calls.clear()
+    return storage, view
 
 
 def manifests(storage: MemoryBackend):
@@ -87,8 +97,7 @@ def test_what_begins_at_a_checkpoint_answers_as_what_has_read_the_whole_log(entr
 
 @on_both_loops
 async def test_a_log_with_a_checkpoint_is_read_by_five_gets_and_no_listing():
-    inner = await checkpointed_log()
-    storage = FaultyBackend(inner)
+    storage = FaultyBackend(await checkpointed_log())
     process = Process(storage)
     await process.sync()
     assert [call.verb for call in storage.calls] == ["get"] * 5
@@ -97,12 +106,7 @@ async def test_a_log_with_a_checkpoint_is_read_by_five_gets_and_no_listing():
 
 @on_both_loops
 async def test_a_part_is_read_when_one_of_its_partitions_is_asked_for_and_once():
-    inner = await some_log()
-    with parts_of(1):
-        await Process(inner).checkpoint()
-    storage = FaultyBackend(inner)
-    view = await Process(storage).sync()
-    storage.calls.clear()
+    storage, view = await view_of(await checkpointed_log(part_bytes=1))
     assert await view.at(3).files("month=1") == (SECOND,)
     assert await view.at(3).files("month=1") == (SECOND,)
     assert await view.at(3).files("month=9") == ()
@@ -111,10 +115,7 @@ async def test_a_part_is_read_when_one_of_its_partitions_is_asked_for_and_once()
 
 @on_virtual_time
 async def test_those_who_ask_for_one_part_at_once_wait_for_one_reading():
-    inner = await checkpointed_log()
-    storage = FaultyBackend(inner, slow("get", 1))
-    view = await Process(storage).sync()
-    storage.calls.clear()
+    storage, view = await view_of(await checkpointed_log(), slow("get", 1))
     async with trio.open_nursery() as nursery:
         for partition in ("month=1", "month=2", "month=1"):
             nursery.start_soon(view.block, partition)
@@ -123,11 +124,7 @@ async def test_those_who_ask_for_one_part_at_once_wait_for_one_reading():
 
 @on_both_loops
 async def test_all_parts_are_read_ahead_where_that_is_asked_for():
-    inner = await some_log()
-    with parts_of(1):
-        await Process(inner).checkpoint()
-    storage = FaultyBackend(inner)
-    view = await Process(storage).sync()
+    storage, view = await view_of(await checkpointed_log(part_bytes=1))
     await view.preload()
     storage.calls.clear()
     assert [file async for file in view.at(3).all_files()] == [SECOND, THIRD]
@@ -374,9 +371,7 @@ async def _damage(storage: MemoryBackend, path: str, how: str, chance: random.Ra
 
 @on_both_loops
 async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog):
-    storage = await some_log()
-    with parts_of(1):
-        await Process(storage).checkpoint()
+    storage = await checkpointed_log(part_bytes=1)
     await storage.delete([manifests(storage)[0].parts[0].path])
     process = Process(storage)
     view = await process.sync()
