@@ -321,7 +321,7 @@ async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
 
 
 @on_both_loops
-async def test_close_fails_who_waits_while_there_is_no_connection() -> None:
+async def test_close_fails_a_waiting_request_while_there_is_no_connection() -> None:
     client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
     await in_thread(client.close)
     future = client.request(["a"])

@@ -28,7 +28,7 @@ class Kept:
 
     @property
     def beats(self) -> list[float]:
-        """When each began."""
+        """When each was started."""
         return [call.started_s for call in self.storage.calls if call.paths == (BEAT,)]
 
     @property

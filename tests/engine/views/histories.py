@@ -9,6 +9,13 @@ from tests.engine.timeline.entries import clean, commit, data_file, partitions, 
 
 PARTITIONS = ("month=1", "month=2", "month=3")
 
+FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
+THREE = (
+    commit(1, added=(FIRST,)),
+    commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
+    commit(3, added=(THIRD,)),
+)
+
 
 @dataclass
 class _Log:

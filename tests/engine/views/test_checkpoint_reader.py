@@ -27,18 +27,12 @@ from tests.engine.views.checkpointing import (
     put_entries,
     stored,
 )
-from tests.engine.views.histories import log_entries
+from tests.engine.views.histories import FIRST, SECOND, THIRD, THREE, log_entries
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.support.examples import examples
 from tests.support.faulty import Fault, FaultyBackend, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
-FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
-THREE = (
-    commit(1, added=(FIRST,)),
-    commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
-    commit(3, added=(THIRD,)),
-)
 LATER = (commit(4, added=(data_file("month=2", 4),)), commit(5, added=(data_file("month=3", 5),)))
 
 

@@ -17,16 +17,9 @@ from tallymark.engine.views.row import FileRow
 from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View, ViewAt, live_files
 from tests.engine.timeline.entries import clean, commit, data_file, history_of, partitions, rollback
-from tests.engine.views.histories import PARTITIONS, log_entries
+from tests.engine.views.histories import FIRST, PARTITIONS, SECOND, THIRD, THREE, log_entries
 from tests.support.examples import examples
 from tests.support.loops import on_both_loops, on_virtual_time
-
-FIRST, SECOND, THIRD = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
-THREE = (
-    commit(1, added=(FIRST,)),
-    commit(2, scope=partitions("month=1"), added=(SECOND,), removed=(FIRST,)),
-    commit(3, added=(THIRD,)),
-)
 
 
 def view_of(entries: tuple[LogEntry, ...], **made_with) -> View:
@@ -200,12 +193,8 @@ def test_a_reading_tells_what_the_view_holds():
     assert (reading.loaded, reading.rebuilt) == (0, 0)
 
 
-ONE, TWO, NEXT = (data_file("month=1", number) for number in (1, 2, 3))
-REPLACED = (
-    commit(1, added=(ONE,)),
-    commit(2, scope=partitions("month=1"), added=(TWO,), removed=(ONE,)),
-    commit(3, scope=partitions("month=1"), added=(NEXT,), removed=(TWO,)),
-)
+NEXT = data_file("month=1", 3)
+REPLACED = (*THREE[:2], commit(3, scope=partitions("month=1"), added=(NEXT,), removed=(SECOND,)))
 
 
 class SlowBase:
@@ -251,8 +240,8 @@ async def test_what_is_committed_while_a_partition_is_read_is_not_missed_nor_see
         nursery.start_soon(_files, before, asked)
         await trio.sleep(0.5)
         view.sync(history(*REPLACED))
-    assert asked == [(ONE,)]
-    assert [await view.at(position).files("month=1") for position in (2, 3)] == [(TWO,), (NEXT,)]
+    assert asked == [(FIRST,)]
+    assert [await view.at(position).files("month=1") for position in (2, 3)] == [(SECOND,), (NEXT,)]
 
 
 @on_virtual_time
@@ -266,7 +255,7 @@ async def test_a_block_of_an_earlier_base_is_not_taken_for_one_of_a_later():
         await trio.sleep(0.5)
         view.rebase(SlowBase(*REPLACED[:2]))
     assert asked == [(NEXT,)]
-    assert await view.at(2).files("month=1") == (TWO,)
+    assert await view.at(2).files("month=1") == (SECOND,)
 
 
 @on_virtual_time
@@ -291,7 +280,7 @@ async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_mean
 
 @on_virtual_time
 async def test_a_block_that_lacks_what_a_later_entry_removes_is_of_another_log():
-    view = View(base=SlowBase(*REPLACED[:1], lacks=(ONE.name,)))
+    view = View(base=SlowBase(*REPLACED[:1], lacks=(FIRST.name,)))
     view.sync(history(*REPLACED))
     with pytest.raises(CorruptObject, match=r"'month=1' held at position 1 lacks .*, which position 2 removes"):
         await view.at(3).files("month=1")
