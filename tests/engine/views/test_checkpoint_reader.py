@@ -370,6 +370,7 @@ async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog
     process = Process(storage)
     view = await process.sync()
     assert await view.at(3).files("month=1") == (SECOND,)
+    assert await view.at(3).files("month=2") == (THIRD,)
     assert process.checkpoints.statistics.damaged_parts == 1
     assert "checkpoint.refused" in caplog.text
 
