@@ -180,6 +180,14 @@ async def test_rows_that_no_answered_position_sees_go_from_parts_in_which_nothin
 
 
 @on_both_loops
+async def test_a_partition_of_which_a_checkpoint_has_no_row_is_empty():
+    storage = await some_log(THREE[0], commit(2, scope=partitions("month=1"), removed=(FIRST,)), clean(3, horizon=2))
+    await Process(storage).checkpoint()
+    view = await Process(storage).sync()
+    assert await view.at(3).files("month=1") == ()
+
+
+@on_both_loops
 async def test_partitions_that_come_one_by_one_fill_parts_and_do_not_have_one_each():
     storage = MemoryBackend()
     with parts_of(1000):
