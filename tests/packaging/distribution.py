@@ -47,9 +47,9 @@ def modules_of_this_tree() -> set[str]:
     """Every file that makes up the package, by its path in a wheel."""
     folders = {path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")}
     folders = {path for path in folders if not path.as_posix().startswith(tuple(EVIDENCE))}
-    front = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark").glob("*.py")}
+    front = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark").glob("*.py*")}
     cli = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark/cli").rglob("*.py")}
-    return {f"tallymark/{path.as_posix()}" for path in folders | front | cli} | {"tallymark/py.typed"}
+    return {f"tallymark/{path.as_posix()}" for path in folders | front | cli}
 
 
 @dataclass(frozen=True, slots=True)
