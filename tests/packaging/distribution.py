@@ -49,7 +49,7 @@ def modules_of_this_tree() -> set[str]:
     folders = {path for path in folders if not path.as_posix().startswith(tuple(EVIDENCE))}
     front = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark").glob("*.py*")}
     cli = {path.relative_to(ROOT / "src/tallymark") for path in (ROOT / "src/tallymark/cli").rglob("*.py")}
-    return {f"tallymark/{path.as_posix()}" for path in folders | front | cli}
+    return {f"tallymark/{path.as_posix()}" for path in folders | front | cli} | {"tallymark/py.typed"}
 
 
 @dataclass(frozen=True, slots=True)
