@@ -40,7 +40,7 @@ from tallymark.engine.maintenance.retention import Retention, hours_to_keep
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName
 from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.partitions.prefix import partition_prefix
+from tallymark.engine.partitions.path import partition_prefix
 from tallymark.engine.planning.input_rows import Incoming
 from tallymark.engine.planning.plan_write import Foresight, plan_write
 from tallymark.engine.planning.write_plan import WritePlan

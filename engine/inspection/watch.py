@@ -10,17 +10,70 @@ from dataclasses import dataclass, replace
 
 import anyio
 
+from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import store_time
-from tallymark.engine.markers.segment import marker_folder
-from tallymark.engine.markers.watch import MarkerFolder, MarkerWatch
+from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
+from tallymark.engine.markers.name import INFIX
+from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history_base import Decided
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkerFolder:
+    """What lies in it at a moment."""
+
+    markers: int
+    """Durable ones that were seen so far, each once."""
+    segments: int
+    direct: int
+    """Markers that are objects of their own."""
+    bytes: int
+    """Of the segments."""
+
+
+class MarkerWatch:
+    """Keeps the markers that it has seen: some 200 bytes each."""
+
+    def __init__(self, backend: Backend, folder: str, *, concurrency: int) -> None:
+        self._backend = backend
+        self._folder = folder
+        self._concurrency = concurrency
+        self._loaded = LoadedMarkers()
+        self._read: set[str] = set()
+
+    async def scan(self) -> MarkerFolder:
+        """One listing, and one get for each segment that was not there before: segments are never rewritten.
+
+        A concurrent merge may hide markers until the next scan.
+
+        Raises:
+            CorruptObject: a segment cannot be understood.
+        """
+        found = [
+            entry async for entry in self._backend.list(self._folder) if is_marker_object(self._folder, entry.path)
+        ]
+        paths = {entry.path for entry in found}
+        await read_objects(self._backend, self._folder, self._loaded, sorted(paths - self._read), self._concurrency)
+        self._read = paths
+        segments = [entry.size for entry in found if is_segment(_name(entry.path))]
+        return MarkerFolder(
+            markers=len(self._loaded.lines),
+            segments=len(segments),
+            direct=sum(INFIX in _name(path) for path in paths),
+            bytes=sum(segments),
+        )
+
+
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
 
 CLOCK_S = 60.0
 """Time for which the local clock is used in place of the store's: in it they drift by less than a second."""

@@ -21,10 +21,10 @@ from tallymark.engine.jobs.fills import files_of
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.file_name import new_file_name
-from tallymark.engine.tasks.old_rows import batches_of
 from tallymark.engine.tasks.open_file import OpenFile
 from tallymark.engine.tasks.report import Fill
 from tallymark.engine.tasks.row_buffer import RowBuffer
+from tallymark.engine.tasks.small_file_merge import batches_of
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.lease import Lease

@@ -1,19 +1,22 @@
 """Lookup or creation of the table of a job. A refused call changes nothing."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pyarrow as pa
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
-from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.errors import AlreadyExists, BackendError, NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.instants.project import put_projected
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import check_base
-from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, clear, is_trial
 from tallymark.engine.jobs.table_spec import TableSpec
+from tallymark.engine.maintenance.recovery import PROBE
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
+from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 
@@ -167,3 +170,58 @@ def _bare(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_timestamp(type_) and type_.tz is not None:
         return pa.timestamp(type_.unit, "UTC")
     return type_
+
+
+TRIALS = 2
+"""Names that are created twice before the store is blamed: of a writer that was stopped for longer than a lease between
+its two puts, another may have swept the first."""
+
+
+async def check_exclusive(backend: Backend) -> str:
+    """Create a new name twice at once; returns it, to be deleted by ``clear``.
+
+    The name is that of a heartbeat without a writer: where its author dies, writers of the table sweep it after a
+    lease, and ``is_trial`` distinguishes it from other objects before there is a table.
+
+    Raises:
+        UnsupportedTable: the store ignores put-if-absent. Nothing is left.
+    """
+    for _ in range(TRIALS):
+        path = f"{HEARTBEAT_FOLDER}/{PROBE}{new_nonce()}"
+        if await _is_refused_once(backend, path):
+            return path
+        await clear(backend, path)
+    raise UnsupportedTable(
+        f"{backend.url}: of two writers who created one object at once, both got an acknowledgement. It ignores "
+        "put-if-absent (If-None-Match on S3), by which commits are decided: writers would undo each other. Keep tables "
+        f"elsewhere, or update the server; 'tallymark doctor {backend.url}' has details"
+    )
+
+
+async def clear(backend: Backend, path: str) -> None:
+    """Delete the name. If that fails, it is swept later."""
+    with suppress(BackendError):
+        await backend.delete([path])
+
+
+def is_trial(path: str) -> bool:
+    """Return True of what a trial has left whose author died."""
+    return path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")
+
+
+async def _is_refused_once(backend: Backend, path: str) -> bool:
+    """Raise what storage answers instead, unless one answer was clear enough."""
+    refused = []
+
+    async def create(data: bytes) -> None:
+        try:
+            await backend.put_new(path, data)
+        except AlreadyExists:
+            refused.append(data)
+
+    try:
+        await concurrently(create, (b"1", b"2"), limit=2)
+    except BackendError:
+        if not refused:
+            raise
+    return bool(refused)

@@ -13,13 +13,13 @@ from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
 from tallymark.engine.maintenance.recovery import clock_probe, drop_unreserved, open_reservations, recover_others
 from tallymark.engine.maintenance.store_time import store_time
-from tallymark.engine.maintenance.stray_checkpoints import drop_strays
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_number
 from tallymark.engine.timeline.seal import SEAL_FOLDER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for
 
 MARKER_FOLDERS = ".hoodie/.temp"
 """Parent of the folders that ``marker_folder`` returns."""
@@ -206,3 +206,24 @@ async def _drop_bodies(handle: TableHandle) -> None:
 def _below(folder: str, path: str) -> str:
     """Return the first part of the path below the folder."""
     return path.removeprefix(f"{folder}/").partition("/")[0]
+
+
+async def drop_strays(handle: TableHandle) -> None:
+    """Delete objects that were put for a position before the newest checkpoint's, and are not part of the newest two.
+
+    No process will make a checkpoint of them: a writer of such a position reads the pointer again before
+    putting its own, finds another, and gives up. What was put for its own position may be about to take the place of a
+    damaged one, and waits until a checkpoint has passed it, as does what was put for a later one. While the newest one
+    cannot be read everything stays, since its parts are unknown.
+    """
+    found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
+    if not found:
+        return
+    names = await handle.checkpoints.pointer()
+    manifests = [await handle.checkpoints.read(name) for name in names]
+    newest = manifests[0] if manifests else None
+    if newest is None:
+        return
+    named = {path for manifest in manifests if manifest is not None for path in manifest.paths}
+    passed = [path for path in found if (position := put_for(path)) is not None and position < newest.position]
+    await handle.backend.delete([path for path in passed if path not in named])

@@ -1,13 +1,18 @@
 """Partition paths as Hive and Spark write them: ``year=2013/month=1``.
 
-Owns: the path of one combination of values of the partition columns. The escaped characters are
-those of Spark's ``ExternalCatalogUtils``, found by writing each of them with Spark 4.3; NUL, which Spark cannot write
-at all, is escaped like its neighbours.
+Owns: the path of one combination of values of the partition columns, the values out of a path, and the beginning of
+paths as it is typed. The escaped characters are those of Spark's ``ExternalCatalogUtils``, found by writing each of
+them with Spark 4.3; NUL, which Spark cannot write at all, is escaped like its neighbours.
 """
 
 from collections.abc import Sequence
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.types as arrow_types
 
 from tallymark.backends.contract import PATH_BYTES_MAX
 from tallymark.engine.errors import InvalidRequest
@@ -79,3 +84,54 @@ def _text(value: PartitionValue) -> str:
 def escaped(text: str) -> str:
     """Return a column or value as it is written in a path."""
     return text.translate(_ESCAPES)
+
+
+def partition_values(text: str, schema: pa.Schema, partition_by: Sequence[str]) -> dict[str, PartitionValue]:
+    """Return the values that the path names, of the types that the table's columns have.
+
+    Raises:
+        InvalidRequest: no partition of this table begins so, or a value is none of its column's type.
+    """
+    segments = partition_prefix(text, partition_by).split("/")
+    columns = [schema.field(name) for name in partition_by[: len(segments)]]
+    return {
+        field.name: _value(segment.partition("=")[2], field)
+        for segment, field in zip(segments, columns, strict=False)
+        if segment
+    }
+
+
+def _value(escaped: str, field: "pa.Field[Any]") -> PartitionValue:
+    text = unquote(escaped)
+    if escaped == NULL_PARTITION:
+        return None
+    try:
+        if arrow_types.is_boolean(field.type):
+            return {"true": True, "false": False}[text]
+        if arrow_types.is_integer(field.type):
+            return int(text)
+        if arrow_types.is_date(field.type):
+            return date.fromisoformat(text)
+        if arrow_types.is_decimal(field.type):
+            return Decimal(text)
+    except (ValueError, KeyError, InvalidOperation) as error:
+        raise InvalidRequest(
+            f"partition {field.name}={text!r}: the column is {field.type}; give a value of that type"
+        ) from error
+    return text
+
+
+def partition_prefix(text: str, columns: Sequence[str]) -> str:
+    """Return the prefix without slashes at its ends; ``""`` is the whole table.
+
+    Raises:
+        InvalidRequest: no partition of a table that is partitioned so can lie below it.
+    """
+    prefix = text.strip("/")
+    segments = prefix.split("/") if prefix else []
+    given = [segment.partition("=")[0] for segment in segments if "=" in segment]
+    if given != [escaped(column) for column in columns[: len(segments)]]:
+        shape = "/".join(f"{escaped(column)}=..." for column in columns)
+        how = f"its partitions are {shape}; give one of these, or the beginning of some" if columns else "leave it out"
+        raise InvalidRequest(f"partition {text!r}: the table is partitioned by {list(columns) or 'nothing'}; {how}")
+    return prefix

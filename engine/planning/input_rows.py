@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.jobs.target import WriteTarget
-from tallymark.engine.partitions.prefix import partition_prefix
+from tallymark.engine.partitions.path import partition_prefix
 from tallymark.engine.sizing.profile import IncomingRows, WorkloadProfile, check_has_no_updates
 from tallymark.engine.tasks.partition_keys import partition_paths
 from tallymark.engine.timeline.properties import TableProperties

@@ -2,7 +2,7 @@
 
 The path of a plan::
 
-    files -> live_files -> estimate -> balanced_policy | hudi_policy -> SizingPlan
+    files -> live_files -> estimate -> policies.balanced_files | policies.hudi_files -> SizingPlan
 
 """
 
@@ -13,11 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tallymark.engine.settings import SizingSettings
-from tallymark.engine.sizing.balanced_policy import balanced_files
 from tallymark.engine.sizing.estimate import Estimates
 from tallymark.engine.sizing.fills import Fill, updated
-from tallymark.engine.sizing.hudi_policy import hudi_files
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan
+from tallymark.engine.sizing.policies import balanced_files, hudi_files
 from tallymark.engine.sizing.profile import (
     CommitSize,
     FileUpdates,

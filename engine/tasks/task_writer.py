@@ -27,14 +27,13 @@ from tallymark.engine.tasks.caller import check_may_block
 from tallymark.engine.tasks.event_loops import TaskLoop
 from tallymark.engine.tasks.file_growth import FileGrowth, FooterSize
 from tallymark.engine.tasks.file_name import new_file_name
-from tallymark.engine.tasks.filling import Filling
 from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.marker_sources import MarkerSource, task_markers
-from tallymark.engine.tasks.old_rows import read_old_rows
 from tallymark.engine.tasks.open_file import OpenFile, pause_thread
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.row_buffer import RowBuffer
 from tallymark.engine.tasks.shared_backend import shared_backend
+from tallymark.engine.tasks.small_file_merge import Filling, read_old_rows
 from tallymark.engine.tasks.table_rows import table_rows
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile

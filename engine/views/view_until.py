@@ -1,4 +1,4 @@
-"""View of a log up to a position that is known to exist, for a caller that knows only that position and its hash.
+"""View of a log up to a position that is known to exist, for a reader that knows only that position and its hash.
 
 Nothing is listed. A listing would not help: it shows which files exist, but not which are committed, nor at which
 position.
@@ -7,7 +7,8 @@ position.
 from tallymark.backends.contract import Backend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.log_part import read_until
+from tallymark.engine.timeline.history_base import NO_HISTORY, HistoryBase
+from tallymark.engine.timeline.log import LOG_FOLDER, READ_AHEAD, read_entries
 from tallymark.engine.views.base import NoBase, ViewBase
 from tallymark.engine.views.checkpoint_format import position_of
 from tallymark.engine.views.checkpoint_reader import Checkpoints
@@ -37,3 +38,25 @@ async def _history(backend: Backend, position: int, log_hash: str) -> tuple[Hist
         except CorruptObject as error:
             checkpoints.refuse(str(error))  # the log itself shows the cause
     return await read_until(backend, position, log_hash), NoBase()
+
+
+async def read_until(backend: Backend, position: int, log_hash: str, *, start: HistoryBase = NO_HISTORY) -> History:
+    """Return the history from ``start`` to a position, at which the log has this hash.
+
+    Raises:
+        CorruptObject: an entry cannot be read, or is gone; or the log, or ``start``, is of another one.
+    """
+    history = History(start)
+    while history.head < position:
+        window = range(history.head + 1, min(history.head + READ_AHEAD, position) + 1)
+        found = await read_entries(backend, window)
+        for number in window:
+            if number not in found:
+                raise CorruptObject(f"entry {number} of {LOG_FOLDER} is gone, and was there; restore it from a copy")
+            history.apply(found[number])
+    if history.hash_at(position) != log_hash:
+        raise CorruptObject(
+            f"{LOG_FOLDER} is not the log that the job began with: at position {position} its hash is "
+            f"{history.hash_at(position)[:16]!r}, not {log_hash[:16]!r}; was the table created again?"
+        )
+    return history

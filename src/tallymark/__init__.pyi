@@ -54,3 +54,4 @@ from tallymark.spark_glue.write import plan as plan
 from tallymark.spark_glue.write import write as write
 
 __version__: str
+__all__: list[str]  # noqa: PYI035 - a value would spell every name twice

@@ -100,7 +100,7 @@ class PlanWords:
 
 
 async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
-    from tallymark.engine.partitions.text import partition_values
+    from tallymark.engine.partitions.path import partition_values
 
     snapshot = await table.snapshot()
 

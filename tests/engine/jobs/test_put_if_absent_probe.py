@@ -6,7 +6,7 @@ import pytest
 from tallymark.backends import AlreadyExists, NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.jobs.put_if_absent_probe import check_exclusive, is_trial
+from tallymark.engine.jobs.prepare import check_exclusive, is_trial
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.properties import PROPERTIES
 from tests.engine.jobs.scene import Store, begin, committed, table

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.markers.merge_plan import MergePlan
+from tallymark.engine.markers.merge import MergePlan
 from tests.support.examples import examples
 
 

@@ -6,8 +6,7 @@ import pyarrow as pa
 import pytest
 
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.partitions.path import PartitionValue, partition_path
-from tallymark.engine.partitions.text import partition_values
+from tallymark.engine.partitions.path import PartitionValue, partition_path, partition_values
 
 TYPES: list[tuple[pa.DataType, PartitionValue]] = [
     (pa.int32(), 2013),

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from tallymark import SizingSettings
 from tallymark.engine.sizing import IncomingRows, PlannedFile, fills
-from tallymark.engine.sizing.balanced_policy import balanced_files
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
 from tallymark.engine.sizing.fills import Fill
+from tallymark.engine.sizing.policies import balanced_files
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.sizing.exact import fewest_files

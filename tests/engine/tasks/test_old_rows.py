@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.tasks import old_rows
-from tallymark.engine.tasks.old_rows import batches_of
+from tallymark.engine.tasks import small_file_merge
+from tallymark.engine.tasks.small_file_merge import batches_of
 from tallymark.engine.timeline.entry import DataFile
 
 ROWS = 20_000
@@ -23,7 +23,7 @@ def file_of(columns: int, *, row_group_rows: int, is_measured: bool) -> tuple[by
 @pytest.mark.parametrize("columns", [1, 20])
 @pytest.mark.parametrize("row_group_rows", [1000, ROWS])
 def test_batches_are_of_about_as_many_bytes(columns, row_group_rows, monkeypatch):
-    monkeypatch.setattr(old_rows, "BATCH_BYTES", 100_000)
+    monkeypatch.setattr(small_file_merge, "BATCH_BYTES", 100_000)
     data, file, rows = file_of(columns, row_group_rows=row_group_rows, is_measured=True)
     batches = list(batches_of(data, file, rows.schema))
     assert pa.Table.from_batches(batches) == rows
@@ -32,7 +32,7 @@ def test_batches_are_of_about_as_many_bytes(columns, row_group_rows, monkeypatch
 
 
 def test_of_a_file_that_was_not_measured_its_stored_bytes_tell(monkeypatch):
-    monkeypatch.setattr(old_rows, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(small_file_merge, "BATCH_BYTES", 10_000)
     data, file, rows = file_of(20, row_group_rows=ROWS, is_measured=False)
     batches = list(batches_of(data, file, rows.schema))
     assert pa.Table.from_batches(batches) == rows

@@ -13,6 +13,7 @@ from tallymark.engine.timeline.history_base import HistoryBase
 from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
+    FORMAT,
     Manifest,
     Part,
     decode_manifest,
@@ -22,9 +23,11 @@ from tallymark.engine.views.checkpoint_format import (
     encode_part,
     encode_pointer,
     manifest_name,
+    seal,
+    unseal,
 )
-from tallymark.engine.views.sealed import FORMAT, seal, unseal
-from tests.engine.timeline.entries import clean, commit, data_file, history_of, partitions, rollback
+from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
+from tests.engine.views.checkpointing import history_of
 from tests.engine.views.histories import log_entries
 from tests.support.memory import taken_bytes
 

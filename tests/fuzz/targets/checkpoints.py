@@ -10,6 +10,7 @@ from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
+    FORMAT,
     Manifest,
     Part,
     decode_manifest,
@@ -19,7 +20,6 @@ from tallymark.engine.views.checkpoint_format import (
     encode_part,
     encode_pointer,
 )
-from tallymark.engine.views.sealed import FORMAT
 
 NAME = f"{3:020d}-a1"
 HISTORY = HistoryBase(
