@@ -41,7 +41,7 @@ class Fencer:
         await close_staging(self.backend, self.instant)
 
     async def fence(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
-        """Make sure that none of the marked paths contains rows, now or later, except those kept.
+        """On return none of the marked paths holds rows, or ever will, but for those kept.
 
         Returns the paths that are fenced. Where files cannot be renamed into place, an empty file occupies the name of
         a lost attempt, so that the attempt's own put fails. Where they can, ``close`` has stopped all attempts.
@@ -96,7 +96,7 @@ async def read_fences(backend: Backend, path: str) -> list[str]:
 
 
 def decode_fences(data: bytes, *, source: str) -> list[str]:
-    """Return the names that ``fence`` has written. Raises CorruptObject, naming ``source``."""
+    """Return the names that ``fence`` has put there. Raises CorruptObject, naming ``source``."""
     try:
         fences = unpack(data)
     except ValueError as error:

@@ -53,7 +53,7 @@ class LostFillRewriter:
         return bool(self._names)
 
     async def entry_without(self, entry: LogEntry, lost: Collection[Fill], fencer: Fencer) -> LogEntry:
-        """Return the entry without these fills: their small files remain, and their new rows are in separate files.
+        """Return the entry without these fills: their small files stay, and their new rows are in files of their own.
 
         The files that were to replace them are deleted on return. May be called again after it has failed.
 
