@@ -9,9 +9,8 @@ import pytest
 
 from tallymark.backends.doctor import Diagnosis, Examination, Finding, Latency, LocalFileSystem
 from tallymark.backends.doctor.examine import PROBING_S
-from tallymark.cli import document
+from tallymark.cli.doctor import diagnosis, show_doctor
 from tallymark.cli.page import console
-from tallymark.cli.tables import show_doctor
 from tests.cli.scene import run, run_json, write
 from tests.support.rights import locked_folder
 
@@ -45,7 +44,7 @@ def test_a_disk_that_is_fit_ends_with_exit_code_0_and_nothing_left(tmp_path):
 
 
 def test_the_page_says_what_the_document_says(capsys):
-    show_doctor(console(), document.doctor("s3://bucket", FOUND))
+    show_doctor(console(), diagnosis("s3://bucket", FOUND))
     page = capsys.readouterr().out
     facts = ("broken", "32 of 32 won", "40.0 ms", "12.5 ms", "120 s behind", "953.7 MiB", "run jobs nearer", "taken")
     for fact in facts:
@@ -54,7 +53,7 @@ def test_the_page_says_what_the_document_says(capsys):
 
 
 def test_the_interval_is_a_quarter_of_the_mean_put():
-    assert document.doctor("s3://bucket", FOUND)["interval_s"] == 0.0125
+    assert diagnosis("s3://bucket", FOUND)["interval_s"] == 0.0125
 
 
 def test_a_store_that_is_not_fit_ends_with_exit_code_1_and_a_whole_document():

@@ -4,7 +4,9 @@ import sys
 import pytest
 
 import tallymark
-from tallymark.cli import document
+from tallymark.cli.document import ErrorDocument, keys
+from tallymark.cli.rollback import RollbackDocument
+from tallymark.cli.timeline import TimelineDocument
 from tests.cli.scene import run
 
 COMMANDS = ("status", "timeline", "markers", "rollback", "clean", "checkpoint", "doctor", "files", "explain", "plan")
@@ -40,6 +42,6 @@ def test_help_of_a_command_names_the_keys_of_its_document():
 
 
 def test_keys_of_nested_documents_show_lists_and_objects():
-    assert document.keys(document.ErrorDocument) == "{error: {type, message}}"
-    assert "scope: {all, partitions, prefixes}, files_added" in document.keys(document.TimelineDocument)
-    assert document.keys(document.RollbackDocument) == "{url, ended: [{instant, outcome, marked, fences}]}"
+    assert keys(ErrorDocument) == "{error: {type, message}}"
+    assert "scope: {all, partitions, prefixes}, files_added" in keys(TimelineDocument)
+    assert keys(RollbackDocument) == "{url, ended: [{instant, outcome, marked, fences}]}"

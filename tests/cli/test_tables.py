@@ -3,8 +3,9 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from tallymark.cli import page, tables
-from tallymark.cli.document import EntryFields, StatusDocument, TimelineDocument
+from tallymark.cli import page
+from tallymark.cli.status import StatusDocument, show_status
+from tallymark.cli.timeline import EntryFields, TimelineDocument, show_timeline
 
 INSTANT = "20130101000000000"
 
@@ -58,33 +59,33 @@ def shown_by(show, document, *, width: int | None = None) -> str:
 
 def test_without_a_terminal_no_line_is_wrapped_or_cut():
     name = "x" * 5000
-    assert name in shown_by(tables.show_status, status_of(name))
+    assert name in shown_by(show_status, status_of(name))
 
 
 def test_a_narrow_terminal_folds_names_and_leaves_instants_whole():
-    shown = shown_by(tables.show_timeline, overwrite_of("airport=" + "x" * 100), width=80)
+    shown = shown_by(show_timeline, overwrite_of("airport=" + "x" * 100), width=80)
     assert INSTANT in shown
     assert shown.count("x") == 100
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
 def test_names_are_shown_as_they_are_not_read_as_markup():
-    assert "[red]:smile:[/red]" in shown_by(tables.show_status, status_of("[red]:smile:[/red]"))
+    assert "[red]:smile:[/red]" in shown_by(show_status, status_of("[red]:smile:[/red]"))
 
 
 def test_what_would_steer_a_terminal_is_shown_as_its_escape():
-    shown = shown_by(tables.show_status, status_of("a\x1b[2Jb\nc"))
+    shown = shown_by(show_status, status_of("a\x1b[2Jb\nc"))
     assert r"a\x1b[2Jb\nc" in shown
     assert "\x1b" not in shown
 
 
 def test_a_scope_of_many_partitions_is_shortened():
-    assert "p=1, p=2, p=3, 2 more" in shown_by(tables.show_timeline, overwrite_of("p=1", "p=2", "p=3", "p=4", "p=5"))
-    assert shown_by(tables.show_timeline, overwrite_of()).split()[-1] == "all"
+    assert "p=1, p=2, p=3, 2 more" in shown_by(show_timeline, overwrite_of("p=1", "p=2", "p=3", "p=4", "p=5"))
+    assert shown_by(show_timeline, overwrite_of()).split()[-1] == "all"
 
 
 def test_a_scope_that_is_a_prefix_shows_that_it_goes_on():
-    assert "year=2013/...\n" in shown_by(tables.show_timeline, overwrite_of(prefixes=["year=2013"]))
+    assert "year=2013/...\n" in shown_by(show_timeline, overwrite_of(prefixes=["year=2013"]))
 
 
 def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
@@ -98,18 +99,18 @@ def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
         "writer": "dead",
         "decision": "commit",
     }
-    shown = shown_by(tables.show_status, status_of("flights", open_instants=[writer]))
+    shown = shown_by(show_status, status_of("flights", open_instants=[writer]))
     assert "node1 process 7  dead, commit to be finished  none            direct" in shown
 
 
 def test_numbers_are_grouped_and_bytes_also_told_in_short():
-    shown = shown_by(tables.show_status, status_of("flights"))
+    shown = shown_by(show_status, status_of("flights"))
     assert "1,234,567" in shown
     assert "5,000,000 (4.8 MiB)" in shown
 
 
 def test_output_in_ascii_is_possible():
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
-    tables.show_status(Console(file=stream, width=80), status_of("flights"))
+    show_status(Console(file=stream, width=80), status_of("flights"))
     stream.flush()
     assert b"flights" in stream.buffer.getvalue()

@@ -1,8 +1,9 @@
 """The command line: ``tallymark status | timeline | markers | rollback | clean | doctor``.
 
-``command`` says what there is, ``asking`` how the table is asked and how that ends, ``storage`` reads ``--storage``.
-``document`` is the answer as ``--json`` prints it, ``tables`` and ``page`` show the same to people; ``doctor`` examines
-a store, ``watch`` counts markers while they come.
+``command`` is the group of the commands, and each command is a module: its options, the keys of its ``--json`` document
+and its page for people. ``asking`` opens the table and ends the process, ``storage`` parses ``--storage``, ``document``
+writes every JSON document, and ``page`` contains the parts of every page. ``examine`` runs the doctor, ``watch`` counts
+markers while a job runs.
 """
 
 from tallymark.cli.command import main

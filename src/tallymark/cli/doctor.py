@@ -1,83 +1,125 @@
-"""Run the doctor for a person who watches, and who may lose patience."""
+"""``tallymark doctor``: examination of a store."""
 
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Literal, TypedDict
 
-import anyio
 import click
 
-from tallymark.backends.doctor import Diagnosis, Examination, practice
-from tallymark.backends.doctor.large import LARGE_FILE_BYTES
-from tallymark.backends.options import StorageOptions
-from tallymark.engine.errors import Stopped
+from tallymark.cli.asking import Place, at_a_url, failing_plainly, json_keys, show
+from tallymark.cli.document import document_of
+from tallymark.cli.page import print_table
+from tallymark.engine.jobs.result import shown_bytes
 
-
-def examined(url: str, options: StorageOptions, *, is_large: bool, probing_s: float) -> Diagnosis:
-    """Return what the doctor finds at the URL in so many seconds; a large file is tried after them.
-
-    Raises:
-        InvalidPath: the URL or the options are not what a store takes.
-        Stopped: by a signal; the message says what is left.
-    """
-    if is_large:
-        _warn(url)
-    with _progress() as report:
-        return anyio.run(_examine, url, options, is_large, probing_s, report, backend="trio")
-
-
-async def _examine(
-    url: str, options: StorageOptions, is_large: bool, probing_s: float, report: Callable[[str], None]
-) -> Diagnosis:
-    found: Diagnosis | None = None
-    async with practice(url, options) as place:
-        examination = Examination(
-            place.backend,
-            now=lambda: datetime.now(UTC).timestamp(),
-            ground=place.ground,
-            is_large=is_large,
-            probing_s=probing_s,
-            report=report,
-        )
-        async with anyio.create_task_group() as tasks:
-            with anyio.CancelScope() as scope:
-                tasks.start_soon(_cancel_on_signal, scope)
-                found = await examination.run()
-            tasks.cancel_scope.cancel()
-    if found is None:
-        left = f"could not be removed: {', '.join(examination.left)}" if examination.left else "nothing is left"
-        raise Stopped(f"the examination of {url} was interrupted; {left}")
-    return found
-
-
-async def _cancel_on_signal(scope: anyio.CancelScope) -> None:
-    """Ignore a second signal: the removal is bounded."""
-    if threading.current_thread() is not threading.main_thread():  # elsewhere signals cannot be received
-        return
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-
-
-def _warn(url: str) -> None:
-    click.echo(
-        f"--large writes one file of {LARGE_FILE_BYTES / 1e9:g} GB below {url} and removes it. On object stores it "
-        "grows in the temporary directory first, which needs as much room.",
-        err=True,
-    )
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
-    """Show the probe that runs, on a terminal; results go to stdout, this to stderr."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
+if TYPE_CHECKING:
     from rich.console import Console
 
-    console = Console(stderr=True, markup=False, highlight=False, emoji=False)
-    with console.status("opening the store") as status:
-        yield status.update
+    from tallymark.backends.doctor import Diagnosis
+
+
+class PromiseFields(TypedDict):
+    promise: str
+    result: Literal["kept", "broken", "untried"]
+    detail: str
+
+
+class LatencyFields(TypedDict):
+    verb: Literal["put_new", "put", "get", "list", "delete"]
+    count: int
+    """Calls that were timed, one after the other."""
+    median_s: float
+    p99_s: float
+
+
+class GroundFields(TypedDict):
+    file_system: str
+    mount_point: str
+    free_bytes: int | None
+    """Null where the file system does not report it."""
+
+
+class DoctorDocument(TypedDict):
+    url: str
+    fit: bool
+    verdict: str
+    interval_s: float | None
+    """What ``MarkerSettings.interval_s="auto"`` would begin with; null where no put succeeded."""
+    promises: list[PromiseFields]
+    latencies: list[LatencyFields]
+    clock_skew_s: float | None
+    """How far the store's clock is ahead of this machine's; null where it could not be read."""
+    ground: GroundFields | None
+    """What a local directory lies on."""
+    remarks: list[str]
+    left: list[str]
+    """What could not be removed."""
+    seconds: float
+
+
+@click.command(epilog=json_keys(DoctorDocument))
+@at_a_url
+@click.option("--large", "is_large", is_flag=True, help="Try a file of 5 GB, too, however long that takes.")
+@click.option(
+    "--seconds",
+    "probing_s",
+    type=click.FloatRange(min=1.0),
+    default=21.0,
+    show_default=True,
+    help="Time for all tries together; a slow store needs more.",
+)
+def doctor(at: Place, is_large: bool, probing_s: float) -> None:
+    """Try whether a store keeps what tables are built on.
+
+    Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most,
+    unless it is given more. The exit code is 0 only if the store is fit.
+    """
+    with failing_plainly(as_json=at.as_json):
+        from tallymark.cli.examine import examined
+
+        found = diagnosis(at.url, examined(at.url, at.options, is_large=is_large, probing_s=probing_s))
+    show(at, found, show_doctor)
+    sys.exit(0 if found["fit"] else 1)
+
+
+def diagnosis(url: str, found: "Diagnosis") -> DoctorDocument:
+    from tallymark.engine.markers.pace import PUTS_PER_PUT_TIME
+
+    put_s = next((latency.mean_s for latency in found.latencies if latency.verb == "put_new"), None)
+    interval_s = None if put_s is None else put_s / PUTS_PER_PUT_TIME
+    return document_of(DoctorDocument, found, url=url, fit=found.is_fit, interval_s=interval_s, promises=found.findings)
+
+
+def show_doctor(page: "Console", document: DoctorDocument) -> None:
+    promises = [(each["promise"], each["result"], each["detail"]) for each in document["promises"]]
+    print_table(page, ["promise", "", "seen"], promises, folding=(2,))
+    if document["latencies"]:
+        rows = [
+            (each["verb"], _ms(each["median_s"]), _ms(each["p99_s"]), f"{each['count']:,}")
+            for each in document["latencies"]
+        ]
+        print_table(page, ["verb", "median", "p99", "calls"], rows, numbers=(1, 2, 3))
+    print_table(page, ["", ""], _doctor_facts(document), folding=(1,), has_header=False)
+    page.print(f"{document['url']} is {document['verdict']}.")
+
+
+def _doctor_facts(document: DoctorDocument) -> list[tuple[str, str]]:
+    facts = []
+    if document["interval_s"] is not None:
+        facts.append(("interval", f"{_ms(document['interval_s'])}, a quarter of the mean put: what 'auto' begins with"))
+    if document["clock_skew_s"] is not None:
+        facts.append(("clock", _clock(document["clock_skew_s"])))
+    if (ground := document["ground"]) is not None:
+        room = "" if ground["free_bytes"] is None else f", {shown_bytes(ground['free_bytes'])} free"
+        facts.append(("file system", f"{ground['file_system']} at {ground['mount_point']}{room}"))
+    facts += [("remark", remark) for remark in document["remarks"]]
+    facts += [("left behind", path) for path in document["left"]]
+    return [*facts, ("took", f"{document['seconds']:.1f} s")]
+
+
+def _clock(ahead_s: float) -> str:
+    if abs(ahead_s) < 1.5:  # stores report whole seconds
+        return "the store's and this machine's agree to a second"
+    return f"the store's is {abs(ahead_s):,.0f} s {'ahead of' if ahead_s > 0 else 'behind'} this machine's"
+
+
+def _ms(seconds: float) -> str:
+    return f"{1000 * seconds:,.1f} ms"

@@ -1,9 +1,18 @@
-"""``tallymark explain --json``: why a file is where it is."""
+"""``tallymark explain``: the fate of one file, and its cause."""
 
+import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict
 
+import click
+
+from tallymark.cli.asking import Place, answer, at_a_url, json_keys
+from tallymark.cli.document import document_of
+from tallymark.cli.page import print_table, size
+
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from tallymark.engine.table import Table
 
 
@@ -46,25 +55,19 @@ class ExplainDocument(TypedDict):
     """ISO 8601: until when it stays at least, by the store's clock."""
 
 
-async def explain(table: "Table", *, file: str) -> ExplainDocument:
-    found = await table.explain(_as_seen_from_here(table.url, file))
-    return {
-        "url": table.url,
-        "path": found.path,
-        "fate": found.fate,
-        "is_there": found.is_there,
-        "instant": found.instant,
-        "position": found.position,
-        "rows": found.rows,
-        "bytes": found.bytes,
-        "rewritten_bytes": found.rewritten_bytes,
-        "made_of": list(found.made_of),
-        "filled_into": list(found.filled_into),
-        "why": found.why,
-        "next": found.next,
-        "command": found.command,
-        "until": None if found.until is None else found.until.isoformat(),
-    }
+@click.command(epilog=json_keys(ExplainDocument))
+@at_a_url
+@click.argument("file")
+def explain(at: Place, file: str) -> None:
+    """Say why a file is kept, hidden or due for removal.
+
+    FILE is a path below the table, a URL of the same, or the bare name of a data file.
+    """
+    answer(at, functools.partial(explain_file, file=file), show_explain)
+
+
+async def explain_file(table: "Table", *, file: str) -> ExplainDocument:
+    return document_of(ExplainDocument, await table.explain(_as_seen_from_here(table.url, file)), url=table.url)
 
 
 def _as_seen_from_here(url: str, file: str) -> str:
@@ -72,3 +75,24 @@ def _as_seen_from_here(url: str, file: str) -> str:
     if url.startswith("file:") and Path(file).is_file():
         return str(Path(file).absolute())
     return file
+
+
+def show_explain(page: "Console", document: ExplainDocument) -> None:
+    facts = {
+        "file": document["path"],
+        "fate": document["fate"] if document["is_there"] else f"{document['fate']}, not there",
+        "instant": document["instant"],
+        "position": None if document["position"] is None else f"{document['position']:,}",
+        "size": _size(document),
+        "why": document["why"],
+        "next": document["next"],
+        "now": document["command"],
+    }
+    rows = [(name, value) for name, value in facts.items() if value is not None]
+    print_table(page, ["", ""], rows, folding=(1,), has_header=False)
+
+
+def _size(document: ExplainDocument) -> str | None:
+    if document["rows"] is None or document["bytes"] is None:
+        return None
+    return f"{document['rows']:,} rows, {size(document['bytes'])}"

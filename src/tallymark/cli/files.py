@@ -1,13 +1,24 @@
-"""``tallymark files --json``: how large a table's files are."""
+"""``tallymark files``: the sizes of the files of a table."""
 
+import functools
 from typing import TYPE_CHECKING, TypedDict
 
+import click
+
+from tallymark.cli.asking import Place, answer, at_a_url, json_keys
+from tallymark.cli.document import document_of
+from tallymark.cli.page import print_table, size
+
 if TYPE_CHECKING:
-    from tallymark.engine.inspection.file_sizes import FileSizes
+    from rich.console import Console
+
     from tallymark.engine.table import Table
 
 PARTITIONS_SHOWN = 10
 """Partitions that are named: those with the most small files."""
+
+BAR_WIDTH = 40
+"""Columns of the longest bar, so that a page of 80 holds the table around it."""
 
 
 class BucketFields(TypedDict):
@@ -55,46 +66,67 @@ class FilesDocument(TypedDict):
     """The partitions with the most small files, at most ten; those without any are left out."""
 
 
-async def files(table: "Table", *, partition: str, small_below: int | None) -> FilesDocument:
+@click.command(epilog=json_keys(FilesDocument))
+@at_a_url
+@click.option("--partition", default="", metavar="PATH", help="Only what lies below it, such as year=2013.")
+@click.option("--small-bytes", type=click.IntRange(min=0), metavar="N", help="Files below N bytes are small [100 MiB].")
+def files(at: Place, partition: str, small_bytes: int | None) -> None:
+    """Show how large a table's files are, and where the small ones lie."""
+    answer(at, functools.partial(file_sizes, partition=partition, small_below=small_bytes), show_files)
+
+
+async def file_sizes(table: "Table", *, partition: str, small_below: int | None) -> FilesDocument:
     from tallymark.engine.inspection.file_sizes import SMALL_BYTES
 
     found = await table.files(partition, small_below=SMALL_BYTES if small_below is None else small_below)
-    return _document(table.url, partition.strip("/"), found)
+    return document_of(
+        FilesDocument,
+        found,
+        url=table.url,
+        partition=partition.strip("/"),
+        partitions=len(found.partitions),
+        most_small=[
+            document_of(PartitionFields, each) for each in found.partitions[:PARTITIONS_SHOWN] if each.small_files
+        ],
+    )
 
 
-def _document(url: str, partition: str, found: "FileSizes") -> FilesDocument:
-    return {
-        "url": url,
-        "partition": partition,
-        "position": found.position,
-        "files": found.files,
-        "rows": found.rows,
-        "bytes": found.bytes,
-        "p50": found.p50,
-        "p95": found.p95,
-        "largest": found.largest,
-        "small_below": found.small_below,
-        "small_files": found.small_files,
-        "small_bytes": found.small_bytes,
-        "small_file_share": found.small_file_share,
-        "small_byte_share": found.small_byte_share,
-        "fewest": found.fewest,
-        "rewritten_bytes": found.rewritten_bytes,
-        "rewritten_per_byte": found.rewritten_per_byte,
-        "buckets": [
-            {"least": each.least, "below": each.below, "files": each.files, "bytes": each.bytes}
-            for each in found.buckets
-        ],
-        "partitions": len(found.partitions),
-        "most_small": [
-            {
-                "partition": each.partition,
-                "files": each.files,
-                "bytes": each.bytes,
-                "small_files": each.small_files,
-                "small_bytes": each.small_bytes,
-            }
-            for each in found.partitions[:PARTITIONS_SHOWN]
-            if each.small_files
-        ],
+def show_files(page: "Console", document: FilesDocument) -> None:
+    below = f" below {document['partition']}" if document["partition"] else ""
+    if not document["files"]:
+        page.print(f"No files{below} at position {document['position']:,}.")
+        return
+    facts = {
+        "files": f"{document['files']:,}{below} in {document['partitions']:,} partitions, {size(document['bytes'])}",
+        "sizes": f"p50 {size(document['p50'])}, p95 {size(document['p95'])}, largest {size(document['largest'])}",
+        "small": f"{_share(document['small_file_share'])} of the files, with {_share(document['small_byte_share'])} of "
+        f"the bytes, are below {size(document['small_below'])}",
+        "fewest": f"{document['fewest']:,} files would hold the same bytes",
     }
+    if document["rewritten_bytes"]:
+        per_byte = f"{document['rewritten_per_byte']:,.2f} for each byte"
+        facts["rewritten"] = f"{size(document['rewritten_bytes'])} to come to these files, {per_byte}"
+    print_table(page, ["", ""], facts.items(), folding=(1,), has_header=False)
+    most = max(each["files"] for each in document["buckets"])
+    rows = [
+        (size(each["least"]), f"{each['files']:,}", size(each["bytes"]), _bar(each["files"], most))
+        for each in document["buckets"]
+    ]
+    print_table(page, ["size from", "files", "bytes", ""], rows, numbers=(0, 1, 2))
+    if document["most_small"]:
+        worst = [
+            (each["partition"] or "-", f"{each['small_files']:,}", size(each["small_bytes"]), f"{each['files']:,}")
+            for each in document["most_small"]
+        ]
+        print_table(
+            page, ["partition", "small files", "bytes in them", "files"], worst, folding=(0,), numbers=(1, 2, 3)
+        )
+
+
+def _share(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _bar(count: int, most: int) -> str:
+    """Never empty where there is something to show."""
+    return "#" * max(count > 0, round(BAR_WIDTH * count / most))

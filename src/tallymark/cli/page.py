@@ -2,21 +2,28 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 UNBOUNDED = 100_000
 """Columns of a page that is not a terminal."""
 
+NAMES_SHOWN = 3
+"""Partitions that are named on one line; ``--json`` names them all."""
 
-def console(*, width: int = UNBOUNDED) -> Console:
+
+def console(*, width: int = UNBOUNDED) -> "Console":
     """Print without markup: names of tables and partitions may contain any character. A terminal has its own width."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False, emoji=False)
 
 
 def print_table(
-    page: Console,
+    page: "Console",
     headings: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
@@ -35,8 +42,10 @@ def table_of(
     folding: Sequence[int] = (),
     numbers: Sequence[int] = (),
     has_header: bool = True,
-) -> Table:
+) -> "Table":
     """Only the ``folding`` columns go on in a further line where the terminal is narrow."""
+    from rich.table import Table
+
     table = Table(box=None, show_header=has_header, pad_edge=False, padding=(0, 2, 0, 0))
     for index, heading in enumerate(headings):
         folds = index in folding
@@ -54,3 +63,11 @@ def table_of(
 def _printable(text: str) -> str:
     """Return what would move the cursor or change colours stands as its escape."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def size(count: int) -> str:
+    """Bytes in the binary units that sizes of files are set in: 120 MiB."""
+    value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{value:,.0f} {units[0]}" if value == int(value) else f"{value:,.1f} {units[0]}"

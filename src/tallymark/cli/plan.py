@@ -1,11 +1,14 @@
-"""``tallymark plan --json``: what a write would do."""
+"""``tallymark plan``: what a write would do."""
 
+import functools
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, TypedDict, cast
 
 import click
+
+from tallymark.cli.asking import Place, ask, at_a_url, json_keys, show
 
 if TYPE_CHECKING:
     from tallymark.engine.jobs.request import Mode, PartitionOverwrite
@@ -99,7 +102,7 @@ class PlanWords:
     incoming: "Sequence[str | IncomingRows] | None"
 
 
-async def plan(table: "Table", *, words: PlanWords) -> "WritePlan":
+async def ask_plan(table: "Table", *, words: PlanWords) -> "WritePlan":
     from tallymark.engine.partitions.path import partition_values
 
     snapshot = await table.snapshot()
@@ -171,3 +174,57 @@ def _number(value: str) -> Any:
         with suppress(ValueError):
             return kind(value)
     return value
+
+
+@click.command(epilog=json_keys(PlanDocument))
+@at_a_url
+@click.option("--mode", type=click.Choice(["append", "overwrite"]), required=True)
+@click.option("--partition", multiple=True, metavar="PATH", help="The part that the write is for: year=2013.")
+@click.option("--partition-overwrite", type=click.Choice(["static", "dynamic"]), default="static", show_default=True)
+@click.option("--only-partition", "only_partitions", multiple=True, metavar="PATH", help="All that it may touch.")
+@click.option("--base", type=click.IntRange(min=0), metavar="POSITION", help="At which the table was read.")
+@click.option("--txn", metavar="NAME:BATCH", help="Under which it is to be committed once.")
+@click.option(
+    "--partitions-file",
+    type=click.File(encoding="utf-8"),
+    metavar="FILE",
+    help="Partition paths that the input has rows for, one a line, their rows after a tab; - is stdin.",
+)
+@click.option(
+    "--sizing",
+    multiple=True,
+    metavar="KEY=VALUE",
+    callback=parse_sizing,
+    help="SizingSettings of the write; 'default' for all of them. Else sizing is off.",
+)
+def plan(
+    at: Place,
+    mode: "Mode",
+    partition: Sequence[str],
+    partition_overwrite: "PartitionOverwrite",
+    only_partitions: Sequence[str],
+    base: int | None,
+    txn: str | None,
+    partitions_file: TextIO | None,
+    sizing: "SizingSettings | None",
+) -> None:
+    """Show what a write would do, and change nothing.
+
+    Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
+    that would be added; with rows and --sizing, the small files that would be filled, and what that rewrites. A
+    DataFrame gives more: tallymark.plan(df, url, ...).
+    """
+    from tallymark.cli.plan_page import show_plan
+
+    asked = PlanWords(
+        mode=mode,
+        partition=partition,
+        partition_overwrite=partition_overwrite,
+        only_partitions=only_partitions,
+        base=base,
+        txn=txn,
+        sizing=sizing,
+        incoming=None if partitions_file is None else partitions_in(partitions_file),
+    )
+    found = ask(at, functools.partial(ask_plan, words=asked))
+    show(at, document(found), lambda page, _: show_plan(page, found))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypedDict
 import click
 
 from tallymark.cli.asking import Place, failing_plainly
+from tallymark.cli.document import document_of
 
 if TYPE_CHECKING:
     from anyio import CancelScope
@@ -52,7 +53,7 @@ class WatchDocument(TypedDict):
 Show = Callable[[WatchDocument], None]
 
 
-def watch(at: Place, instant: str | None, every_s: float) -> None:
+def watch_markers(at: Place, instant: str | None, every_s: float) -> None:
     """Until it is interrupted, or the instant that is named is over."""
     import anyio
 
@@ -106,17 +107,12 @@ async def _until_interrupted(scope: "CancelScope") -> None:
 
 
 def _fields(found: "WatchedInstant") -> WatchedFields:
-    return {
-        "instant": found.instant,
-        "operation": found.operation,
-        "marker_kind": found.marker_kind,
-        "markers": found.folder.markers,
-        "direct_markers": found.folder.direct,
-        "segments": found.folder.segments,
-        "bytes": found.folder.bytes,
-        "beat_age_s": found.beat_age_s,
-        "markers_s": found.markers_s,
-        "is_over": found.is_over,
-        "decision": found.decision,
-        "position": found.position,
-    }
+    folder = found.folder
+    return document_of(
+        WatchedFields,
+        found,
+        markers=folder.markers,
+        direct_markers=folder.direct,
+        segments=folder.segments,
+        bytes=folder.bytes,
+    )

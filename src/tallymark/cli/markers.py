@@ -1,0 +1,70 @@
+"""``tallymark markers``: the markers of an open instant."""
+
+import functools
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import click
+
+from tallymark.cli.asking import Place, answer, at_a_url, json_keys
+from tallymark.cli.document import keys
+from tallymark.cli.page import print_table
+from tallymark.cli.watch import WatchDocument, watch_markers
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tallymark.engine.table import Table
+
+
+class MarkerFields(TypedDict):
+    path: str
+    """The data file, which may or may not have come to be."""
+    io: Literal["CREATE", "MERGE", "APPEND"]
+
+
+class MarkersDocument(TypedDict):
+    url: str
+    instant: str
+    markers: list[MarkerFields]
+
+
+@click.command(epilog=f"{json_keys(MarkersDocument)} With --watch as well, a line a look: {keys(WatchDocument)}.")
+@at_a_url
+@click.argument("instant", required=False)
+@click.option("--watch", "is_watch", is_flag=True, help="Count them again and again, of INSTANT or of all open ones.")
+@click.option(
+    "--every",
+    type=click.FloatRange(min=0.1),
+    default=2.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds between two looks: each costs some four small requests.",
+)
+def markers(at: Place, instant: str | None, is_watch: bool, every: float) -> None:
+    """List the markers of an open instant.
+
+    Each names a data file that may have been begun. With --watch they are counted while the job runs, by what lies in
+    storage: until Ctrl-C, or until INSTANT is over.
+    """
+    if is_watch:
+        watch_markers(at, instant, every)
+        return
+    if instant is None:
+        raise click.UsageError("Missing argument 'INSTANT'; only --watch does without.")
+    answer(at, functools.partial(read_markers, instant=instant), show_markers)
+
+
+async def read_markers(table: "Table", instant: str) -> MarkersDocument:
+    from tallymark.engine.errors import InvalidRequest
+
+    if all(found.instant != instant for found in await table.open_instants()):
+        raise InvalidRequest(f"instant {instant!r} is not open; 'tallymark status' lists those that are")
+    names = await table.markers(instant)
+    return {"url": table.url, "instant": instant, "markers": [{"path": name.path, "io": name.io} for name in names]}
+
+
+def show_markers(page: "Console", document: MarkersDocument) -> None:
+    rows = [(marker["path"], marker["io"]) for marker in document["markers"]]
+    if rows:
+        print_table(page, ["data file", "io"], rows, folding=(0,))
+    page.print(f"{len(rows):,} markers of instant {document['instant']}.")

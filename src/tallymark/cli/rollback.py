@@ -1,0 +1,72 @@
+"""``tallymark rollback``: the end of instants whose writers are dead."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import click
+
+from tallymark.cli.asking import Place, answer, ask, at_a_url, json_keys
+from tallymark.cli.document import document_of
+from tallymark.cli.page import print_table
+from tallymark.cli.status import read_status
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tallymark.engine.table import Table
+
+
+class EndedFields(TypedDict):
+    instant: str
+    outcome: Literal["rolled back", "was committed", "was cleaned"]
+    marked: int
+    """Files that it had marked, and that are gone now."""
+    fences: int
+    """Of these, names that an empty file occupies for a while."""
+
+
+class RollbackDocument(TypedDict):
+    url: str
+    ended: list[EndedFields]
+
+
+@click.command(epilog=json_keys(RollbackDocument))
+@at_a_url
+@click.option("--instant", metavar="T", help="End this instant, even if its writer is alive; asks first.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def rollback(at: Place, instant: str | None, yes: bool) -> None:
+    """End every instant whose writer is dead.
+
+    What had not been committed goes away; what had been is finished.
+    """
+    if instant is not None and not yes:
+        _confirm(at, instant)
+    answer(at, functools.partial(end_instants, instant=instant), show_rollback)
+
+
+def _confirm(at: Place, instant: str) -> None:
+    """Say who would be interrupted, and ask. An instant that is not open is left for the rollback to refuse."""
+    found = ask(at, read_status)
+    for writer in found["open_instants"]:
+        if writer["instant"] == instant:
+            age = writer["beat_age_s"]
+            heartbeat = "no heartbeat" if age is None else f"last heartbeat {age:,.0f} s ago"
+            who = f"{writer['host']} process {writer['pid']} ({writer['writer']}, {heartbeat})"
+            click.confirm(f"Instant {instant} is being written by {who}. Roll it back?", abort=True, err=True)
+
+
+async def end_instants(table: "Table", instant: str | None) -> RollbackDocument:
+    return document_of(RollbackDocument, table, ended=await table.rollback(instant))
+
+
+def show_rollback(page: "Console", document: RollbackDocument) -> None:
+    show_ended(page, document["ended"])
+
+
+def show_ended(page: "Console", ended: Sequence[EndedFields]) -> None:
+    if not ended:
+        page.print("No instant to end: no dead writer has left anything.")
+        return
+    rows = [(one["instant"], one["outcome"], f"{one['marked']:,}", f"{one['fences']:,}") for one in ended]
+    print_table(page, ["instant", "outcome", "marked files", "fences"], rows, numbers=(2, 3))

@@ -1,0 +1,154 @@
+"""``tallymark timeline``: the entries of the commit log."""
+
+import functools
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+import click
+
+from tallymark.cli.asking import Place, answer, at_a_url, json_keys
+from tallymark.cli.document import document_of
+from tallymark.cli.page import NAMES_SHOWN, print_table
+from tallymark.engine.jobs.result import shown_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from tallymark.engine.table import Table
+    from tallymark.engine.timeline.entry import LogEntry
+
+
+class ScopeFields(TypedDict):
+    all: bool
+    partitions: list[str]
+    prefixes: list[str]
+    """Each stands for that partition and all below it."""
+
+
+class SizingResultFields(TypedDict):
+    planned_files: int
+    planned_bytes: int
+    planned_fills: int
+    filled_files: int
+    rewritten_bytes: int
+    """Of the files that were filled."""
+    lost_fills: int
+    """Small files whose fill was lost to another commit."""
+    size_error_p95: float | None
+    """Of planned files: by how much their sizes differ from the plan's, over the plan's."""
+
+
+class ResultFields(TypedDict):
+    """A commit's ``WriteResult`` as the log records it; in the Hudi timeline it is ``tallymark.result``."""
+
+    instant: str
+    txn: str | None
+    rows: int
+    bytes: int
+    files: int
+    partitions: int
+    """Partitions that files were added to."""
+    removed_files: int
+    fences: int
+    marker_mode: Literal["batched", "direct", "mixed"]
+    markers: int
+    direct_markers: int
+    """Of these, markers that tasks have put themselves."""
+    marker_objects: int
+    puts: int
+    """Puts that the markers cost."""
+    seconds: float
+    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    sizing: SizingResultFields | None
+    """Null where no sizes were planned."""
+
+
+class EntryFields(TypedDict):
+    position: int
+    instant: str
+    kind: Literal["commit", "rollback", "clean"]
+    operation: Literal["append", "overwrite", "rollback", "clean"]
+    scope: ScopeFields | None
+    """What an overwrite replaced; null for all else."""
+    files_added: int
+    files_removed: int
+    rows: int
+    """Rows added; those of removed files are not taken off."""
+    bytes: int
+    """Bytes added, likewise."""
+    txn: str | None
+    """The name under which a write was committed once and only once; null for all else."""
+    result: ResultFields | None
+    """Null for a rollback."""
+    horizon: int | None
+    """Of a clean: what was replaced up to this position was let go; null for all else."""
+
+
+class TimelineDocument(TypedDict):
+    url: str
+    entries: list[EntryFields]
+    """Oldest first."""
+
+
+@click.command(epilog=json_keys(TimelineDocument))
+@at_a_url
+@click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the N newest entries.")
+def timeline(at: Place, last: int | None) -> None:
+    """List commits and rollbacks, oldest first."""
+    answer(at, functools.partial(read_timeline, last=last), show_timeline)
+
+
+async def read_timeline(table: "Table", *, last: int | None) -> TimelineDocument:
+    entries = await table.timeline()
+    newest = entries if last is None else entries[-last:]
+    return {"url": table.url, "entries": [_fields(position, entry) for position, entry in newest]}
+
+
+def _fields(position: int, entry: "LogEntry") -> EntryFields:
+    from tallymark.engine.timeline.outcome import outcome_fields
+
+    return document_of(
+        EntryFields,
+        entry,
+        position=position,
+        scope=None if entry.scope is None else entry.scope.fields(),
+        files_added=len(entry.added),
+        files_removed=len(entry.removed),
+        rows=entry.new_rows,
+        bytes=sum(file.bytes for file in entry.added),
+        result=None if entry.summary is None else outcome_fields(entry),
+        horizon=entry.horizon if entry.kind == "clean" else None,
+    )
+
+
+def show_timeline(page: "Console", document: TimelineDocument) -> None:
+    if not document["entries"]:
+        page.print("No entries: nothing has been committed yet.")
+        return
+    headings = ["position", "instant", "operation", "added", "removed", "rows", "bytes", "txn", "scope"]
+    rows = [_row(entry) for entry in document["entries"]]
+    print_table(page, headings, rows, folding=(7, 8), numbers=(0, 3, 4, 5, 6))
+
+
+def _row(entry: EntryFields) -> tuple[str, ...]:
+    return (
+        f"{entry['position']:,}",
+        entry["instant"],
+        entry["operation"],
+        f"{entry['files_added']:,}",
+        f"{entry['files_removed']:,}",
+        f"{entry['rows']:,}",
+        shown_bytes(entry["bytes"]),
+        entry["txn"] or "-",
+        _scope(entry["scope"]) if entry["horizon"] is None else f"replaced up to position {entry['horizon']:,}",
+    )
+
+
+def _scope(scope: ScopeFields | None) -> str:
+    if scope is None:
+        return "-"
+    if scope["all"]:
+        return "all"
+    parts = [*(f"{prefix}/..." for prefix in scope["prefixes"]), *scope["partitions"]]
+    named, count = parts[:NAMES_SHOWN], len(parts)
+    rest = [f"{count - len(named):,} more"] if count > len(named) else []
+    return ", ".join([*named, *rest]) or "nothing"
