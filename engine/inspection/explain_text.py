@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 from shlex import quote
 from typing import Literal
 
-from tallymark.engine.inspection.bookkeeping import Bookkeeping
 from tallymark.engine.inspection.status import OpenInstant
 from tallymark.engine.jobs.result import shown_bytes
 from tallymark.engine.timeline.entry import DataFile, LogEntry
@@ -106,6 +105,18 @@ def _has_filled(file: DataFile, old: DataFile) -> bool:
 
 
 NO_WRITER = "Tallymark will not touch it: unless another program needs it, delete it by the store's own means."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bookkeeping:
+    """A file that holds no rows."""
+
+    purpose: str
+    instant: str | None = None
+    """Whose it is; it goes when that instant has ended."""
+    position: int | None = None
+    lasting: str | None = None
+    """How long it stays, where that does not depend on an instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
