@@ -4,15 +4,91 @@ A read returns what was written, or fails.
 """
 
 import struct
-from collections.abc import Collection, Iterator, KeysView
+from collections.abc import Collection, Iterable, Iterator, KeysView, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
 from zlib import crc32
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.views.block import mark_all_removed, without_removed
-from tallymark.engine.views.pieces import Pieces, PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
+from tallymark.engine.views.store_folder import StoreFolder
+
+
+class PiecesFailed(Exception):
+    """What was read is not what was written; or the disk took no more."""
+
+    def __init__(self, reason: str, *, is_refusal: bool = False, is_over: bool = True) -> None:
+        """``is_refusal``: for want of room or rights on its disk. ``is_over``: nothing that is there can be used."""
+        super().__init__(reason)
+        self.is_refusal = is_refusal
+        self.is_over = is_over
+
+
+class Pieces(Protocol):
+    """Made when something is first written to it; after ``close`` the next write makes another.
+
+    Any method but ``close`` may raise PiecesFailed.
+    """
+
+    @property
+    def path(self) -> Path:
+        """The folder in which it has its files, or would have them."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def disk_bytes(self) -> int: ...
+
+    def read(self, first: int, count: int) -> bytes:
+        """Return the pieces of so many numbers one after the other, joined.
+
+        Raises PiecesFailed where one of them is gone.
+        """
+        ...
+
+    def write(self, pieces: Mapping[int, bytes | None]) -> None:
+        """All of them or none, in place of what was there under their numbers; None: nothing any more."""
+        ...
+
+    def close(self) -> None:
+        """Delete it; idempotent."""
+        ...
+
+
+class DiskPieces:
+    """Folder of a ``Pieces`` of this process: made with the first write, deleted by ``close``."""
+
+    def __init__(self, parent: Path) -> None:
+        self._parent = parent
+        self._folder: StoreFolder | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._parent if self._folder is None else self._folder.path
+
+    @property
+    def disk_bytes(self) -> int:
+        return 0 if self._folder is None else self._folder.disk_bytes
+
+    def close(self) -> None:
+        """Delete it; idempotent."""
+        if self._folder is not None:
+            self._folder.remove()
+            self._folder = None
+
+
+def joined(found: Iterable[object], count: int) -> bytes:
+    """Return the pieces that were found. Raises PiecesFailed where fewer than ``count`` are there."""
+    pieces = [data for data in found if isinstance(data, bytes)]
+    if len(pieces) != count:
+        raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
+    return pieces[0] if count == 1 else b"".join(pieces)
+
 
 _RECORD = struct.Struct("<BI")
 _POSITION = struct.Struct("<I")

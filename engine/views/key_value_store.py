@@ -10,8 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tallymark.engine.errors import MissingExtra
-from tallymark.engine.views.journals import Journals, added_rows, removed_rows
-from tallymark.engine.views.pieces import PiecesFailed
+from tallymark.engine.views.journals import DiskPieces, Journals, PiecesFailed, added_rows, joined, removed_rows
 from tallymark.engine.views.store import DamagedStore, StoreStatistics
 from tallymark.engine.views.store_folder import StoreFolder
 
@@ -51,30 +50,21 @@ def load_rocksdict() -> ModuleType:
     return rocksdict
 
 
-class Rocks:
-    """``Pieces`` in RocksDB. Any error of the database ends it, including a full disk."""
+class Rocks(DiskPieces):
+    """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
 
     def __init__(self, parent: Path, *, memory_bytes: int) -> None:
-        """Raises MissingExtra."""
+        """Raise MissingExtra."""
+        super().__init__(parent)
         self._vendor = load_rocksdict()
-        self._parent = parent
         self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)
-        self._folder: StoreFolder | None = None
         self._database: Rdict | None = None
         self._cache: Cache | None = None
-
-    @property
-    def path(self) -> Path:
-        return self._parent if self._folder is None else self._folder.path
 
     @property
     def memory_bytes(self) -> int:
         """Memory of read blocks, filters, indexes and writes that are not on disk yet."""
         return 0 if self._cache is None else self._cache.get_usage()
-
-    @property
-    def disk_bytes(self) -> int:
-        return 0 if self._folder is None else self._folder.disk_bytes
 
     def read(self, first: int, count: int) -> bytes:
         keys = [number.to_bytes(_KEY_BYTES) for number in range(first, first + count)]
@@ -83,10 +73,7 @@ class Rocks:
             found = [database.get(keys[0])] if count == 1 else database.get(keys)
         except Exception as error:  # of no class of its own
             raise _failed(error) from error
-        pieces: list[bytes] = [data for data in found if data is not None]
-        if len(pieces) != count:
-            raise PiecesFailed(f"of {count} pieces that were written {len(pieces)} are there")
-        return pieces[0] if count == 1 else b"".join(pieces)
+        return joined(found, count)
 
     def write(self, pieces: Mapping[int, bytes | None]) -> None:
         """Write; waits while earlier writes are still on their way to disk."""
@@ -108,9 +95,7 @@ class Rocks:
             with suppress(Exception):  # it may be broken, and all that counts is that it is over
                 self._database.close()
             self._database = self._cache = None
-        if self._folder is not None:
-            self._folder.remove()
-            self._folder = None
+        super().close()
 
     def _batch(self, pieces: Mapping[int, bytes | None]) -> "WriteBatch":
         """Return a batch for one attempt: RocksDB consumes it, whatever the outcome."""
@@ -185,10 +170,8 @@ class KeyValueStore:
     def rows(self, partition: str) -> bytes | None:
         if not self.contains(partition):
             return None
-        try:
+        with self._whole_or_forgotten(partition):
             return self._journals.read(partition)
-        except DamagedStore as damage:
-            raise self._forgotten(partition, damage) from damage
 
     def load(self, partition: str, block: bytes) -> None:
         with self._whole_or_forgotten(partition):
@@ -234,13 +217,10 @@ class KeyValueStore:
 
     @contextmanager
     def _whole_or_forgotten(self, partition: str) -> Iterator[None]:
-        """If a call about a partition fails, forget the partition, whatever was done."""
+        """Where a call about a partition fails, that partition is not stored after it, whatever was done."""
         try:
             yield
         except DamagedStore as damage:
-            raise self._forgotten(partition, damage) from damage
-
-    def _forgotten(self, partition: str, damage: DamagedStore) -> DamagedStore:
-        self.forget([partition])
-        concerned = (damage.partitions or frozenset()) | {partition}
-        return type(damage)(str(damage), partitions=concerned)
+            self.forget([partition])
+            concerned = (damage.partitions or frozenset()) | {partition}
+            raise type(damage)(str(damage), partitions=concerned) from damage

@@ -13,10 +13,10 @@ from tallymark.engine.views.journals import (
     PIECE_BYTES,
     TAIL_COUNT_MAX,
     Journals,
+    PiecesFailed,
     added_rows,
     removed_rows,
 )
-from tallymark.engine.views.pieces import PiecesFailed
 from tallymark.engine.views.store import DamagedStore, FullStore
 from tests.engine.views.stores import row
 from tests.support.examples import examples
