@@ -11,13 +11,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from demo import corrected_month, four_readers, killed_driver, killed_task, marker_costs
-from demo.checks import Checks
+from demo.driver import start_spark
 from demo.flights import load_flights
-from demo.folder import emptied
-from demo.processes import PROC
-from demo.report import Report
-from demo.scene import Scene
-from demo.spark import start_spark
+from demo.killer import PROC
+from demo.scene import Checks, Report, Scene
 
 STEPS = (killed_task, corrected_month, killed_driver, four_readers, marker_costs)
 
@@ -107,6 +104,33 @@ def _short(path: Path) -> str:
 def _refused(report: Report, why: str) -> int:
     report.say(why)
     return 2
+
+
+def emptied(folder: Path) -> Path:
+    """The absolute path of the folder, with nothing there.
+
+    Raises:
+        ValueError: in this locale Python cannot tell other programs the folder's name.
+        FileExistsError: something is there that is no table of Tallymark's. It was not touched.
+    """
+    folder = folder.expanduser().resolve()
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise ValueError("this locale cannot spell the folder's name; set LC_ALL=C.UTF-8, or name another") from error
+    if folder.exists() and not _may_go(folder):
+        raise FileExistsError(
+            f"{folder} is there and is no table of this demo; name a new folder: python -m demo <folder>"
+        )
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder
+
+
+def _may_go(folder: Path) -> bool:
+    properties = folder / ".hoodie" / "hoodie.properties"
+    if properties.is_file():
+        return "tallymark.format" in properties.read_text("utf-8", errors="replace")
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 if __name__ == "__main__":

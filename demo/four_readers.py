@@ -3,8 +3,7 @@
 import time
 from collections.abc import Callable
 
-from demo.checksum import Checksum, of_arrow
-from demo.readers import duckdb_directory, hudi_table, spark_directory, tallymark_read
+from demo.readers import Checksum, duckdb_directory, hudi_table, of_arrow, spark_directory, tallymark_read
 from demo.scene import Scene
 
 

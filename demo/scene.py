@@ -1,6 +1,9 @@
-"""What the steps share."""
+"""Shared parts of the steps: the scene, its report for a person, and its checks."""
 
+import shutil
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,12 +12,143 @@ from typing import Literal
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from rich.box import ASCII
+from rich.console import Console
+from rich.table import Table
 
 import tallymark
-from demo.checks import Checks
-from demo.checksum import of_arrow
-from demo.report import Report
+from demo.readers import of_arrow
 from demo.storage import Storage
+
+SHOWN_PATHS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    step: int
+    claim: str
+    holds: bool
+    seen: str
+
+
+@dataclass(slots=True)
+class Checks:
+    """All checks so far. Nothing is taken back, and a check that was not reached cannot pass."""
+
+    step: int = 0
+    made: list[Check] = field(default_factory=list)
+
+    def that(self, claim: str, holds: bool, seen: str) -> None:
+        self.made.append(Check(self.step, claim, holds, seen))
+
+    def equal(self, claim: str, seen: int, wanted: int) -> None:
+        self.that(claim, seen == wanted, f"{seen:,}" if seen == wanted else f"{seen:,}, not {wanted:,}")
+
+    def at_rest(self, storage: Storage) -> None:
+        """The folder holds the committed files, the table's own bookkeeping, and nothing else."""
+        remains = storage.remains()
+        seen = f"{len(storage.data):,} data files, all committed"
+        self.that("storage holds exactly the committed files", not remains, _listed(remains) if remains else seen)
+
+    @property
+    def failed(self) -> list[Check]:
+        return [check for check in self.made if not check.holds]
+
+
+def _listed(paths: list[str]) -> str:
+    rest = len(paths) - SHOWN_PATHS
+    return f"{len(paths):,} too many, or missing: {', '.join(paths[:SHOWN_PATHS])}" + (
+        f" + {rest:,}" if rest > 0 else ""
+    )
+
+
+WIDTH = 100
+DOT_S = 2.0
+
+Cell = str | int | float
+
+
+class Report:
+    """Writes to stdout, at once."""
+
+    def __init__(self) -> None:
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")  # a folder may be called what the terminal cannot show
+        self._console = Console(width=_width(), highlight=False, markup=False, emoji=False)
+        self._began = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Since the beginning."""
+        return time.monotonic() - self._began
+
+    def headline(self, text: str) -> None:
+        self._console.print(f"\n{text}\n{'-' * len(text)}", style="bold", soft_wrap=True)
+
+    def say(self, text: str) -> None:
+        self._console.print(text)
+
+    def command(self, text: str) -> None:
+        """A line to be copied: never wrapped."""
+        self._console.print(f"  {text}", soft_wrap=True)
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+        """The first column to the left, numbers to the right."""
+        shown = Table(box=ASCII)
+        for position, head in enumerate(heads):
+            is_text = position == 0 or any(isinstance(row[position], str) for row in rows)
+            shown.add_column(head, justify="left" if is_text else "right", overflow="fold", no_wrap=position == 0)
+        for row in rows:
+            shown.add_row(*map(_shown, row))
+        self._console.print(shown)
+
+    @contextmanager
+    def working(self, what: str, *, dots: bool = True) -> Iterator[None]:
+        """Say what goes on, show by dots that it does, and say how long it took."""
+        began = time.monotonic()
+        ended = threading.Event()
+        _put(f"... {what} " if dots else f"... {what}\n")
+        dotter = threading.Thread(target=_dot, args=(ended,), daemon=True)
+        if dots:
+            dotter.start()
+        try:
+            yield
+        except BaseException:
+            outcome = "failed"
+            raise
+        else:
+            outcome = "done"
+        finally:
+            ended.set()
+            if dots:
+                dotter.join()
+            _put(f" {outcome} in {time.monotonic() - began:.1f} s\n")
+
+
+def _width() -> int:
+    """A terminal's own width where that is less; anything else takes the full width."""
+    return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+
+
+def _dot(ended: threading.Event) -> None:
+    while not ended.wait(DOT_S):
+        _put(".")
+
+
+def _put(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _shown(cell: Cell) -> str:
+    match cell:
+        case str():
+            return cell
+        case float():
+            return f"{cell:,.1f}"
+        case _:
+            return f"{cell:,}"
+
 
 Mode = Literal["append", "overwrite"]
 
