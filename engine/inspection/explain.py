@@ -201,7 +201,9 @@ def _by_name(name: str, paths: Iterable[str]) -> str | None:
 
 
 def bookkeeping(path: str, history: History) -> Bookkeeping | None:
-    """None for a file that no bookkeeping of ours has, or one that the log does not account for."""
+    """Return the purpose of a path; None for a file that is not Tallymark's bookkeeping, or that the log does not
+    account for.
+    """
     if path.rpartition("/")[2] == PARTITION_METADATA:
         return Bookkeeping(purpose="By it Hudi on Java knows the partition.", lasting=_STAYS)
     for pattern, purpose in _OF_INSTANTS.items():

@@ -109,14 +109,14 @@ NO_WRITER = "Tallymark will not touch it: unless another program needs it, delet
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bookkeeping:
-    """A file that holds no rows."""
+    """A file without rows."""
 
     purpose: str
     instant: str | None = None
-    """Whose it is; it goes when that instant has ended."""
+    """The instant that it belongs to, with whose end it is deleted."""
     position: int | None = None
     lasting: str | None = None
-    """How long it stays, where that does not depend on an instant."""
+    """How long it remains, where that does not depend on an instant."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

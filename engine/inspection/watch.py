@@ -27,19 +27,19 @@ from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerFolder:
-    """What lies in it at a moment."""
+    """Content of the directory at a moment."""
 
     markers: int
-    """Durable ones that were seen so far, each once."""
+    """Durable markers seen so far, each counted once."""
     segments: int
     direct: int
-    """Markers that are objects of their own."""
+    """Markers that are separate objects."""
     bytes: int
-    """Of the segments."""
+    """Bytes of the segments."""
 
 
 class MarkerWatch:
-    """Keeps the markers that it has seen: some 200 bytes each."""
+    """Remembers the markers that it has seen: about 200 bytes each."""
 
     def __init__(self, backend: Backend, folder: str, *, concurrency: int) -> None:
         self._backend = backend
@@ -49,7 +49,7 @@ class MarkerWatch:
         self._read: set[str] = set()
 
     async def scan(self) -> MarkerFolder:
-        """One listing, and one get for each segment that was not there before: segments are never rewritten.
+        """List once, and get each segment that is new: segments are never rewritten.
 
         A concurrent merge may hide markers until the next scan.
 

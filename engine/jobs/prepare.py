@@ -173,14 +173,15 @@ def _bare(type_: pa.DataType) -> pa.DataType:
 
 
 TRIALS = 2
-"""Names that are created twice before the store is blamed: of a writer that was stopped for longer than a lease between
-its two puts, another may have swept the first."""
+"""Names that are tried before the store is blamed. If a writer pauses for longer than a lease between its two puts,
+another writer may have deleted the first object.
+"""
 
 
 async def check_exclusive(backend: Backend) -> str:
-    """Create a new name twice at once; returns it, to be deleted by ``clear``.
+    """Put a new name twice concurrently and check that one put is refused. Return the name, to be deleted by ``clear``.
 
-    The name is that of a heartbeat without a writer: where its author dies, writers of the table sweep it after a
+    The name is that of a heartbeat without a writer: if this process dies, writers of the table delete it after a
     lease, and ``is_trial`` distinguishes it from other objects before there is a table.
 
     Raises:
@@ -199,18 +200,18 @@ async def check_exclusive(backend: Backend) -> str:
 
 
 async def clear(backend: Backend, path: str) -> None:
-    """Delete the name. If that fails, it is swept later."""
+    """Delete the name. If that fails, a later clean deletes it."""
     with suppress(BackendError):
         await backend.delete([path])
 
 
 def is_trial(path: str) -> bool:
-    """Return True of what a trial has left whose author died."""
+    """Return whether the path is that of a trial whose process died."""
     return path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")
 
 
 async def _is_refused_once(backend: Backend, path: str) -> bool:
-    """Raise what storage answers instead, unless one answer was clear enough."""
+    """Return whether one of two concurrent puts was refused. If none was, raises storage's error, if there was one."""
     refused = []
 
     async def create(data: bytes) -> None:

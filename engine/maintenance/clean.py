@@ -211,10 +211,10 @@ def _below(folder: str, path: str) -> str:
 async def drop_strays(handle: TableHandle) -> None:
     """Delete objects that were put for a position before the newest checkpoint's, and are not part of the newest two.
 
-    No process will make a checkpoint of them: a writer of such a position reads the pointer again before
-    putting its own, finds another, and gives up. What was put for its own position may be about to take the place of a
-    damaged one, and waits until a checkpoint has passed it, as does what was put for a later one. While the newest one
-    cannot be read everything stays, since its parts are unknown.
+    No process will make a checkpoint of them: a writer of such a position reads the pointer again before it puts its
+    own, finds another, and gives up. Objects put for the newest checkpoint's own position may be about to replace a
+    damaged one, and remain until a checkpoint has passed it, as do those for a later position. While the newest
+    checkpoint cannot be read everything remains, since its parts are unknown.
     """
     found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
     if not found:

@@ -20,11 +20,14 @@ from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
 ROOM_OF_FEW, ROOM_OF_MANY = 1.5, 2.5
-"""Merged segments that may lie beside the unmerged, as a multiple of the cube root of the number of merges. Below 2.5
-the credits of a long job run out before their time; above, more objects lie there than need be (decision 0008)."""
+"""Merged segments allowed beside the unmerged ones, as a multiple of the cube root of the number of merges. Below 2.5
+the credits of a long job are spent too early; above, more objects remain than necessary (decision 0008).
+"""
 
 FEW_FLUSHES = 4_000
-"""Up to here credits may be spent sooner, which leaves the fewest objects; beyond they have to last (decision 0027)."""
+"""Up to this many flushes credits may be spent sooner, which leaves the fewest objects; beyond it they have to last
+(decision 0027).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +36,16 @@ class LiveSegment:
 
     path: str
     size: int
-    """Bytes."""
+    """Size in bytes."""
     credit: int = 0
     """Bytes that rewriting its markers may still cost."""
     rank: int = 0
-    """Merges that its most travelled marker has been through."""
+    """The greatest number of merges that any of its markers has been through."""
 
 
 @dataclass(slots=True)
 class _Rank:
-    """Neighbours of which the last has been through the most merges, and through more than any younger segment."""
+    """Adjacent segments. The last of them has been through the most merges, more than any younger segment."""
 
     rank: int
     count: int = 0
@@ -74,12 +77,12 @@ class MergePlan:
         self._freed_min = freed_min
         self._ratio_max = ratio_max
         self._spare = 0
-        """Credit of no segment in particular."""
+        """Credit that belongs to no particular segment."""
         self.flush_count = 0
         self.segments: list[LiveSegment] = []
-        """The oldest first."""
+        """Oldest first."""
         self._ranks: list[_Rank] = []
-        """Of the segments, the oldest first: where a merge may begin. They are few, however many segments there are."""
+        """Ranks, oldest first, at whose starts a merge may start. They are few, however many segments there are."""
 
     def flushed(self, path: str, size: int) -> None:
         """Record a flush that has become a segment."""
@@ -89,12 +92,12 @@ class MergePlan:
     def found(self, path: str, size: int) -> None:
         """Record a segment of an earlier server, younger than those found before.
 
-        What it has cost is unknown: no credit.
+        Its past cost is unknown, so it gets no credit.
         """
         self._append(LiveSegment(path=path, size=size, rank=max(1, round(self._ratio_max) - 1)))
 
     def merged(self, run: Sequence[LiveSegment], path: str, size: int) -> None:
-        """Record that these have become one segment, and need not stay."""
+        """Record that these have become one segment, and need not remain."""
         place = self.segments.index(run[0])
         credit = sum(segment.credit for segment in run) - size
         if credit < size:  # not enough for another rewriting: let it pay where a little is missing
@@ -110,7 +113,7 @@ class MergePlan:
         self._take(_without(self.segments, paths))
 
     def due(self, *, wasted: int = 0) -> tuple[LiveSegment, ...]:
-        """Return the segments to merge into one now; nothing as long as there are few, or the credit does not suffice.
+        """Return the segments to merge into one now; nothing while there are few, or while the credit is insufficient.
 
         ``wasted``: bytes sent so far that became no segment, by repeated puts and failed ones; they earn no credit.
         """
@@ -129,12 +132,14 @@ class MergePlan:
 
     @property
     def _room(self) -> int:
-        """Merged segments that may lie beside the unmerged."""
+        """Return how many merged segments may remain beside the unmerged ones."""
         room = ROOM_OF_FEW if self.flush_count <= FEW_FLUSHES else ROOM_OF_MANY
         return int(room * (self.flush_count / self._freed_min) ** (1 / max(1.0, self._ratio_max - 1)))
 
     def _affordable_lengths(self, spare: int) -> list[int]:
-        """Of runs of whole ranks from the youngest segment on, the shortest first, that free enough and can be paid."""
+        """Return the lengths of runs of whole ranks from the youngest segment on, shortest first, that free enough
+        segments and are affordable.
+        """
         lengths = []
         run = _Rank(0)
         for rank in reversed(self._ranks):
@@ -144,7 +149,7 @@ class MergePlan:
         return lengths
 
     def _take(self, segments: list[LiveSegment]) -> None:
-        """Return the plan for all of these."""
+        """Set the account to these segments, and compute their ranks."""
         self.segments, self._ranks = [], []
         for segment in segments:
             self._append(segment)

@@ -87,10 +87,10 @@ def escaped(text: str) -> str:
 
 
 def partition_values(text: str, schema: pa.Schema, partition_by: Sequence[str]) -> dict[str, PartitionValue]:
-    """Return the values that the path names, of the types that the table's columns have.
+    """Return the values that the path names, of the types of the table's columns.
 
     Raises:
-        InvalidRequest: no partition of this table begins so, or a value is none of its column's type.
+        InvalidRequest: no partition of this table starts so, or a value is not of its column's type.
     """
     segments = partition_prefix(text, partition_by).split("/")
     columns = [schema.field(name) for name in partition_by[: len(segments)]]
@@ -125,7 +125,7 @@ def partition_prefix(text: str, columns: Sequence[str]) -> str:
     """Return the prefix without slashes at its ends; ``""`` is the whole table.
 
     Raises:
-        InvalidRequest: no partition of a table that is partitioned so can lie below it.
+        InvalidRequest: no partition of a table with these partition columns can be below it.
     """
     prefix = text.strip("/")
     segments = prefix.split("/") if prefix else []

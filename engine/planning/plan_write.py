@@ -147,7 +147,7 @@ class EstimatedOutput:
         return f"from {measured} per partition, planned as the write would ({self.sizing.policy}){guess}"
 
     def _groups(self) -> dict[str, list[IncomingGroup]]:
-        """By partition."""
+        """Return the groups by partition."""
         found: dict[str, list[IncomingGroup]] = {}
         for group in self.groups or ():
             found.setdefault(group.partition, []).append(group)

@@ -94,7 +94,7 @@ def hudi_files(
     record_bytes: int,
     settings: SizingSettings,
 ) -> Iterator[PlannedFile]:
-    """Yield the files of one partition. ``small`` are those that may be filled, in the order in which they are."""
+    """Yield the files of one partition. ``small`` are those that may be filled, in the order of filling."""
     updated = {each.file.path: each.rows for each in updates}
     buckets = {each.file.path: (each.file, 0) for each in updates}
     for file in small:

@@ -25,15 +25,15 @@ from tallymark.engine.timeline.entry import DataFile
 class _Underway:
     old: DataFile
     rows_left: int
-    """Of the old ones, not yet published."""
+    """Old rows that are not published yet."""
     paths: tuple[str, ...] = ()
 
 
 class Filling:
-    """Of one attempt of a task."""
+    """The planned files of one attempt of a task."""
 
     def __init__(self, planned: Sequence[PlannedFile]) -> None:
-        """Raise InvalidRequest for two files of one partition: no rule would assign a row to one of them."""
+        """Raises InvalidRequest for two files of one partition: no rule would assign a row to one of them."""
         self._planned: dict[str, PlannedFile] = {}
         for file in planned:
             if self._planned.setdefault(file.partition, file) is not file:
@@ -42,7 +42,7 @@ class Filling:
                     "as tasks_of does"
                 )
         self._expected = {file.partition: file.bytes for file in planned}
-        """Of the planned files that are not published yet; without the rows of small files that are gone."""
+        """Expected bytes of the planned files that are not published yet; without the rows of missing small files."""
         self._sizes: list[tuple[str, int]] = []
         self._underway: dict[str, _Underway] = {}
         self._done: list[Fill] = []
@@ -51,7 +51,7 @@ class Filling:
         return partition in self._planned
 
     def begin(self, partitions: Iterable[str]) -> list[DataFile]:
-        """Return the small files to be filled there that no earlier call has named."""
+        """Return the small files to be filled in the partition that no earlier call has returned."""
         found = []
         for partition in partitions:
             planned = self._planned.get(partition)
@@ -62,12 +62,14 @@ class Filling:
         return found
 
     def took(self, old: DataFile) -> None:
-        """All rows of this file are on their way, before any other of its partition."""
+        """Record that all rows of this small file were passed on, before any other row of its partition."""
         self._underway[old.partition] = _Underway(old, old.rows)
         self._expected[old.partition] += old.bytes
 
     def published(self, file: DataFile) -> DataFile:
-        """Return the file of rows in their order, with what it cost to come to it."""
+        """Return the published file with the cost of its rewrites. Files of a partition are published in the order of
+        their rows.
+        """
         expected = self._expected.pop(file.partition, None)
         if expected is not None:
             self._sizes.append((file.path, expected))
@@ -84,7 +86,7 @@ class Filling:
 
     @property
     def sizes(self) -> tuple[tuple[str, int], ...]:
-        """Paths of the planned files, of each the first that was published, with the bytes that were expected."""
+        """Return the expected bytes of the planned files, by the path of each one's first published file."""
         return tuple(self._sizes)
 
     @property
@@ -94,13 +96,13 @@ class Filling:
 
 
 READ_AHEAD_BYTES = 32 * 1024 * 1024
-"""Of small files that are read at once: dozens where they are tiny and a round trip is what they cost, else one."""
+"""Size of the small files that are read at once: dozens where they are tiny and round trips dominate, otherwise one."""
 
 BATCH_BYTES = 16 * 1024 * 1024
-"""Of old rows that are decoded at once. Arrow's own measure is rows, 65,536, which of 200 columns are 160 MB."""
+"""Size of the old rows that are decoded at once. Arrow's default is 65,536 rows, which are 160 MB for 200 columns."""
 
 BATCH_ROWS_MAX = 65_536
-"""Of narrow rows: more at once are decoded no faster."""
+"""Maximum number of rows, for narrow ones: larger batches are decoded no faster."""
 
 _events = EventLog(__name__)
 
@@ -108,10 +110,10 @@ _events = EventLog(__name__)
 def read_old_rows(
     files: Iterable[DataFile], read: Callable[[str], Future[bytes]], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """Each file with its rows, in order and in this schema, some at a time; files that are gone are left out.
+    """Yield each file with its rows, in order and in this schema, in batches; missing files are left out.
 
-    A file is missing where another commit has replaced it since. In memory are the bytes of one file, and of those that
-    are read ahead. How long a read may take is storage's own affair (``RetrySettings.timeout_s``).
+    A file is missing where another commit has replaced it since. Memory contains the bytes of one file, and of those
+    that are read ahead. Storage itself bounds the time of a read (``RetrySettings.timeout_s``).
 
     Raises:
         CorruptObject: a file is not a Parquet file, or does not contain the rows that its commit recorded.
@@ -158,7 +160,7 @@ def _fits(file: DataFile, asked: Iterable[tuple[DataFile, object]]) -> bool:
 def _rows_of(
     file: DataFile, answer: Future[bytes], schema: pa.Schema
 ) -> Iterator[tuple[DataFile, Iterator[pa.RecordBatch]]]:
-    """Yield the file, or nothing if it is gone."""
+    """Yield the file with its rows, or nothing if it is missing."""
     wait([answer])
     try:
         found = batches_of(answer.result(), file, schema)

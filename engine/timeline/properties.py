@@ -34,10 +34,10 @@ _KINDS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def check_partition_columns(schema: pa.Schema, partition_by: Sequence[str]) -> None:
-    """Whether a table of this schema can be partitioned so.
+    """Check that a table of this schema can be partitioned by these columns.
 
     Raises:
-        InvalidRequest: naming the column, the rule it breaks and the remedy.
+        InvalidRequest: names the column, the rule it breaks and the remedy.
     """
     for position, column in enumerate(partition_by):
         if column in partition_by[:position]:

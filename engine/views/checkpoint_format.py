@@ -33,20 +33,22 @@ from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 
 FORMAT = 1
-"""Raised when an older release would misread what a newer one writes. Fields that are added leave it as it is."""
+"""Raised when an older release would misread what a newer one writes. Added fields do not change it."""
 
 _MAGIC = b"TMCP"
 _HEAD = struct.Struct("<4sHI")
 _SIZE = struct.Struct("<Q")
 _ZSTD = pa.Codec("zstd", compression_level=1)
-"""Higher levels take five times as long, and save nothing: most of a row is the random part of its name."""
+"""Compression level. Higher levels take five times as long, and save nothing: most of a row is the random part of its
+name.
+"""
 
 
 USUAL_RATIO_MAX = 64
-"""Rows are compressed to a half, and names of partitions to a twentieth."""
+"""Maximum expected ratio: rows are compressed to a half, and names of partitions to a twentieth."""
 
 PIECE_BYTES = 1 << 20
-"""What is inflated at once where the size is not to be expected."""
+"""Bytes inflated at once where the ratio is unexpected."""
 
 
 def seal(fields: dict[str, object]) -> bytes:
@@ -56,7 +58,7 @@ def seal(fields: dict[str, object]) -> bytes:
 
 
 def unseal(data: bytes, *, source: str) -> dict[str, Any]:
-    """Return what ``seal`` was given, by this release or an earlier one.
+    """Return the bytes that ``seal`` was given, by this release or an earlier one.
 
     Raises:
         CorruptObject: the bytes, named ``source``, are damaged, something else, or of a newer format.
@@ -81,7 +83,7 @@ def unseal(data: bytes, *, source: str) -> dict[str, Any]:
 
 
 def _inflated(compressed: memoryview, size: int) -> bytes:
-    """``size`` bytes. A size that is not to be expected takes no memory before so much is there.
+    """Return ``size`` bytes. An unexpected size takes no memory before that much was inflated.
 
     Raises:
         ValueError, OSError, ArrowException: it is damaged, or of another size.

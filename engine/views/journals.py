@@ -18,24 +18,26 @@ from tallymark.engine.views.store_folder import StoreFolder
 
 
 class PiecesFailed(Exception):
-    """What was read is not what was written; or the disk took no more."""
+    """The bytes read are not those written; or the disk accepted no more."""
 
     def __init__(self, reason: str, *, is_refusal: bool = False, is_over: bool = True) -> None:
-        """``is_refusal``: for want of room or rights on its disk. ``is_over``: nothing that is there can be used."""
+        """``is_refusal``: for lack of space or permission on its disk. ``is_over``: nothing stored can be used any
+        more.
+        """
         super().__init__(reason)
         self.is_refusal = is_refusal
         self.is_over = is_over
 
 
 class Pieces(Protocol):
-    """Made when something is first written to it; after ``close`` the next write makes another.
+    """Created by the first write; after ``close`` the next write creates another.
 
     Any method but ``close`` may raise PiecesFailed.
     """
 
     @property
     def path(self) -> Path:
-        """The folder in which it has its files, or would have them."""
+        """The folder of its files, which need not exist yet."""
         ...
 
     @property
@@ -45,14 +47,14 @@ class Pieces(Protocol):
     def disk_bytes(self) -> int: ...
 
     def read(self, first: int, count: int) -> bytes:
-        """Return the pieces of so many numbers one after the other, joined.
+        """Return this many pieces from a number on, joined.
 
-        Raises PiecesFailed where one of them is gone.
+        Raises PiecesFailed where one of them is missing.
         """
         ...
 
     def write(self, pieces: Mapping[int, bytes | None]) -> None:
-        """All of them or none, in place of what was there under their numbers; None: nothing any more."""
+        """Write all of these or none, in place of earlier bytes of their numbers; None deletes."""
         ...
 
     def close(self) -> None:

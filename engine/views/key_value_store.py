@@ -51,10 +51,10 @@ def load_rocksdict() -> ModuleType:
 
 
 class Rocks(DiskPieces):
-    """``Pieces``. Any doubt about the database ends it, a refusal of its disk included."""
+    """``Pieces`` in RocksDB. Any error of the database ends it, including a full disk."""
 
     def __init__(self, parent: Path, *, memory_bytes: int) -> None:
-        """Raise MissingExtra."""
+        """Raises MissingExtra."""
         super().__init__(parent)
         self._vendor = load_rocksdict()
         self._memory_limit = max(memory_bytes, MEMORY_BYTES_MIN)

@@ -21,11 +21,11 @@ _PRAGMAS = {
     "cell_size_check": "ON",  # look at a page that was read before it is believed
 }
 _REFUSALS = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
-"""A disk that is full, a quota or a limit of the process that is reached, a disk that has turned read-only."""
+"""Errors of a full disk, a quota or a limit of the process, or a disk that has become read-only."""
 
 
 class SpillFile(DiskPieces):
-    """``Pieces``. Made when something is first written to it; what its disk refuses leaves it as it was."""
+    """``Pieces`` in SQLite. Created by the first write; a write that its disk refuses leaves it unchanged."""
 
     def __init__(self, parent: Path) -> None:
         super().__init__(parent)
@@ -34,7 +34,7 @@ class SpillFile(DiskPieces):
 
     @property
     def memory_bytes(self) -> int:
-        """It keeps a mebibyte of pages and no more, which is not counted."""
+        """Always 0: its mebibyte of pages is not counted."""
         return 0
 
     def read(self, first: int, count: int) -> bytes:
@@ -94,8 +94,8 @@ class SpillFile(DiskPieces):
         return self._database
 
     def _check_is_there(self) -> None:
-        """Detect that a file is missing: one that another process has deleted or replaced can still be read and grow,
-        unseen.
+        """Detect that the file is missing: one that another process has deleted or replaced could still be read and
+        grow, unseen.
         """
         try:
             inode = self._path.stat().st_ino

@@ -44,7 +44,7 @@ async def read_until(backend: Backend, position: int, log_hash: str, *, start: H
     """Return the history from ``start`` to a position, at which the log has this hash.
 
     Raises:
-        CorruptObject: an entry cannot be read, or is gone; or the log, or ``start``, is of another one.
+        CorruptObject: an entry is unreadable or missing; or the log, or ``start``, is of another one.
     """
     history = History(start)
     while history.head < position:

@@ -37,7 +37,7 @@ class ExplainDocument(TypedDict):
     instant: str | None
     """That has written it, or was to."""
     position: int | None
-    """Of the log entry that decided its fate."""
+    """Position of the log entry that decided its fate."""
     rows: int | None
     bytes: int | None
     """As the log has them; null for a file that it does not name."""

@@ -61,7 +61,7 @@ class FilesDocument(TypedDict):
     buckets: list[BucketFields]
     """By size; each holds sizes twice as large as the one before."""
     partitions: int
-    """That hold files."""
+    """Partitions that contain files."""
     most_small: list[PartitionFields]
     """The partitions with the most small files, at most ten; those without any are left out."""
 

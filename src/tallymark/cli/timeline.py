@@ -57,7 +57,7 @@ class ResultFields(TypedDict):
     puts: int
     """Puts that the markers cost."""
     seconds: float
-    """From the moment that tasks could begin to the moment when the log was asked to decide."""
+    """From the moment at which tasks could start to the moment at which the entry was put."""
     sizing: SizingResultFields | None
     """Null where no sizes were planned."""
 

@@ -28,7 +28,7 @@ class WatchedFields(TypedDict):
     """Of these, objects of their own."""
     segments: int
     bytes: int
-    """Of the segments."""
+    """Bytes of the segments."""
     beat_age_s: float | None
     """Since the last sign of life; null if there is none, or we may read only."""
     markers_s: float | None
@@ -38,7 +38,7 @@ class WatchedFields(TypedDict):
     decision: Literal["commit", "rollback", "clean"] | None
     """What the commit log says of it; null while it is open, and where its writer gave it up before."""
     position: int | None
-    """Of that entry."""
+    """Position of that entry."""
 
 
 class WatchDocument(TypedDict):

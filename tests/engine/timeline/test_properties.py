@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.java_properties import load, store
-from tallymark.engine.timeline.partition_columns import check_partition_columns
-from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.properties import TableProperties, check_partition_columns
 from tests.support import arrow_types
 
 SCHEMA = pa.schema([("id", pa.int64()), ("month", pa.int32()), ("day", pa.int32()), ("tags", pa.list_(pa.string()))])

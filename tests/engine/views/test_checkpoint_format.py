@@ -26,8 +26,7 @@ from tallymark.engine.views.checkpoint_format import (
     seal,
     unseal,
 )
-from tests.engine.timeline.entries import clean, commit, data_file, partitions, rollback
-from tests.engine.views.checkpointing import history_of
+from tests.engine.timeline.entries import clean, commit, data_file, history_of, partitions, rollback
 from tests.engine.views.histories import log_entries
 from tests.support.memory import taken_bytes
 

@@ -16,12 +16,15 @@ from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.views.checkpoint_format import (
     CHECKPOINT_FOLDER,
     POINTER,
+    Part,
     decode_manifest,
     decode_pointer,
     seal,
     unseal,
 )
 from tallymark.engine.views.checkpoint_writer import write_checkpoint
+from tallymark.engine.views.part_plan import PART_BYTES, Cutter, Rows, Run, part_of, plan_parts
+from tallymark.engine.views.view import View
 from tests.engine.timeline.entries import clean, commit, data_file, partitions
 from tests.engine.views.checkpointing import (
     TABLE,

@@ -128,18 +128,18 @@ MUTATIONS = (
     ),
     Mutation(
         name="files of lost attempts stay",
-        breaks="rows that nobody has committed are in the directory",
+        breaks="uncommitted rows are in the directory",
         fault=lambda: method(Fencer, "fence", _keep_all),
     ),
     Mutation(
         name="no fences: files of lost attempts are only deleted",
         where=(where.without_staging, where.has_late_tasks),
-        breaks="a put on its way lands after the deletion",
+        breaks="a put in flight lands after the deletion",
         fault=lambda: method(Fencer, "fence", _delete_only),
     ),
     Mutation(
-        name="a lost attempt's file that has landed stays beside the fences",
-        breaks="rows that nobody has committed are in the directory",
+        name="a lost attempt's file that has landed remains beside the fences",
+        breaks="uncommitted rows are in the directory",
         fault=lambda: method(Fencer, "fence", _fence_only),
     ),
     Mutation(
@@ -150,12 +150,12 @@ MUTATIONS = (
     Mutation(
         name="fences are listed after they are put",
         where=(where.without_staging, where.has_mishap_or_storm),
-        breaks="a writer that dies in between leaves a fence that nobody can name",
+        breaks="a writer that dies in between leaves a fence without a list",
         fault=lambda: method(Fencer, "fence", _list_after_fences),
     ),
     Mutation(
         name="fences are not listed",
-        breaks="they stay for ever",
+        breaks="they remain permanently",
         fault=lambda: method(Fencer, "fence", _without_list),
     ),
     Mutation(

@@ -21,7 +21,7 @@ def _fencer(handle, properties, instant):
     )
 
 
-async def _exclude_marked(handle, properties, reservation):
+async def _fence_marked(handle, properties, reservation):
     fencer = _fencer(handle, properties, reservation.instant)
     await fencer.close()
     marked = await rollback.marked_paths(handle, reservation)
