@@ -6,7 +6,7 @@ import pytest
 
 from tallymark.engine.errors import InvalidRequest
 from tests.engine.jobs.scene import Store, WallClock, abandon, committed, table
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 
 HOUR_S = 3600.0
 
@@ -30,66 +30,57 @@ async def three_commits(store: Store, **made) -> list:
 
 
 @on_both_loops
-async def test_a_position_is_what_the_table_held_when_the_log_ended_there():
-    store = Store(has_staging=False)
-    await three_commits(store, readers="table")
-    assert [await rows_as_of(store, position) for position in range(4)] == [0, 1, 2, 3]
-    snapshot = await table(store.backend).snapshot(as_of=2)
+async def test_a_position_is_what_the_table_held_when_the_log_ended_there(unstaged):
+    await three_commits(unstaged, readers="table")
+    assert [await rows_as_of(unstaged, position) for position in range(4)] == [0, 1, 2, 3]
+    snapshot = await table(unstaged.backend).snapshot(as_of=2)
     assert (snapshot.position, len(snapshot.files)) == (2, 2)
 
 
-@on_virtual_time
-async def test_an_instant_is_the_state_after_its_commit():
-    store = Store(has_staging=False)
-    results = await three_commits(store, readers="table")
-    assert [await rows_as_of(store, result.instant) for result in results] == [1, 2, 3]
+async def test_an_instant_is_the_state_after_its_commit(unstaged):
+    results = await three_commits(unstaged, readers="table")
+    assert [await rows_as_of(unstaged, result.instant) for result in results] == [1, 2, 3]
 
 
-@on_virtual_time
-async def test_a_time_is_the_newest_commit_decided_by_then_by_the_stores_clock():
-    store = Store(has_staging=False)
-    begun = store.clock.now
-    await three_commits(store, readers="table")
+async def test_a_time_is_the_newest_commit_decided_by_then_by_the_stores_clock(unstaged):
+    begun = unstaged.clock.now
+    await three_commits(unstaged, readers="table")
     for seconds, rows in ((0, 1), (HOUR_S - 1, 1), (HOUR_S, 2), (2 * HOUR_S - 1, 2), (2 * HOUR_S, 3), (9e5, 3)):
-        assert await rows_as_of(store, at(begun + seconds)) == rows
-        assert await rows_as_of(store, at(begun + seconds).isoformat()) == rows
+        assert await rows_as_of(unstaged, at(begun + seconds)) == rows
+        assert await rows_as_of(unstaged, at(begun + seconds).isoformat()) == rows
     elsewhere = at(begun).astimezone(timezone(timedelta(hours=5, minutes=30)))
-    assert await rows_as_of(store, elsewhere) == 1
-    assert await rows_as_of(store, at(begun).isoformat().replace("+00:00", "Z")) == 1
+    assert await rows_as_of(unstaged, elsewhere) == 1
+    assert await rows_as_of(unstaged, at(begun).isoformat().replace("+00:00", "Z")) == 1
 
 
-@on_virtual_time
-async def test_a_write_that_began_early_and_committed_late_is_not_there_in_between():
+async def test_a_write_that_began_early_and_committed_late_is_not_there_in_between(unstaged):
     """Who looked in between did not see it: the time of its instant is not the time of its commit."""
-    store = Store(has_staging=False)
     early, late = WallClock(datetime(2026, 11, 21, 8, tzinfo=UTC)), WallClock(datetime(2026, 11, 21, 9, tzinfo=UTC))
-    await committed(store.backend, months={1: 1}, clock=late, readers="table")
-    between = store.clock.now
-    store.clock.now += HOUR_S
-    await committed(store.backend, months={2: 1}, clock=early)
-    assert await rows_as_of(store, at(between)) == 1
+    await committed(unstaged.backend, months={1: 1}, clock=late, readers="table")
+    between = unstaged.clock.now
+    unstaged.clock.now += HOUR_S
+    await committed(unstaged.backend, months={2: 1}, clock=early)
+    assert await rows_as_of(unstaged, at(between)) == 1
 
 
-@on_virtual_time
-async def test_a_position_of_a_rollback_or_a_clean_is_the_state_before_it():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table")
-    instant = await abandon(store)
-    store.clock.pass_lease()
-    await committed(store.backend, "overwrite", {1: 2})
-    await table(store.backend).clean(retain_hours=0)
-    assert [entry.kind for _, entry in await table(store.backend).timeline()] == [
+async def test_a_position_of_a_rollback_or_a_clean_is_the_state_before_it(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table")
+    instant = await abandon(unstaged)
+    unstaged.clock.pass_lease()
+    await committed(unstaged.backend, "overwrite", {1: 2})
+    await table(unstaged.backend).clean(retain_hours=0)
+    assert [entry.kind for _, entry in await table(unstaged.backend).timeline()] == [
         "commit",
         "rollback",
         "commit",
         "clean",
     ]
-    assert [await rows_as_of(store, position) for position in (3, 4)] == [2, 2]
+    assert [await rows_as_of(unstaged, position) for position in (3, 4)] == [2, 2]
     with pytest.raises(InvalidRequest, match=f"as_of='{instant}': that instant was rolled back, at position 2"):
-        await rows_as_of(store, instant)
-    clean = (await table(store.backend).timeline())[-1][1].instant
+        await rows_as_of(unstaged, instant)
+    clean = (await table(unstaged.backend).timeline())[-1][1].instant
     with pytest.raises(InvalidRequest, match="no such instant was committed"):
-        await rows_as_of(store, clean)
+        await rows_as_of(unstaged, clean)
 
 
 @pytest.mark.parametrize(
@@ -113,72 +104,60 @@ async def test_a_position_of_a_rollback_or_a_clean_is_the_state_before_it():
         (1.0, "as_of=1.0 is neither a position"),
     ],
 )
-@on_virtual_time
-async def test_what_was_never_there_is_refused_in_a_line(as_of, told):
-    store = Store(has_staging=False)
-    await three_commits(store, readers="table")
-    before = store.objects
+async def test_what_was_never_there_is_refused_in_a_line(unstaged, as_of, told):
+    await three_commits(unstaged, readers="table")
+    before = unstaged.objects
     with pytest.raises(InvalidRequest, match=told):
-        await table(store.backend).snapshot(as_of=as_of)
-    assert store.objects == before
+        await table(unstaged.backend).snapshot(as_of=as_of)
+    assert unstaged.objects == before
 
 
-@on_virtual_time
-async def test_a_table_without_commits_was_empty_at_position_0_and_at_no_time():
-    store = Store(has_staging=False)
-    await abandon(store)
-    assert await rows_as_of(store, 0) == 0
+async def test_a_table_without_commits_was_empty_at_position_0_and_at_no_time(unstaged):
+    await abandon(unstaged)
+    assert await rows_as_of(unstaged, 0) == 0
     with pytest.raises(InvalidRequest, match="nothing had been committed by then; there is none yet"):
-        await rows_as_of(store, at(store.clock.now))
+        await rows_as_of(unstaged, at(unstaged.clock.now))
 
 
-@on_virtual_time
-async def test_what_a_clean_has_let_go_is_refused_with_the_first_position_that_is_retained():
-    store = Store(has_staging=False)
-    begun = store.clock.now
-    results = await three_commits(store, readers="table")
-    await table(store.backend).clean(retain_hours=0)
+async def test_what_a_clean_has_let_go_is_refused_with_the_first_position_that_is_retained(unstaged):
+    begun = unstaged.clock.now
+    results = await three_commits(unstaged, readers="table")
+    await table(unstaged.backend).clean(retain_hours=0)
     told = (
         "no longer all retained: a clean has let go what was replaced before.*; retained is everything since position 3"
     )
     for as_of in (1, 2, results[1].instant, at(begun + HOUR_S)):
         with pytest.raises(InvalidRequest, match=told + ".* or a time after 1970-01-12T15:46:40") as refused:
-            await rows_as_of(store, as_of)
+            await rows_as_of(unstaged, as_of)
         named = as_of.isoformat() if isinstance(as_of, datetime) else as_of
         assert f"as_of={named!r}" in str(refused.value)
-    assert await rows_as_of(store, 3) == 3
-    assert await rows_as_of(store, 0) == 0
+    assert await rows_as_of(unstaged, 3) == 3
+    assert await rows_as_of(unstaged, 0) == 0
 
 
-@on_virtual_time
-async def test_what_was_appended_since_does_not_take_an_older_position_away():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table")
-    await committed(store.backend, months={2: 1})
-    await committed(store.backend, "overwrite", {2: 2}, partition_overwrite="dynamic")
-    await table(store.backend).clean(retain_hours=0)
-    assert await rows_as_of(store, 1) == 1
+async def test_what_was_appended_since_does_not_take_an_older_position_away(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table")
+    await committed(unstaged.backend, months={2: 1})
+    await committed(unstaged.backend, "overwrite", {2: 2}, partition_overwrite="dynamic")
+    await table(unstaged.backend).clean(retain_hours=0)
+    assert await rows_as_of(unstaged, 1) == 1
     with pytest.raises(InvalidRequest, match="since position 3"):
-        await rows_as_of(store, 2)
+        await rows_as_of(unstaged, 2)
 
 
-@on_virtual_time
-async def test_a_directory_table_has_old_positions_until_an_overwrite():
-    store = Store(has_staging=False)
-    await three_commits(store)
+async def test_a_directory_table_has_old_positions_until_an_overwrite(unstaged):
+    await three_commits(unstaged)
     told = "what an overwrite replaces, or an append fills, is deleted at once; retained is .* since position 3"
     with pytest.raises(InvalidRequest, match=told):
-        await rows_as_of(store, 2)
-    await committed(store.backend, months={2: 1})
-    assert [await rows_as_of(store, position) for position in (3, 4)] == [3, 4]
+        await rows_as_of(unstaged, 2)
+    await committed(unstaged.backend, months={2: 1})
+    assert [await rows_as_of(unstaged, position) for position in (3, 4)] == [3, 4]
 
 
-@on_virtual_time
-async def test_times_never_go_back_even_if_the_stores_clock_does():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table")
-    store.clock.now -= 1000
-    await committed(store.backend, months={2: 1})
-    assert await rows_as_of(store, at(store.clock.now + 1000)) == 2
+async def test_times_never_go_back_even_if_the_stores_clock_does(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table")
+    unstaged.clock.now -= 1000
+    await committed(unstaged.backend, months={2: 1})
+    assert await rows_as_of(unstaged, at(unstaged.clock.now + 1000)) == 2
     with pytest.raises(InvalidRequest, match="nothing had been committed by then"):
-        await rows_as_of(store, at(store.clock.now))
+        await rows_as_of(unstaged, at(unstaged.clock.now))

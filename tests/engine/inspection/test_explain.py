@@ -24,7 +24,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, lost_request
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import committed_files, data_files
 
 families = pytest.mark.parametrize("has_staging", FAMILIES)
@@ -47,9 +47,7 @@ async def one_file(store: Store) -> str:
 
 
 @on_both_loops
-@families
-async def test_a_committed_file_is_live(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_committed_file_is_live(store):
     path = await one_file(store)
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.position, found.command) == ("live", True, 1, None)
@@ -57,19 +55,16 @@ async def test_a_committed_file_is_live(has_staging):
 
 
 @on_both_loops
-async def test_a_committed_file_that_somebody_deleted_is_missing():
-    store = Store(has_staging=True)
-    path = await one_file(store)
-    await store.backend.delete([path])
-    found = await explained(store, path)
+async def test_a_committed_file_that_somebody_deleted_is_missing(staged):
+    path = await one_file(staged)
+    await staged.backend.delete([path])
+    found = await explained(staged, path)
     assert (found.fate, found.is_there) == ("missing", False)
     assert "restored from a copy" in found.next
 
 
 @on_both_loops
-@families
-async def test_a_replaced_file_is_gone_once_the_overwrite_is_over(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_replaced_file_is_gone_once_the_overwrite_is_over(store):
     path = await one_file(store)
     await committed(store.backend, "overwrite", months={2: 1})
     found = await explained(store, path)
@@ -77,9 +72,7 @@ async def test_a_replaced_file_is_gone_once_the_overwrite_is_over(has_staging):
 
 
 @on_both_loops
-@families
-async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(store):
     path = await one_file(store)
     async with begin(store.backend, "overwrite") as job:
         await job.commit([await write_rows(job, store.backend)])
@@ -88,10 +81,7 @@ async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(has_stagi
     assert "is at work" in found.next
 
 
-@on_virtual_time
-@families
-async def test_a_replaced_file_that_a_dead_writer_has_left_goes_with_rollback(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_replaced_file_that_a_dead_writer_has_left_goes_with_rollback(store):
     path = await one_file(store)
     storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
     async with begin(storage, "overwrite") as job:
@@ -105,22 +95,19 @@ async def test_a_replaced_file_that_a_dead_writer_has_left_goes_with_rollback(ha
 
 
 @on_both_loops
-async def test_a_replaced_file_that_was_put_back_is_nobodys():
-    store = Store(has_staging=True)
-    path = await one_file(store)
-    data = store.objects[path]
-    await committed(store.backend, "overwrite", months={2: 1})
-    await store.backend.put(path, data)
-    found = await explained(store, path)
+async def test_a_replaced_file_that_was_put_back_is_nobodys(staged):
+    path = await one_file(staged)
+    data = staged.objects[path]
+    await committed(staged.backend, "overwrite", months={2: 1})
+    await staged.backend.put(path, data)
+    found = await explained(staged, path)
     assert (found.fate, found.is_there, found.command) == ("replaced", True, None)
     assert "came back" in found.why
     assert "delete it by the store's own means" in found.next
 
 
 @on_both_loops
-@families
-async def test_a_replaced_file_is_retained_for_readers_of_older_positions(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store):
     await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
     (path,) = committed_files(store.objects)
     await committed(store.backend, "overwrite", months={2: 1})
@@ -133,54 +120,48 @@ async def test_a_replaced_file_is_retained_for_readers_of_older_positions(has_st
     assert (after.fate, after.is_there, after.until, after.command) == ("replaced", False, None, None)
 
 
-@on_virtual_time
-async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
-    (path,) = committed_files(store.objects)
-    await committed(store.backend, "overwrite", months={2: 1})
-    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback(staged):
+    await committed(staged.backend, months={1: 3}, readers="table", retain_hours=2)
+    (path,) = committed_files(staged.objects)
+    await committed(staged.backend, "overwrite", months={2: 1})
+    storage = FaultyBackend(staged.backend, lost_request("delete", "month=*"))
     with pytest.raises(OSError, match="lost"):
         await table(storage).clean(retain_hours=0)
-    store.clock.pass_lease()
-    found = await explained(store, path)
+    staged.clock.pass_lease()
+    found = await explained(staged, path)
     assert (found.fate, found.is_there) == ("replaced", True)
-    assert found.command == f"tallymark rollback {store.backend.url}"
-    await table(store.backend).rollback()
-    assert not (await explained(store, path)).is_there
+    assert found.command == f"tallymark rollback {staged.backend.url}"
+    await table(staged.backend).rollback()
+    assert not (await explained(staged, path)).is_there
 
 
 @on_both_loops
-async def test_a_fence_says_until_when_it_keeps_its_name():
-    store = Store(has_staging=False)
-    async with begin(store.backend) as job:
+async def test_a_fence_says_until_when_it_keeps_its_name(unstaged):
+    async with begin(unstaged.backend) as job:
         path = f"month=1/{name_of(job, attempt=5)}"
-        await mark(job, store.backend, [path])
-        await job.commit([await write_rows(job, store.backend)])
-    found = await explained(store, path)
+        await mark(job, unstaged.backend, [path])
+        await job.commit([await write_rows(job, unstaged.backend)])
+    found = await explained(unstaged, path)
     assert (found.fate, found.is_there, found.instant, found.position) == ("fence", True, job.instant, 1)
-    assert found.until == datetime.fromtimestamp(store.clock.now, UTC) + timedelta(days=1)
-    store.clock.now += 24 * 3600
-    await table(store.backend).clean()
-    assert ((await explained(store, path)).fate, (await explained(store, path)).is_there) == ("left out", False)
+    assert found.until == datetime.fromtimestamp(unstaged.clock.now, UTC) + timedelta(days=1)
+    unstaged.clock.now += 24 * 3600
+    await table(unstaged.backend).clean()
+    assert ((await explained(unstaged, path)).fate, (await explained(unstaged, path)).is_there) == ("left out", False)
 
 
 @on_both_loops
-async def test_a_lost_attempt_is_gone_where_files_are_renamed_into_place():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
+async def test_a_lost_attempt_is_gone_where_files_are_renamed_into_place(staged):
+    async with begin(staged.backend) as job:
         path = f"month=1/{name_of(job, attempt=5)}"
-        await mark(job, store.backend, [path])
-        publish(job.ticket, store.backend, path, flights({1: 1}))
-        await job.commit([await write_rows(job, store.backend)])
-    found = await explained(store, path)
+        await mark(job, staged.backend, [path])
+        publish(job.ticket, staged.backend, path, flights({1: 1}))
+        await job.commit([await write_rows(job, staged.backend)])
+    found = await explained(staged, path)
     assert (found.fate, found.is_there, found.position) == ("left out", False, 1)
 
 
 @on_both_loops
-@families
-async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(store):
     async with begin(store.backend) as job:
         report = await write_rows(job, store.backend)
         found = await explained(store, report.files[0].path)
@@ -190,10 +171,7 @@ async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(h
     assert found.command is None
 
 
-@on_virtual_time
-@families
-async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(store):
     instant = await abandon(store)
     store.clock.now += LEASE.expiry_s + 1
     path, *_ = sorted(data_files(store.objects))
@@ -207,46 +185,41 @@ async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(has_staging
 
 
 @on_both_loops
-async def test_a_marked_file_that_is_not_there_may_be_on_its_way():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
+async def test_a_marked_file_that_is_not_there_may_be_on_its_way(staged):
+    async with begin(staged.backend) as job:
         path = f"month=1/{name_of(job)}"
-        await mark(job, store.backend, [path])
-        found = await explained(store, path)
-        unmarked = await explained(store, f"month=1/{name_of(job)}")
+        await mark(job, staged.backend, [path])
+        found = await explained(staged, path)
+        unmarked = await explained(staged, f"month=1/{name_of(job)}")
     assert (found.fate, found.is_there) == ("marked", False)
     assert (unmarked.fate, unmarked.is_there) == ("unknown", False)
     assert "has not marked it" in unmarked.why
 
 
 @on_both_loops
-async def test_a_rolled_back_file_that_came_back_is_nobodys():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend)
+async def test_a_rolled_back_file_that_came_back_is_nobodys(staged):
+    async with begin(staged.backend) as job:
+        report = await write_rows(job, staged.backend)
     path = report.files[0].path
-    await store.backend.put(path, parquet(flights({1: 1})))
-    found = await explained(store, path)
+    await staged.backend.put(path, parquet(flights({1: 1})))
+    found = await explained(staged, path)
     assert (found.fate, found.is_there, found.position, found.command) == ("rolled back", True, 1, None)
 
 
 @on_both_loops
-async def test_files_of_others_are_unknown_and_nothing_touches_them():
-    store = Store(has_staging=True)
-    await one_file(store)
+async def test_files_of_others_are_unknown_and_nothing_touches_them(staged):
+    await one_file(staged)
     elsewhere = f"month=1/{uuid4()}-0_0-0-0_20010101000000000.parquet"
     for path in ("month=1/part-0000.parquet", "README.txt", elsewhere):
-        await store.backend.put(path, b"PAR1")
-        found = await explained(store, path)
+        await staged.backend.put(path, b"PAR1")
+        found = await explained(staged, path)
         assert (found.fate, found.is_there, found.command) == ("unknown", True, None)
-    assert "another table" in (await explained(store, elsewhere)).why
-    assert (await explained(store, "month=1/absent.parquet")).is_there is False
+    assert "another table" in (await explained(staged, elsewhere)).why
+    assert (await explained(staged, "month=1/absent.parquet")).is_there is False
 
 
 @on_both_loops
-@families
-async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(store):
     await committed(store.backend)
     async with begin(store.backend) as job:
         await mark(job, store.backend, [f"month=1/{name_of(job, attempt=5)}"])
@@ -263,29 +236,25 @@ async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(has_stagi
 
 
 @on_both_loops
-async def test_bookkeeping_that_nobody_holds_any_more_goes_with_clean():
-    store = Store(has_staging=True)
-    result = await committed(store.backend)
+async def test_bookkeeping_that_nobody_holds_any_more_goes_with_clean(staged):
+    result = await committed(staged.backend)
     path = f".hoodie/.tallymark/seal/{result.instant}"
-    await store.backend.put(path, b"")
-    found = await explained(store, path)
-    assert (found.fate, found.command) == ("bookkeeping", f"tallymark clean {store.backend.url}")
-    await table(store.backend).clean()
-    assert (await explained(store, path)).next == "It is not there."
+    await staged.backend.put(path, b"")
+    found = await explained(staged, path)
+    assert (found.fate, found.command) == ("bookkeeping", f"tallymark clean {staged.backend.url}")
+    await table(staged.backend).clean()
+    assert (await explained(staged, path)).next == "It is not there."
 
 
 @on_both_loops
-async def test_what_lies_below_hoodie_and_is_of_nobody_is_unknown():
-    store = Store(has_staging=True)
-    await committed(store.backend)
+async def test_what_lies_below_hoodie_and_is_of_nobody_is_unknown(staged):
+    await committed(staged.backend)
     for path in (".hoodie/notes.txt", ".hoodie/20010101000000000.commit", ".hoodie/.tallymark/log/99"):
-        assert (await explained(store, path)).fate == "unknown"
+        assert (await explained(staged, path)).fate == "unknown"
 
 
 @on_both_loops
-@families
-async def test_a_bare_name_is_enough(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_bare_name_is_enough(store):
     path = await one_file(store)
     assert (await explained(store, path.rpartition("/")[2])).path == path
     async with begin(store.backend) as job:
@@ -296,15 +265,13 @@ async def test_a_bare_name_is_enough(has_staging):
 
 
 @on_both_loops
-async def test_a_table_without_partitions_is_not_listed():
-    store = Store(has_staging=True)
-    async with begin(store.backend, partition_by=[]) as job:
+async def test_a_table_without_partitions_is_not_listed(staged):
+    async with begin(staged.backend, partition_by=[]) as job:
         path = name_of(job)
-        await mark(job, store.backend, [path])
-        await job.commit([await _one(job, store, path)])
-    storage = FaultyBackend(store.backend)
-    assert (await table(storage).explain(path)).fate == "live"
-    assert "" not in storage.paths("list")
+        await mark(job, staged.backend, [path])
+        await job.commit([await _one(job, staged, path)])
+    assert (await table(staged.faulty).explain(path)).fate == "live"
+    assert "" not in staged.faulty.paths("list")
 
 
 async def _one(job, store, path):
@@ -313,10 +280,9 @@ async def _one(job, store, path):
 
 
 @on_both_loops
-async def test_explaining_needs_a_table_and_a_file_below_it():
-    store = Store(has_staging=True)
+async def test_explaining_needs_a_table_and_a_file_below_it(staged):
     with pytest.raises(UnsupportedTable, match="holds no table yet"):
-        await table(store.backend).explain("a.parquet")
-    await committed(store.backend)
+        await table(staged.backend).explain("a.parquet")
+    await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="does not lie below"):
-        await table(store.backend).explain("s3://elsewhere/a.parquet")
+        await table(staged.backend).explain("s3://elsewhere/a.parquet")

@@ -12,8 +12,6 @@ from tests.engine.jobs.scene import FAMILIES, Store, committed, table
 from tests.engine.jobs.test_fills import rivals
 from tests.support.loops import on_both_loops
 
-families = pytest.mark.parametrize("has_staging", FAMILIES)
-
 
 async def live(store: Store) -> dict[str, DataFile]:
     """By partition, which have one file each."""
@@ -21,9 +19,7 @@ async def live(store: Store) -> dict[str, DataFile]:
 
 
 @on_both_loops
-@families
-async def test_a_filled_file_says_where_its_rows_went_and_that_one_what_it_was_made_of(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_filled_file_says_where_its_rows_went_and_that_one_what_it_was_made_of(store):
     await appended(store.backend, {1: [1, 2], 2: [3]})
     old = (await live(store))["month=1"]
     await appended(store.backend, {1: [4], 2: [5, 6, 7]})
@@ -38,49 +34,45 @@ async def test_a_filled_file_says_where_its_rows_went_and_that_one_what_it_was_m
 
 
 @on_both_loops
-async def test_a_file_that_was_filled_again_says_both():
-    store = Store(has_staging=False)
+async def test_a_file_that_was_filled_again_says_both(unstaged):
     paths = []
     for flight in range(3):
-        await appended(store.backend, {1: [flight]})
-        paths.append((await live(store))["month=1"].path)
+        await appended(unstaged.backend, {1: [flight]})
+        paths.append((await live(unstaged))["month=1"].path)
     first, second, third = paths
-    found = await explained(store, second)
+    found = await explained(unstaged, second)
     assert (found.made_of, found.filled_into) == ((first,), (third,))
     assert first in found.why
     assert third in found.why
 
 
 @on_both_loops
-async def test_a_file_that_an_overwrite_replaced_went_into_none():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    old = (await live(store))["month=1"]
-    await committed(store.backend, "overwrite", {1: 5})
-    found = await explained(store, old.path)
+async def test_a_file_that_an_overwrite_replaced_went_into_none(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    old = (await live(unstaged))["month=1"]
+    await committed(unstaged.backend, "overwrite", {1: 5})
+    found = await explained(unstaged, old.path)
     assert (found.filled_into, found.made_of, found.rewritten_bytes) == ((), (), 0)
     assert "replaced by instant" in found.why
 
 
 @on_both_loops
-async def test_the_new_rows_of_a_lost_fill_were_made_of_nothing():
-    store = Store(has_staging=False)
-    async with rivals(store) as (job, report, _):
+async def test_the_new_rows_of_a_lost_fill_were_made_of_nothing(unstaged):
+    async with rivals(unstaged) as (job, report, _):
         await job.commit([report])
-    files = (await table(store.backend).snapshot()).files
+    files = (await table(unstaged.backend).snapshot()).files
     own = next(file for file in files if file.path.endswith(f"{job.instant}.parquet"))
-    assert (await explained(store, own.path)).made_of == ()
-    lost = await explained(store, report.files[0].path)
+    assert (await explained(unstaged, own.path)).made_of == ()
+    lost = await explained(unstaged, report.files[0].path)
     assert (lost.fate, lost.filled_into) == ("left out", ())
     assert "whose fill was lost" in lost.why
 
 
 @on_both_loops
-async def test_of_small_files_that_the_log_does_not_tell_apart_each_is_named():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    await appended(store.backend, {1: [3], 2: [4]})
-    (_, first), (_, entry) = await table(store.backend).timeline()
+async def test_of_small_files_that_the_log_does_not_tell_apart_each_is_named(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    await appended(unstaged.backend, {1: [3], 2: [4]})
+    (_, first), (_, entry) = await table(unstaged.backend).timeline()
     one = next(file for file in entry.added if file.partition == "month=1")
     old = next(file for file in first.added if file.partition == "month=1")
     twin, other = replace(old, name="twin.parquet"), replace(one, name="other.parquet")
@@ -91,11 +83,10 @@ async def test_of_small_files_that_the_log_does_not_tell_apart_each_is_named():
 
 
 @on_both_loops
-async def test_a_retained_file_that_was_filled_says_so_too():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]}, readers="table")
-    old = (await live(store))["month=1"]
-    await appended(store.backend, {1: [2]})
-    found = await explained(store, old.path)
+async def test_a_retained_file_that_was_filled_says_so_too(unstaged):
+    await appended(unstaged.backend, {1: [1]}, readers="table")
+    old = (await live(unstaged))["month=1"]
+    await appended(unstaged.backend, {1: [2]})
+    found = await explained(unstaged, old.path)
     assert (found.fate, found.is_there) == ("retained", True)
-    assert found.filled_into == ((await live(store))["month=1"].path,)
+    assert found.filled_into == ((await live(unstaged))["month=1"].path,)

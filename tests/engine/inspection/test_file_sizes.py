@@ -86,32 +86,29 @@ def test_nothing_has_sizes_too():
 
 
 @on_both_loops
-async def test_files_of_a_table_are_those_of_its_snapshot():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3, 2: 2})
-    await committed(store.backend, months={2: 2, 20: 1})
-    snapshot = await table(store.backend).snapshot()
-    found = await table(store.backend).files()
+async def test_files_of_a_table_are_those_of_its_snapshot(staged):
+    await committed(staged.backend, months={1: 3, 2: 2})
+    await committed(staged.backend, months={2: 2, 20: 1})
+    snapshot = await table(staged.backend).snapshot()
+    found = await table(staged.backend).files()
     assert (found.position, found.files, found.rows, found.bytes) == (2, 4, 8, snapshot.bytes)
     assert found.partitions[0].partition == "month=2"
 
 
 @on_both_loops
-async def test_a_prefix_holds_whole_names_only():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={2: 2, 20: 1})
-    assert [each.partition for each in (await table(store.backend).files("month=2")).partitions] == ["month=2"]
-    assert (await table(store.backend).files("month=2/")).files == 1
-    assert (await table(store.backend).files("month=3")).files == 0
+async def test_a_prefix_holds_whole_names_only(staged):
+    await committed(staged.backend, months={2: 2, 20: 1})
+    assert [each.partition for each in (await table(staged.backend).files("month=2")).partitions] == ["month=2"]
+    assert (await table(staged.backend).files("month=2/")).files == 1
+    assert (await table(staged.backend).files("month=3")).files == 0
 
 
 @on_both_loops
 @pytest.mark.parametrize("wrong", ["moth=1", "month", "month=1/day=2"])
-async def test_a_path_below_which_no_partition_can_lie_is_refused(wrong):
-    store = Store(has_staging=True)
-    await committed(store.backend)
+async def test_a_path_below_which_no_partition_can_lie_is_refused(staged, wrong):
+    await committed(staged.backend)
     with pytest.raises(InvalidRequest, match=r"partitioned by \['month'\]; its partitions are month=\.\.\."):
-        await table(store.backend).files(wrong)
+        await table(staged.backend).files(wrong)
 
 
 @on_both_loops

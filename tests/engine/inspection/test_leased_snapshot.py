@@ -14,9 +14,9 @@ from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.reader_lease import READ_FOLDER, Reader
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.engine.jobs.scene import FAMILIES, LEASE, Store, committed, die, table
+from tests.engine.jobs.scene import LEASE, Store, committed, die, table
 from tests.support.faulty import FaultyBackend, lost_request, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import data_files, log_entries, retained_files, table_is_at_rest
 
 HOUR_S = 3600.0
@@ -45,10 +45,7 @@ async def elsewhere(store: Store, position: int, **named) -> str:
     return reader.path
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
-@on_virtual_time
-async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_it_has_ended(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_it_has_ended(store):
     await overwritten(store)
     async with table(store.backend).reading() as snapshot:
         assert snapshot.position == 2
@@ -66,215 +63,183 @@ async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_
 
 
 @on_both_loops
-async def test_a_reader_of_an_older_position_holds_that_one():
-    store = Store(has_staging=False)
-    await overwritten(store, times=3)
-    async with table(store.backend).reading(as_of=2) as snapshot:
+async def test_a_reader_of_an_older_position_holds_that_one(unstaged):
+    await overwritten(unstaged, times=3)
+    async with table(unstaged.backend).reading(as_of=2) as snapshot:
         assert snapshot.position == 2
-        result = await table(store.backend).clean(retain_hours=0)
+        result = await table(unstaged.backend).clean(retain_hours=0)
         assert (result.files, result.horizon, result.held_files) == (1, 2, 2)
-        assert paths_of(snapshot) <= data_files(store.objects)
-    assert (await table(store.backend).clean(retain_hours=0)).files == 2
+        assert paths_of(snapshot) <= data_files(unstaged.objects)
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 2
 
 
-@on_virtual_time
-async def test_of_several_readers_the_oldest_position_counts():
-    store = Store(has_staging=False)
-    await overwritten(store, times=4)
-    async with table(store.backend).reading(as_of=4), table(store.backend).reading(as_of=2):
-        result = await table(store.backend).clean(retain_hours=0)
+async def test_of_several_readers_the_oldest_position_counts(unstaged):
+    await overwritten(unstaged, times=4)
+    async with table(unstaged.backend).reading(as_of=4), table(unstaged.backend).reading(as_of=2):
+        result = await table(unstaged.backend).clean(retain_hours=0)
         assert (result.horizon, [reader.position for reader in result.readers]) == (2, [2, 4])
 
 
-@on_virtual_time
-async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_instant_in_vain():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table", retain_hours=0)
-    async with table(store.backend).reading() as snapshot:
+async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_instant_in_vain(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table", retain_hours=0)
+    async with table(unstaged.backend).reading() as snapshot:
         for _ in range(3):
-            await committed(store.backend, "overwrite", {1: 1})
-        assert paths_of(snapshot) <= data_files(store.objects)
-        assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit"] * 4
-    await committed(store.backend, "overwrite", {1: 1})
-    assert retained_files(store.objects) == set()
+            await committed(unstaged.backend, "overwrite", {1: 1})
+        assert paths_of(snapshot) <= data_files(unstaged.objects)
+        assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit"] * 4
+    await committed(unstaged.backend, "overwrite", {1: 1})
+    assert retained_files(unstaged.objects) == set()
 
 
-@on_virtual_time
-async def test_a_dry_run_tells_who_holds_what_and_drops_nobody():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    dead = await elsewhere(store, 0)
-    store.clock.pass_lease()
-    async with table(store.backend).reading(as_of=1):
-        plan = await table(store.backend).clean(retain_hours=0, dry_run=True)
+async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(unstaged):
+    await overwritten(unstaged)
+    dead = await elsewhere(unstaged, 0)
+    unstaged.clock.pass_lease()
+    async with table(unstaged.backend).reading(as_of=1):
+        plan = await table(unstaged.backend).clean(retain_hours=0, dry_run=True)
         assert (plan.files, plan.held_files, [reader.position for reader in plan.readers]) == (0, 1, [1])
-        assert dead in store.objects
-        reading_only = FaultyBackend(store.backend, refused("put"), refused("put_new"), refused("delete"))
+        assert dead in unstaged.objects
+        reading_only = FaultyBackend(unstaged.backend, refused("put"), refused("put_new"), refused("delete"))
         assert (await table(reading_only).clean(retain_hours=0, dry_run=True)).held_files == 1
 
 
-@on_virtual_time
-async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    lease = await elsewhere(store, 1)
-    store.clock.now += LEASE.expiry_s
-    assert (await table(store.backend).clean(retain_hours=0)).files == 0
-    assert lease in store.objects
-    store.clock.now += 1
-    assert (await table(store.backend).clean(retain_hours=0)).files == 1
-    table_is_at_rest(store.objects)
-    assert leases(store) == set()
+async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped(unstaged):
+    await overwritten(unstaged)
+    lease = await elsewhere(unstaged, 1)
+    unstaged.clock.now += LEASE.expiry_s
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 0
+    assert lease in unstaged.objects
+    unstaged.clock.now += 1
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    table_is_at_rest(unstaged.objects)
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_the_lease_of_a_process_that_has_ended_counts_no_more_at_once():
-    store = Store(has_staging=False)
-    await overwritten(store)
+async def test_the_lease_of_a_process_that_has_ended_counts_no_more_at_once(unstaged):
+    await overwritten(unstaged)
     here = WriterIdentity.here()
     process = WriterIdentity(
         host=here.host, boot_id=here.boot_id, pid_namespace=here.pid_namespace, pid=here.pid, started="1"
     )
     reader = Reader(nonce="gone", position=1, process=process, expiry_s=LEASE.expiry_s)
-    await store.backend.put(reader.path, reader.encode())
-    assert (await table(store.backend).clean(retain_hours=0)).files == 1
-    assert leases(store) == set()
+    await unstaged.backend.put(reader.path, reader.encode())
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_leases_of_dead_readers_are_dropped_where_nothing_is_due_too():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    await elsewhere(store, 1)
-    store.clock.pass_lease()
-    assert (await table(store.backend).clean()).files == 0
-    assert leases(store) == set()
+async def test_leases_of_dead_readers_are_dropped_where_nothing_is_due_too(unstaged):
+    await overwritten(unstaged)
+    await elsewhere(unstaged, 1)
+    unstaged.clock.pass_lease()
+    assert (await table(unstaged.backend).clean()).files == 0
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_reader_for_dead():
+async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_reader_for_dead(unstaged):
     """It asks for the time before it lists the leases."""
-    store = Store(has_staging=False)
-    await overwritten(store)
-    lease = await elsewhere(store, 1)
+    await overwritten(unstaged)
+    lease = await elsewhere(unstaged, 1)
 
     class Halting:
         """Each time after a listing of leases an hour passes, in which the reader has beaten."""
 
         def __getattr__(self, name):
-            return getattr(store.backend, name)
+            return getattr(unstaged.backend, name)
 
         async def list(self, directory):
-            async for entry in store.backend.list(directory):
+            async for entry in unstaged.backend.list(directory):
                 yield entry
             if directory == READ_FOLDER:
-                store.clock.now += HOUR_S
-                await store.backend.put(lease, store.objects[lease])
+                unstaged.clock.now += HOUR_S
+                await unstaged.backend.put(lease, unstaged.objects[lease])
 
     assert (await table(Halting()).clean(retain_hours=0)).files == 0
-    assert lease in store.objects
+    assert lease in unstaged.objects
 
 
-@on_virtual_time
-async def test_a_lease_that_cannot_be_read_holds_everything_until_it_has_expired(caplog):
-    store = Store(has_staging=False)
-    await overwritten(store)
-    await store.backend.put(f"{READ_FOLDER}/odd", b"\xc1")
-    assert (await table(store.backend).clean(retain_hours=0)).held_files == 1
+async def test_a_lease_that_cannot_be_read_holds_everything_until_it_has_expired(unstaged, caplog):
+    await overwritten(unstaged)
+    await unstaged.backend.put(f"{READ_FOLDER}/odd", b"\xc1")
+    assert (await table(unstaged.backend).clean(retain_hours=0)).held_files == 1
     assert "lease.unreadable" in caplog.text
-    store.clock.pass_lease()
-    assert (await table(store.backend).clean(retain_hours=0)).files == 1
+    unstaged.clock.pass_lease()
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
 
 
-@on_virtual_time
-async def test_a_lease_lives_as_long_as_its_block():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    async with table(store.backend).reading():
-        (lease,) = leases(store)
+async def test_a_lease_lives_as_long_as_its_block(unstaged):
+    await overwritten(unstaged)
+    async with table(unstaged.backend).reading():
+        (lease,) = leases(unstaged)
         for _ in range(30):
             await anyio.sleep(LEASE.heartbeat_interval_s)
-            store.clock.now += LEASE.heartbeat_interval_s
-        assert store.clock.now - store.modified[lease] <= 2 * LEASE.heartbeat_interval_s
-    assert leases(store) == set()
+            unstaged.clock.now += LEASE.heartbeat_interval_s
+        assert unstaged.clock.now - unstaged.modified[lease] <= 2 * LEASE.heartbeat_interval_s
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_block_that_raises_gives_its_lease_up_and_its_error_leaves_bare():
-    store = Store(has_staging=False)
-    await overwritten(store)
+async def test_a_block_that_raises_gives_its_lease_up_and_its_error_leaves_bare(unstaged):
+    await overwritten(unstaged)
     with pytest.raises(KeyError, match="a query of mine"):
-        async with table(store.backend).reading():
+        async with table(unstaged.backend).reading():
             raise KeyError("a query of mine")
-    assert leases(store) == set()
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_cancelled_block_gives_its_lease_up():
-    store = Store(has_staging=False)
-    await overwritten(store)
+async def test_a_cancelled_block_gives_its_lease_up(unstaged):
+    await overwritten(unstaged)
     with anyio.move_on_after(5):
-        async with table(store.backend).reading():
+        async with table(unstaged.backend).reading():
             await anyio.sleep_forever()
-    assert leases(store) == set()
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(caplog):
-    store = Store(has_staging=False)
-    await overwritten(store)
-    storage = FaultyBackend(store.backend)
-    async with table(storage).reading():
-        die(storage)
+async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(unstaged, caplog):
+    await overwritten(unstaged)
+    async with table(unstaged.faulty).reading():
+        die(unstaged.faulty)
     assert "lease.left" in caplog.text
-    store.clock.pass_lease()
-    assert (await table(store.backend).clean(retain_hours=0)).files == 1
+    unstaged.clock.pass_lease()
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
 
 
-@on_virtual_time
-async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none():
-    store = Store(has_staging=False)
+async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(unstaged):
     with pytest.raises(UnsupportedTable, match="holds no table yet"):
-        async with table(store.backend).reading():
+        async with table(unstaged.backend).reading():
             pass
-    await overwritten(store)
-    await table(store.backend).clean(retain_hours=0)
+    await overwritten(unstaged)
+    await table(unstaged.backend).clean(retain_hours=0)
     with pytest.raises(InvalidRequest, match=r"as_of=1 means position 1, whose files are no longer all retained"):
-        async with table(store.backend).reading(as_of=1):
+        async with table(unstaged.backend).reading(as_of=1):
             pass
     with pytest.raises(InvalidRequest, match="the table has positions 0"):
-        async with table(store.backend).reading(as_of=9):
+        async with table(unstaged.backend).reading(as_of=9):
             pass
-    assert leases(store) == set()
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_directory_table_refuses_leases_and_says_what_to_do():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 1})
+async def test_a_directory_table_refuses_leases_and_says_what_to_do(staged):
+    await committed(staged.backend, months={1: 1})
     with pytest.raises(InvalidRequest, match=r"readers='directory' deletes replaced files.*or make a table with"):
-        async with table(store.backend).reading():
+        async with table(staged.backend).reading():
             pass
-    assert leases(store) == set()
+    assert leases(staged) == set()
 
 
-@on_virtual_time
-async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there():
+async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(unstaged):
     """A lease put before the log is read: what is committed and cleaned in between is in the snapshot, or held."""
-    store = Store(has_staging=False)
-    await overwritten(store)
-    storage = FaultyBackend(store.backend, slow("put", 5, f"{READ_FOLDER}/*", nth=1))
+    await overwritten(unstaged)
+    storage = FaultyBackend(unstaged.backend, slow("put", 5, f"{READ_FOLDER}/*", nth=1))
     async with anyio.create_task_group() as others:
 
         async def overwrite_and_clean() -> None:
             await anyio.sleep(1)
-            await committed(store.backend, "overwrite", {1: 1})
-            assert (await table(store.backend).clean(retain_hours=0)).files == 2
+            await committed(unstaged.backend, "overwrite", {1: 1})
+            assert (await table(unstaged.backend).clean(retain_hours=0)).files == 2
 
         others.start_soon(overwrite_and_clean)
         async with table(storage).reading() as snapshot:
             assert snapshot.position == 4
-            assert paths_of(snapshot) <= data_files(store.objects)
+            assert paths_of(snapshot) <= data_files(unstaged.objects)
 
 
 async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
@@ -285,11 +250,9 @@ async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
     return handle, reservation
 
 
-@on_virtual_time
-async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decided():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    handle, reservation = await open_clean(store)
+async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decided(unstaged):
+    await overwritten(unstaged)
+    handle, reservation = await open_clean(unstaged)
     async with anyio.create_task_group() as others:
 
         async def give_up_later() -> None:
@@ -297,17 +260,15 @@ async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decide
             await decide(handle, reservation)
 
         others.start_soon(give_up_later)
-        async with table(store.backend).reading(as_of=1) as snapshot:
+        async with table(unstaged.backend).reading(as_of=1) as snapshot:
             assert 20 <= anyio.current_time() < 22
-            assert paths_of(snapshot) <= data_files(store.objects)
+            assert paths_of(snapshot) <= data_files(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused():
+async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(unstaged):
     """That clean has listed the leases before this one was there, and wins its entry after the reader has looked."""
-    store = Store(has_staging=False)
-    await overwritten(store)
-    slow_entry = FaultyBackend(store.backend, slow("put_new", 10, "*/log/*"))
+    await overwritten(unstaged)
+    slow_entry = FaultyBackend(unstaged.backend, slow("put_new", 10, "*/log/*"))
     async with anyio.create_task_group() as others:
 
         async def clean() -> None:
@@ -315,18 +276,16 @@ async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused():
 
         others.start_soon(clean)
         await anyio.sleep(1)
-        assert any("/open/" in path for path in store.objects)
+        assert any("/open/" in path for path in unstaged.objects)
         with pytest.raises(InvalidRequest, match="no longer all retained"):
-            async with table(store.backend).reading(as_of=1):
+            async with table(unstaged.backend).reading(as_of=1):
                 pass
-    assert leases(store) == set()
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_clean_that_gives_its_instant_up_is_waited_for_no_longer():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    handle, reservation = await open_clean(store)
+async def test_a_clean_that_gives_its_instant_up_is_waited_for_no_longer(unstaged):
+    await overwritten(unstaged)
+    handle, reservation = await open_clean(unstaged)
     async with anyio.create_task_group() as others:
 
         async def give_up_later() -> None:
@@ -334,69 +293,60 @@ async def test_a_clean_that_gives_its_instant_up_is_waited_for_no_longer():
             await drop_bookkeeping(handle, reservation.instant)
 
         others.start_soon(give_up_later)
-        async with table(store.backend).reading(as_of=1) as snapshot:
+        async with table(unstaged.backend).reading(as_of=1) as snapshot:
             assert 20 <= anyio.current_time() < 22
             assert snapshot.position == 1
 
 
-@on_virtual_time
-async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_reader_that_waits():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    _, reservation = await open_clean(store)
-    store.clock.pass_lease()
-    async with table(store.backend).reading(as_of=1) as snapshot:
-        assert paths_of(snapshot) <= data_files(store.objects)
-        last = log_entries(store.objects)[-1]
+async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_reader_that_waits(unstaged):
+    await overwritten(unstaged)
+    _, reservation = await open_clean(unstaged)
+    unstaged.clock.pass_lease()
+    async with table(unstaged.backend).reading(as_of=1) as snapshot:
+        assert paths_of(snapshot) <= data_files(unstaged.objects)
+        last = log_entries(unstaged.objects)[-1]
         assert (last["kind"], last["instant"]) == ("rollback", reservation.instant)
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    await table(unstaged.backend).clean()
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_take():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    _, reservation = await open_clean(store)
+async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_take(unstaged):
+    await overwritten(unstaged)
+    _, reservation = await open_clean(unstaged)
     with pytest.raises(TryAgain, match=f"the clean of instant {reservation.instant} has been undecided for 240 s"):
-        async with table(store.backend).reading(as_of=1):
+        async with table(unstaged.backend).reading(as_of=1):
             pass
     assert anyio.current_time() == pytest.approx(240, abs=1)
-    assert leases(store) == set()
+    assert leases(unstaged) == set()
 
 
-@on_virtual_time
-async def test_a_reader_asks_for_reservations_only_where_something_of_its_position_was_replaced():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    storage = FaultyBackend(store.backend)
-    async with table(storage).reading():
-        assert OPEN_FOLDER not in storage.paths("list")
-    async with table(storage).reading(as_of=2):
-        assert OPEN_FOLDER not in storage.paths("list")
-    async with table(storage).reading(as_of=1):
-        assert OPEN_FOLDER in storage.paths("list")
+async def test_a_reader_asks_for_reservations_only_where_something_of_its_position_was_replaced(unstaged):
+    await overwritten(unstaged)
+    async with table(unstaged.faulty).reading():
+        assert OPEN_FOLDER not in unstaged.faulty.paths("list")
+    async with table(unstaged.faulty).reading(as_of=2):
+        assert OPEN_FOLDER not in unstaged.faulty.paths("list")
+    async with table(unstaged.faulty).reading(as_of=1):
+        assert OPEN_FOLDER in unstaged.faulty.paths("list")
 
 
-@on_virtual_time
-async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded():
-    store = Store(has_staging=False)
-    await overwritten(store, times=2)
-    handle = TableHandle(store.backend, CommitSettings(), LEASE)
+async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(unstaged):
+    await overwritten(unstaged, times=2)
+    handle = TableHandle(unstaged.backend, CommitSettings(), LEASE)
     history = await handle.log.refresh()
-    properties = await read_properties(store.backend)
+    properties = await read_properties(unstaged.backend)
     assert properties is not None
 
     class Meanwhile:
         """A reader puts its lease while the clean reserves its instant."""
 
         def __getattr__(self, name):
-            return getattr(store.backend, name)
+            return getattr(unstaged.backend, name)
 
         async def put_new(self, path, data):
-            await store.backend.put_new(path, data)
+            await unstaged.backend.put_new(path, data)
             if "/open/" in path:
-                await elsewhere(store, self.position)
+                await elsewhere(unstaged, self.position)
 
         def __init__(self, position):
             self.position = position
@@ -410,15 +360,13 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded():
     due = Due(horizon=3, files=history.replaced(range(3, 4)), looked_at=nothing)
     gone = await expire(handle, properties, due)
     assert (gone.files, len(gone.held)) == ((), 1)
-    assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit"] * 3 + ["clean"]
+    assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit"] * 3 + ["clean"]
 
 
-@on_virtual_time
-async def test_a_reader_that_cannot_put_its_lease_is_told_and_reads_nothing():
-    store = Store(has_staging=False)
-    await overwritten(store)
-    storage = FaultyBackend(store.backend, lost_request("put", f"{READ_FOLDER}/*"))
+async def test_a_reader_that_cannot_put_its_lease_is_told_and_reads_nothing(unstaged):
+    await overwritten(unstaged)
+    storage = FaultyBackend(unstaged.backend, lost_request("put", f"{READ_FOLDER}/*"))
     with pytest.raises(OSError, match="lost"):
         async with table(storage).reading():
             pytest.fail("no lease, no block")
-    assert leases(store) == set()
+    assert leases(unstaged) == set()

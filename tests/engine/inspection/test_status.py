@@ -1,15 +1,13 @@
 import pytest
 
 from tallymark.engine.errors import UnsupportedTable
-from tests.engine.jobs.scene import FAMILIES, LEASE, Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import LEASE, Store, begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend, refused
 from tests.support.loops import on_both_loops
 
 
 @on_both_loops
-@pytest.mark.parametrize("has_staging", FAMILIES)
-async def test_status_of_a_table_at_rest_is_its_snapshot_and_nobody_at_work(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_status_of_a_table_at_rest_is_its_snapshot_and_nobody_at_work(store):
     await committed(store.backend)
     status = await table(store.backend).status()
     assert status.snapshot == await table(store.backend).snapshot()
@@ -17,41 +15,37 @@ async def test_status_of_a_table_at_rest_is_its_snapshot_and_nobody_at_work(has_
 
 
 @on_both_loops
-async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
-        store.clock.now += LEASE.expiry_s
-        (found,) = (await table(store.backend).status()).open_instants
+async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease(staged):
+    async with begin(staged.backend) as job:
+        staged.clock.now += LEASE.expiry_s
+        (found,) = (await table(staged.backend).status()).open_instants
         assert (found.reservation.instant, found.beat_age_s, found.writer) == (job.instant, LEASE.expiry_s, "alive")
-        store.clock.now += 1
-        (found,) = (await table(store.backend).status()).open_instants
+        staged.clock.now += 1
+        (found,) = (await table(staged.backend).status()).open_instants
         assert (found.beat_age_s, found.writer, found.decision) == (LEASE.expiry_s + 1, "dead", None)
 
 
 @on_both_loops
-async def test_writer_is_unknown_where_storage_lets_us_read_only():
-    store = Store(has_staging=True)
-    async with begin(store.backend):
-        (found,) = (await table(FaultyBackend(store.backend, refused("put"))).status()).open_instants
+async def test_writer_is_unknown_where_storage_lets_us_read_only(staged):
+    async with begin(staged.backend):
+        (found,) = (await table(FaultyBackend(staged.backend, refused("put"))).status()).open_instants
         assert (found.beat_age_s, found.writer) == (None, "unknown")
 
 
 @on_both_loops
-async def test_instant_that_was_committed_and_not_finished_carries_its_decision():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
-        await job.commit([await write_rows(job, store.backend)])
-        (found,) = (await table(store.backend).status()).open_instants
+async def test_instant_that_was_committed_and_not_finished_carries_its_decision(staged):
+    async with begin(staged.backend) as job:
+        await job.commit([await write_rows(job, staged.backend)])
+        (found,) = (await table(staged.backend).status()).open_instants
         assert (found.reservation.instant, found.decision) == (job.instant, "commit")
 
 
 @on_both_loops
-async def test_status_leaves_storage_as_it_was():
-    store = Store(has_staging=False)
-    async with begin(store.backend):
-        before = store.objects
-        await table(store.backend).status()
-        assert store.objects == before
+async def test_status_leaves_storage_as_it_was(unstaged):
+    async with begin(unstaged.backend):
+        before = unstaged.objects
+        await table(unstaged.backend).status()
+        assert unstaged.objects == before
 
 
 @on_both_loops

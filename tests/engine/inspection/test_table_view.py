@@ -17,15 +17,14 @@ def asked_for(meter: RequestMeter, request_class: str) -> int:
 
 
 @on_both_loops
-async def test_a_view_follows_the_log_by_reading_its_new_entries_only():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    storage = MeasuredBackend(store.backend, meter := RequestMeter())
+async def test_a_view_follows_the_log_by_reading_its_new_entries_only(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    storage = MeasuredBackend(unstaged.backend, meter := RequestMeter())
     async with table(storage).view() as view:
         before = await view.sync()
         (first,) = await before.files("month=1")
         read, listed = asked_for(meter, "get"), asked_for(meter, "list")
-        await appended(store.backend, {1: [3]})
+        await appended(unstaged.backend, {1: [3]})
         now = await view.sync()
         assert asked_for(meter, "get") - read <= 4  # the entry, and that there is no other
         assert asked_for(meter, "list") == listed
@@ -37,23 +36,21 @@ async def test_a_view_follows_the_log_by_reading_its_new_entries_only():
 
 
 @on_both_loops
-async def test_a_view_without_increments_is_built_anew_and_answers_alike():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    whole = open_table(store.backend.url, backend=store.backend, views=ViewSettings(incremental=False))
-    async with whole.view() as view, table(store.backend).view() as incremental:
-        await appended(store.backend, {1: [3]})
+async def test_a_view_without_increments_is_built_anew_and_answers_alike(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    whole = open_table(unstaged.backend.url, backend=unstaged.backend, views=ViewSettings(incremental=False))
+    async with whole.view() as view, table(unstaged.backend).view() as incremental:
+        await appended(unstaged.backend, {1: [3]})
         anew, followed = await view.sync(), await incremental.sync()
         assert [file async for file in anew.all_files()] == [file async for file in followed.all_files()]
         assert view.statistics().entries == 2, "all of them, once more"
 
 
 @on_both_loops
-async def test_a_position_that_was_not_read_yet_is_refused():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    async with table(store.backend).view() as view:
-        await appended(store.backend, {1: [3]})
+async def test_a_position_that_was_not_read_yet_is_refused(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    async with table(unstaged.backend).view() as view:
+        await appended(unstaged.backend, {1: [3]})
         with pytest.raises(InvalidRequest, match="position 2"):
             view.at(2)
 

@@ -13,7 +13,6 @@ from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.jobs.scene import Store, begin, mark_directly, table, write_rows
 from tests.support.faulty import FaultyBackend, refused
-from tests.support.loops import on_virtual_time
 
 EAGER = MarkerSettings(interval_s=0)
 
@@ -32,7 +31,6 @@ async def watching(backend, clock: Clock) -> InstantWatch:
     return watch
 
 
-@on_virtual_time
 async def test_a_look_counts_what_is_durable_by_now():
     store, clock = Store(has_staging=True), Clock()
     async with begin(store.backend, markers=EAGER) as job:
@@ -49,7 +47,6 @@ async def test_a_look_counts_what_is_durable_by_now():
     assert found.markers_s == 1.5
 
 
-@on_virtual_time
 async def test_a_look_asks_for_each_segment_once():
     store, meter = Store(has_staging=True), RequestMeter()
     async with begin(store.backend, markers=EAGER) as job:
@@ -67,12 +64,10 @@ async def test_a_look_asks_for_each_segment_once():
     assert busy == {"list": 3, "get": 2}
 
 
-@on_virtual_time
-async def test_a_merge_between_two_looks_counts_no_marker_twice():
-    store = Store(has_staging=True)
+async def test_a_merge_between_two_looks_counts_no_marker_twice(staged):
     settings = MarkerSettings(interval_s=0, segment_count_max=1, merge_freed_min=1)
-    async with begin(store.backend, markers=settings) as job:
-        watch = await watching(store.backend, Clock())
+    async with begin(staged.backend, markers=settings) as job:
+        watch = await watching(staged.backend, Clock())
         for number in range(10):
             await job._directory.create(f"month=1/{number}.parquet")
             (found,) = await watch.scan()
@@ -80,10 +75,8 @@ async def test_a_merge_between_two_looks_counts_no_marker_twice():
         assert found.folder.segments < 10
 
 
-@on_virtual_time
-async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went():
-    store = Store(has_staging=True)
-    async with begin(store.backend, markers=EAGER) as job:
+async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went(staged):
+    async with begin(staged.backend, markers=EAGER) as job:
         folder = marker_folder(job.instant)
         await job._directory.create("month=1/a.parquet")
 
@@ -92,30 +85,27 @@ async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went
                 entries = [entry async for entry in super().list(directory)]
                 if directory == folder:
                     (old,) = [entry.path for entry in entries if "/MARKERS1" in entry.path]
-                    await store.backend.put(f"{folder}/MARKERS1999999999", await store.backend.get(old))
-                    await store.backend.delete([old])
+                    await staged.backend.put(f"{folder}/MARKERS1999999999", await staged.backend.get(old))
+                    await staged.backend.delete([old])
                 for entry in entries:
                     yield entry
 
-        watch = await watching(Merging(store.backend), Clock())
+        watch = await watching(Merging(staged.backend), Clock())
         (during,) = await watch.scan()
-        watch._handle.backend = store.backend
-        watch._folders[job.instant]._backend = store.backend
+        watch._handle.backend = staged.backend
+        watch._folders[job.instant]._backend = staged.backend
         (after,) = await watch.scan()
     assert (during.folder.markers, after.folder.markers) == (0, 1)
 
 
-@on_virtual_time
-async def test_markers_that_tasks_put_themselves_are_counted_among_the_others():
-    store = Store(has_staging=False)
-    async with begin(store.backend, markers=EAGER) as job:
+async def test_markers_that_tasks_put_themselves_are_counted_among_the_others(unstaged):
+    async with begin(unstaged.backend, markers=EAGER) as job:
         await job._directory.create("month=1/a.parquet")
-        await mark_directly(job, store.backend, ["month=1/b.parquet"])
-        (found,) = await (await watching(store.backend, Clock())).scan()
+        await mark_directly(job, unstaged.backend, ["month=1/b.parquet"])
+        (found,) = await (await watching(unstaged.backend, Clock())).scan()
     assert (found.folder.markers, found.folder.direct, found.folder.segments) == (2, 1, 1)
 
 
-@on_virtual_time
 async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_probes():
     store, clock = Store(has_staging=True), Clock()
     async with begin(store.backend):
@@ -129,21 +119,17 @@ async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_prob
         assert (found.beat_age_s, store.objects) == (35, before)
 
 
-@on_virtual_time
-async def test_where_storage_lets_us_read_only_no_age_is_told():
-    store = Store(has_staging=True)
-    async with begin(store.backend):
-        (found,) = await (await watching(FaultyBackend(store.backend, refused("put")), Clock())).scan()
+async def test_where_storage_lets_us_read_only_no_age_is_told(staged):
+    async with begin(staged.backend):
+        (found,) = await (await watching(FaultyBackend(staged.backend, refused("put")), Clock())).scan()
     assert found.beat_age_s is None
 
 
 @pytest.mark.parametrize(("is_committed", "decision"), [(True, "commit"), (False, "rollback")])
-@on_virtual_time
-async def test_how_an_instant_ended_is_told_once(is_committed, decision):
-    store = Store(has_staging=True)
-    async with begin(store.backend, markers=EAGER) as job:
-        watch = await watching(store.backend, Clock())
-        report = await write_rows(job, store.backend)
+async def test_how_an_instant_ended_is_told_once(staged, is_committed, decision):
+    async with begin(staged.backend, markers=EAGER) as job:
+        watch = await watching(staged.backend, Clock())
+        report = await write_rows(job, staged.backend)
         await watch.scan()
         if is_committed:
             await job.commit([report])
@@ -158,22 +144,18 @@ async def test_how_an_instant_ended_is_told_once(is_committed, decision):
     assert not any(looks)
 
 
-@on_virtual_time
-async def test_an_instant_that_is_not_open_is_refused():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
+async def test_an_instant_that_is_not_open_is_refused(staged):
+    async with begin(staged.backend) as job:
         pass
     with pytest.raises(InvalidRequest, match=f"instant '{job.instant}' is not open"):
-        await (await watching(store.backend, Clock())).scan(job.instant)
+        await (await watching(staged.backend, Clock())).scan(job.instant)
 
 
-@on_virtual_time
-async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it():
-    store = Store(has_staging=True)
-    async with begin(store.backend, markers=EAGER) as job:
-        await store.backend.put(f"{marker_folder(job.instant)}/MARKERS1073741999", b"nonsense\n")
+async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it(staged):
+    async with begin(staged.backend, markers=EAGER) as job:
+        await staged.backend.put(f"{marker_folder(job.instant)}/MARKERS1073741999", b"nonsense\n")
         with pytest.raises(CorruptObject, match="MARKERS1073741999"):
-            await (await watching(store.backend, Clock())).scan()
+            await (await watching(staged.backend, Clock())).scan()
 
 
 def _made(before, after) -> dict[str, int]:

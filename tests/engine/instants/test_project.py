@@ -10,7 +10,7 @@ from tallymark.engine.settings import CommitSettings, LeaseSettings
 from tests.engine.jobs.scene import Store, begin, committed, flights, mark, name_of, publish, table, write_rows
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     data_files,
     projection_follows_the_log,
@@ -53,7 +53,6 @@ async def test_everything_that_lacks_its_projection_gets_it():
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
 async def test_projecting_again_changes_nothing():
     store = await unprojected()
     await project_all(store.backend)
@@ -62,7 +61,6 @@ async def test_projecting_again_changes_nothing():
     assert (store.objects, store.modified) == before
 
 
-@on_virtual_time
 async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_another_goes_on():
     counting = DyingBackend((await unprojected()).backend)
     await project_all(counting)
@@ -75,7 +73,6 @@ async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_an
         projection_follows_the_log(store.objects)
 
 
-@on_virtual_time
 async def test_any_number_may_do_it_at_once():
     store = await unprojected(6)
     async with anyio.create_task_group() as tasks:
@@ -84,7 +81,6 @@ async def test_any_number_may_do_it_at_once():
     projection_follows_the_log(store.objects)
 
 
-@on_virtual_time
 async def test_a_lost_answer_is_met_by_doing_it_again():
     store = await unprojected()
     with pytest.raises(OSError, match="lost"):
@@ -93,28 +89,23 @@ async def test_a_lost_answer_is_met_by_doing_it_again():
     projection_follows_the_log(store.objects)
 
 
-@on_virtual_time
-async def test_a_commit_projects_older_entries_first():
+async def test_a_commit_projects_older_entries_first(unstaged):
     """Finding 12: an entry is never visible before the one whose files it replaces."""
-    store = Store(has_staging=False)
-    other = FaultyBackend(store.backend, slow("put_new", 30, "*.commit"))
+    other = FaultyBackend(unstaged.backend, slow("put_new", 30, "*.commit"))
     async with begin(other) as first:
         report = await write_rows(first, other, {1: 2})
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(first.commit, [report])
             await anyio.sleep(10)  # it has its entry, and is slow to project it
-            await committed(store.backend, "overwrite", {1: 1})
-            projection_follows_the_log(store.objects)
-    table_is_at_rest(store.objects)
+            await committed(unstaged.backend, "overwrite", {1: 1})
+            projection_follows_the_log(unstaged.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_files_are_deleted_only_once_their_replacement_is_visible():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    await committed(storage, "overwrite")
-    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+async def test_files_are_deleted_only_once_their_replacement_is_visible(unstaged):
+    await committed(unstaged.backend)
+    await committed(unstaged.faulty, "overwrite")
+    calls = [(call.verb, path) for call in unstaged.faulty.calls for path in call.paths]
     projected = next(
         index for index, (verb, path) in enumerate(calls) if verb == "put_new" and path.endswith(".replacecommit")
     )
@@ -123,52 +114,43 @@ async def test_files_are_deleted_only_once_their_replacement_is_visible():
     assert projected < min(deleted)
 
 
-@on_virtual_time
-async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay():
+async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay(unstaged):
     """Else readers of the Hudi format would find a hole."""
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    old = data_files(store.objects)
-    storage = FaultyBackend(store.backend, refused("put_new", "*.replacecommit"))
+    await committed(unstaged.backend)
+    old = data_files(unstaged.objects)
+    storage = FaultyBackend(unstaged.backend, refused("put_new", "*.replacecommit"))
     result = await committed(storage, "overwrite")
     assert result.pending is not None
-    assert old <= data_files(store.objects)
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    assert not old & data_files(store.objects)
-    table_is_at_rest(store.objects)
+    assert old <= data_files(unstaged.objects)
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    assert not old & data_files(unstaged.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_what_a_handle_has_projected_it_does_not_ask_for_again():
-    store = Store(has_staging=False)
+async def test_what_a_handle_has_projected_it_does_not_ask_for_again(unstaged):
     for _ in range(5):
-        await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    result = await committed(storage)
-    asked = [path for path in storage.paths("get") if path.endswith(".commit")]
+        await committed(unstaged.backend)
+    result = await committed(unstaged.faulty)
+    asked = [path for path in unstaged.faulty.paths("get") if path.endswith(".commit")]
     assert len(asked) == 2, "the newest one, which tells of all older ones, and its own"
     assert asked[1] == f".hoodie/{result.instant}.commit"
 
 
-@on_virtual_time
-async def test_a_partition_gets_its_metadata_once_from_its_first_commit():
-    store = Store(has_staging=False)
-    first = await committed(store.backend, months={1: 1})
-    await committed(store.backend, "overwrite", {1: 1, 2: 1})
-    assert f"commitTime={first.instant}" in store.objects["month=1/.hoodie_partition_metadata"].decode()
-    assert "partitionDepth=1" in store.objects["month=2/.hoodie_partition_metadata"].decode()
+async def test_a_partition_gets_its_metadata_once_from_its_first_commit(unstaged):
+    first = await committed(unstaged.backend, months={1: 1})
+    await committed(unstaged.backend, "overwrite", {1: 1, 2: 1})
+    assert f"commitTime={first.instant}" in unstaged.objects["month=1/.hoodie_partition_metadata"].decode()
+    assert "partitionDepth=1" in unstaged.objects["month=2/.hoodie_partition_metadata"].decode()
 
 
-@on_virtual_time
-async def test_a_table_without_partitions_has_its_metadata_at_the_top():
+async def test_a_table_without_partitions_has_its_metadata_at_the_top(unstaged):
     from tallymark.engine.tasks.report import TaskReport
 
-    store = Store(has_staging=False)
-    async with begin(store.backend, partition_by=()) as job:
+    async with begin(unstaged.backend, partition_by=()) as job:
         path = name_of(job)
-        await mark(job, store.backend, [path])
-        file = publish(job.ticket, store.backend, path, flights())
+        await mark(job, unstaged.backend, [path])
+        file = publish(job.ticket, unstaged.backend, path, flights())
         await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
-    assert "partitionDepth=0" in store.objects[".hoodie_partition_metadata"].decode()
-    assert [entry.kind for _, entry in await table(store.backend).timeline()] == ["commit"]
+    assert "partitionDepth=0" in unstaged.objects[".hoodie_partition_metadata"].decode()
+    assert [entry.kind for _, entry in await table(unstaged.backend).timeline()] == ["commit"]

@@ -23,10 +23,9 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import decisions, log_entries, table_is_at_rest
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 BATCHED = MarkerSettings()
 
@@ -48,10 +47,8 @@ def without_numbers(store: Store, *, of: str) -> None:
 # ---------------------------------------------------------------- nothing is listed
 
 
-@families
 @on_both_loops
-async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(store):
     await committed(store.backend)
     for mode in ("append", "overwrite"):
         storage = FaultyBackend(store.backend)
@@ -61,10 +58,7 @@ async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(has_stag
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_numbers_follow_each_other_and_each_goes_with_its_instant(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_numbers_follow_each_other_and_each_goes_with_its_instant(store):
     for number in (1, 2, 3):
         async with begin(store.backend, markers=BATCHED) as job:
             assert [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)] == [
@@ -75,27 +69,21 @@ async def test_numbers_follow_each_other_and_each_goes_with_its_instant(has_stag
     assert [number for number, _ in told(store)] == [1, 2, 3]
 
 
-@on_virtual_time
-async def test_a_job_that_is_rolled_back_by_itself_tells_its_number_and_the_next_lists_nothing():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    async with begin(store.backend, markers=BATCHED) as job:
-        await write_rows(job, store.backend)
-    storage = FaultyBackend(store.backend)
-    await committed(storage, markers=BATCHED)
-    assert storage.paths("list") == [LOG_FOLDER]
-    assert [number for number, _ in told(store)] == [1, 2, 3]
+async def test_a_job_that_is_rolled_back_by_itself_tells_its_number_and_the_next_lists_nothing(unstaged):
+    await committed(unstaged.backend)
+    async with begin(unstaged.backend, markers=BATCHED) as job:
+        await write_rows(job, unstaged.backend)
+    await committed(unstaged.faulty, markers=BATCHED)
+    assert unstaged.faulty.paths("list") == [LOG_FOLDER]
+    assert [number for number, _ in told(unstaged)] == [1, 2, 3]
 
 
 # ---------------------------------------------------------------- somebody is open
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_a_dead_writer_is_found_by_its_number_however_many_have_written_since(kind, has_staging):
+async def test_a_dead_writer_is_found_by_its_number_however_many_have_written_since(kind, store):
     """They began while its lease was running still."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend)
     left = await abandon(store, kind)
     for _ in range(3):
@@ -109,27 +97,20 @@ async def test_a_dead_writer_is_found_by_its_number_however_many_have_written_si
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_is_listed_for_them(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_is_listed_for_them(store):
     await committed(store.backend)
     async with begin(store.backend, markers=BATCHED) as slow, begin(store.backend, markers=BATCHED) as quick:
         await quick.commit([])
         await slow.commit([])
     assert sorted(told(store)[1:]) == [(2, []), (3, [2])]
-    storage = FaultyBackend(store.backend)
-    await committed(storage, markers=BATCHED)
-    assert storage.paths("list") == [LOG_FOLDER]
-    looked = [path for path in storage.paths("get") if path.startswith(REGISTRATION_FOLDER)]
+    await committed(store.faulty, markers=BATCHED)
+    assert store.faulty.paths("list") == [LOG_FOLDER]
+    looked = [path for path in store.faulty.paths("get") if path.startswith(REGISTRATION_FOLDER)]
     assert sorted(looked) == [registration_path(number) for number in (2, 3, 4)]
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease(store):
     await committed(store.backend)
     storage = FaultyBackend(store.backend, lost_request("put", f"{HEARTBEAT_FOLDER}/*"), lost_request("put", "*.type"))
     with pytest.raises(OSError, match="lost"):
@@ -142,13 +123,8 @@ async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease
     table_is_at_rest(store.objects)
 
 
-@families
 @pytest.mark.parametrize("rescue", ["write", "clean"])
-@on_virtual_time
-async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the_next_write_or_clean(
-    rescue, has_staging
-):
-    store = Store(has_staging=has_staging)
+async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the_next_write_or_clean(rescue, store):
     await committed(store.backend)
     storage = FaultyBackend(store.backend, lost_request("delete", f"{REGISTRATION_FOLDER}/*"))
     await committed(storage, markers=BATCHED)
@@ -164,45 +140,37 @@ async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_the_next_clean():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    async with begin(store.backend) as job:
-        again = store.objects[registration_path(2)]
+async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_the_next_clean(unstaged):
+    await committed(unstaged.backend)
+    async with begin(unstaged.backend) as job:
+        again = unstaged.objects[registration_path(2)]
         await job.commit([])
-    await committed(store.backend)
-    await store.backend.put(registration_path(2), again)
-    storage = FaultyBackend(store.backend)
-    await committed(storage, markers=BATCHED)
-    assert storage.paths("list") == [LOG_FOLDER], "nobody goes on with it"
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    await committed(unstaged.backend)
+    await unstaged.backend.put(registration_path(2), again)
+    await committed(unstaged.faulty, markers=BATCHED)
+    assert unstaged.faulty.paths("list") == [LOG_FOLDER], "nobody goes on with it"
+    await table(unstaged.backend).clean()
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_next():
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{REGISTRATION_FOLDER}/*"))
+async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_next(staged):
+    await committed(staged.backend)
+    storage = FaultyBackend(staged.backend, lost_answer("put_new", f"{REGISTRATION_FOLDER}/*"))
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("unclear: no job")
-    assert registration_path(2) in store.objects
-    store.clock.pass_lease()
-    await committed(store.backend)
-    assert [number for number, _ in told(store)][-1] == 3
-    table_is_at_rest(store.objects)
+    assert registration_path(2) in staged.objects
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    assert [number for number, _ in told(staged)][-1] == 3
+    table_is_at_rest(staged.objects)
 
 
 # ---------------------------------------------------------------- races
 
 
-@families
-@on_virtual_time
-async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(has_staging):
+async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(store):
     """Its clock is ahead, so that its instant is later than theirs: by that it would not notice."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend)
     ahead = WallClock()
     ahead.moment += timedelta(days=30)
@@ -226,10 +194,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_sees_the_first(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_sees_the_first(store):
     await committed(store.backend)
     slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{REGISTRATION_FOLDER}/*", nth=1))
 
@@ -246,11 +211,8 @@ async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_se
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_instant(has_staging):
+async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_instant(store):
     """A beat under the other's instant would keep that alive when its writer is dead."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend, clock=WallClock())
     clock = WallClock()
     clock.moment += timedelta(seconds=1)
@@ -276,11 +238,8 @@ async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_in
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(has_staging):
+async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(store):
     """The other one is of a release that took no numbers, so that nobody could see it before."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend, clock=WallClock())
     clock = WallClock()
     clock.moment += timedelta(seconds=1)
@@ -298,10 +257,7 @@ async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_w
 # ---------------------------------------------------------------- tables of releases that took no numbers
 
 
-@families
-@on_virtual_time
-async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(store):
     await committed(store.backend)
     without_numbers(store, of=LOG_FOLDER)
     storage = FaultyBackend(store.backend)
@@ -313,10 +269,7 @@ async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(has_staging)
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_open(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_open(store):
     await committed(store.backend)
     left = await abandon(store)
     for folder in (LOG_FOLDER, OPEN_FOLDER):

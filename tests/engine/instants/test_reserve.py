@@ -24,7 +24,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, lost_answer, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
 
 families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
@@ -32,13 +32,11 @@ families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_
 
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @on_both_loops
-async def test_number_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(kind):
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
+async def test_number_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(staged, kind):
+    await committed(staged.backend)
+    async with begin(staged.faulty, markers=MarkerSettings(kind=kind)) as job:
         await job.commit([])
-    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    calls = [(call.verb, path) for call in staged.faulty.calls for path in call.paths]
     start = calls.index(("put_new", registration_path(2)))
     assert sorted(calls[start + 1 : start + 3]) == [
         ("put", f".hoodie/.tallymark/beat/{job.instant}"),
@@ -50,22 +48,17 @@ async def test_number_beat_and_type_come_before_the_reservation_and_that_before_
     ]
 
 
-@families
 @on_both_loops
-async def test_no_object_is_written_twice_within_a_short_write(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
+async def test_no_object_is_written_twice_within_a_short_write(store):
     for _ in range(2):
-        async with begin(storage, markers=MarkerSettings(kind="batched")) as job:
+        async with begin(store.faulty, markers=MarkerSettings(kind="batched")) as job:
             await job.commit([await write_in_thread(job, store.backend, flights())])
-    puts = Counter(path for call in storage.calls if call.verb == "put" for path in call.paths)
+    puts = Counter(path for call in store.faulty.calls if call.verb == "put" for path in call.paths)
     assert {path for path, count in puts.items() if count > 1} == set(), "GCS takes one write a second of each"
 
 
-@families
 @on_both_loops
-async def test_a_clock_behind_the_log_does_not_matter(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_clock_behind_the_log_does_not_matter(store):
     clock = WallClock()
     target = table(store.backend, clock=clock)
     instants = []
@@ -78,38 +71,34 @@ async def test_a_clock_behind_the_log_does_not_matter(has_staging):
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_an_instant_that_the_log_has_is_given_back_at_once():
-    store = Store(has_staging=True)
+async def test_an_instant_that_the_log_has_is_given_back_at_once(staged):
     clock = WallClock()
-    await committed(store.backend)  # by the real clock, which is ahead
-    async with begin(table(store.backend, clock=clock)) as job:
+    await committed(staged.backend)  # by the real clock, which is ahead
+    async with begin(table(staged.backend, clock=clock)) as job:
         held = {
-            path for path in store.objects if path.startswith((OPEN_FOLDER, ".hoodie/.temp", ".hoodie/.tallymark/beat"))
+            path
+            for path in staged.objects
+            if path.startswith((OPEN_FOLDER, ".hoodie/.temp", ".hoodie/.tallymark/beat"))
         }
         assert all(job.instant in path for path in held)
         await job.commit([])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_after_a_lost_answer_ones_own_reservation_is_known_again():
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_answer("put_new", f"{OPEN_FOLDER}/*"))
+async def test_after_a_lost_answer_ones_own_reservation_is_known_again(staged):
+    await committed(staged.backend)
+    storage = FaultyBackend(staged.backend, lost_answer("put_new", f"{OPEN_FOLDER}/*"))
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("unclear: no job")
-    store.clock.pass_lease()
-    await committed(store.backend)
-    table_is_at_rest(store.objects)
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one():
+async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one(staged):
     """The reservation was taken when it was put, and gone when it was read."""
-    store = Store(has_staging=True)
-    await committed(store.backend)
+    await committed(staged.backend)
     clock = WallClock()
 
     class Vanishing(FaultyBackend):
@@ -118,19 +107,16 @@ async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_nex
                 await self.inner.delete([path])
             return await super().get(path)
 
-    async with begin(table(store.backend, clock=clock)) as first:
-        storage = Vanishing(store.backend)
+    async with begin(table(staged.backend, clock=clock)) as first:
+        storage = Vanishing(staged.backend)
         second = table(storage, clock=WallClock(parse_instant(first.instant)))
         async with begin(second) as job:
             assert job.instant > first.instant
             await job.commit([])
-        assert decisions(store.objects)[job.instant]["kind"] == "commit"
+        assert decisions(staged.objects)[job.instant]["kind"] == "commit"
 
 
-@families
-@on_virtual_time
-async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
     await committed(store.backend)
     storage = FaultyBackend(store.backend, lost_answer("open_staging"))
     with pytest.raises(OSError, match="lost"):
@@ -139,32 +125,27 @@ async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(has_stagi
     no_bookkeeping_is_left(store.objects)
 
 
-@on_virtual_time
-async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(caplog):
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(staged, caplog):
+    await committed(staged.backend)
+    storage = FaultyBackend(staged.backend, lost_answer("open_staging"))
     storage.add(lost_answer("close_staging"))
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("no job")
     assert "instant.unfinished" in caplog.text
-    store.clock.pass_lease()
-    await committed(store.backend)
-    table_is_at_rest(store.objects)
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_staging_is_open_for_the_job_and_for_nobody_after_it():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
-        store.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
+async def test_staging_is_open_for_the_job_and_for_nobody_after_it(staged):
+    async with begin(staged.backend) as job:
+        staged.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
     with pytest.raises(NotFound):
-        store.backend.new_file("x.parquet", staging=job.ticket.staging)
+        staged.backend.new_file("x.parquet", staging=job.ticket.staging)
 
 
 @families
-@on_virtual_time
 async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(has_staging):
     """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
     store, clock = Store(has_staging=has_staging), WallClock()
@@ -195,7 +176,6 @@ async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its
 
 
 @families
-@on_virtual_time
 async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(has_staging):
     """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
     store, behind, ahead = Store(has_staging=has_staging), WallClock(), WallClock()

@@ -12,7 +12,6 @@ from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
     FAMILIES,
-    Store,
     abandon,
     begin,
     committed,
@@ -25,7 +24,6 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
-from tests.support.loops import on_virtual_time
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -36,66 +34,51 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
-@on_virtual_time
-async def test_a_rollback_reads_each_segment_once_and_many_at_a_time():
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=MarkerSettings(merge_bytes_ratio_max=1)) as job:
+async def test_a_rollback_reads_each_segment_once_and_many_at_a_time(staged):
+    async with begin(staged.faulty, markers=MarkerSettings(merge_bytes_ratio_max=1)) as job:
         for number in range(33):
-            await mark(job, storage, [f"month=1/{name_of(job, task=number)}"])
-        die(storage)
-    slowly = table(FaultyBackend(store.backend, slow("get", 1.0, "*/MARKERS1*")))
+            await mark(job, staged.faulty, [f"month=1/{name_of(job, task=number)}"])
+        die(staged.faulty)
+    slowly = table(FaultyBackend(staged.backend, slow("get", 1.0, "*/MARKERS1*")))
     began = anyio.current_time()
     (ended,) = await slowly.rollback(job.instant)
     assert ended.marked == 33
     assert anyio.current_time() - began == 2.0, "33 segments, 32 at a time"
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_was_is_fine(has_staging, kind):
+async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_was_is_fine(store, kind):
     """The first commit wrote partA/f0; the second marked partA/f0', partB/f1 and partA/f2, which does not exist."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend, months={1: 3})
     kept = data_files(store.objects)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
-        await write_rows(job, storage, {1: 1, 2: 1})
-        await mark(job, storage, [f"month=1/{name_of(job, attempt=2)}"])
-        die(storage)
+    async with begin(store.faulty, markers=MarkerSettings(kind=kind)) as job:
+        await write_rows(job, store.faulty, {1: 1, 2: 1})
+        await mark(job, store.faulty, [f"month=1/{name_of(job, attempt=2)}"])
+        die(store.faulty)
     (ended,) = await table(store.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome, ended.marked) == (job.instant, "rolled back", 3)
-    assert ended.fences == (0 if has_staging else 1), "two had landed, and nothing can land on them again"
+    assert ended.fences == (0 if store.backend.has_staging else 1), "two had landed, and nothing can land on them again"
     assert data_files(store.objects) - fences(store.objects) == kept
     only_committed_files_exist(store.objects)
     no_bookkeeping_is_left(store.objects)
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_extra_files_are_deleted_once_and_committed_ones_never(has_staging, kind):
-    store = Store(has_staging=has_staging)
+async def test_extra_files_are_deleted_once_and_committed_ones_never(store, kind):
     await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
-        extra = await write_rows(job, storage, attempt=0)
-        winner = await write_rows(job, storage, attempt=1)
+    async with begin(store.faulty, markers=MarkerSettings(kind=kind)) as job:
+        extra = await write_rows(job, store.faulty, attempt=0)
+        winner = await write_rows(job, store.faulty, attempt=1)
         await job.commit([winner])
-    deleted = [path for path in storage.paths("delete") if not path.startswith(".hoodie")]
+    deleted = [path for path in store.faulty.paths("delete") if not path.startswith(".hoodie")]
     assert sorted(deleted) == sorted(file.path for file in extra.files)
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_extra_file_that_is_gone_already_is_fine(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_extra_file_that_is_gone_already_is_fine(store):
     async with begin(store.backend) as job:
         extra = await write_rows(job, store.backend, attempt=0)
         winner = await write_rows(job, store.backend, attempt=1)
@@ -104,31 +87,24 @@ async def test_an_extra_file_that_is_gone_already_is_fine(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
 @pytest.mark.parametrize("error", [NotPermitted("no"), Unavailable("silence")], ids=repr)
-@on_virtual_time
-async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(has_staging, error):
+async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, error):
     """It would be read as data for ever."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        await write_rows(job, storage, attempt=0)
-        winner = await write_rows(job, storage, attempt=1)
-        storage.add(refused("delete", "month=*", error=error))
+    async with begin(store.faulty) as job:
+        await write_rows(job, store.faulty, attempt=0)
+        winner = await write_rows(job, store.faulty, attempt=1)
+        store.faulty.add(refused("delete", "month=*", error=error))
         with pytest.raises(type(error)):
             await job.commit([winner])
         assert decisions(store.objects) == {}
-        storage.heal()
+        store.faulty.heal()
         await job.commit([winner])
     table_is_at_rest(store.objects)
 
 
-@families
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
-@on_virtual_time
-async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(has_staging, kind, damage, caplog):
-    store = Store(has_staging=has_staging)
+async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(store, kind, damage, caplog):
     await committed(store.backend)
     kept = data_files(store.objects)
     left = await abandon(store, kind)
@@ -150,29 +126,23 @@ async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(ha
 
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type"])
-@on_virtual_time
-async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_missing(kind, damage):
+async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_missing(unstaged, kind, damage):
     """A listing finds what has landed; the name of a file that is still on its way is known from its marker only."""
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=MarkerSettings(kind=kind)) as job:
-        await mark(job, storage, [on_its_way := f"month=1/{name_of(job)}"])
-        die(storage)
+    async with begin(unstaged.faulty, markers=MarkerSettings(kind=kind)) as job:
+        await mark(job, unstaged.faulty, [on_its_way := f"month=1/{name_of(job)}"])
+        die(unstaged.faulty)
     folder = marker_folder(job.instant)
     if damage == "no type":
-        await store.backend.delete([f"{folder}/MARKERS.type"])
+        await unstaged.backend.delete([f"{folder}/MARKERS.type"])
     else:
-        await store.backend.put(f"{folder}/MARKERS.type", b"")
-    await table(store.backend).rollback(job.instant)
-    assert on_its_way in fences(store.objects)
+        await unstaged.backend.put(f"{folder}/MARKERS.type", b"")
+    await table(unstaged.backend).rollback(job.instant)
+    assert on_its_way in fences(unstaged.objects)
     with pytest.raises(AlreadyExists):
-        await store.backend.put_new(on_its_way, b"late")
+        await unstaged.backend.put_new(on_its_way, b"late")
 
 
-@families
-@on_virtual_time
-async def test_listing_by_instant_spares_files_of_others_and_strangers(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_listing_by_instant_spares_files_of_others_and_strangers(store):
     left = await abandon(store)
     strangers = {f"month=1/notes_{left}.txt", f"month=1/x_0-0-0_{left}.parquet", f"part-0_{left}.parquet"}
     for path in strangers:
@@ -182,10 +152,7 @@ async def test_listing_by_instant_spares_files_of_others_and_strangers(has_stagi
     assert strangers <= set(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_the_partition_metadata_that_others_share_stays(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_the_partition_metadata_that_others_share_stays(store):
     await committed(store.backend, months={1: 1})
     metadata = store.objects[f"month=1/{PARTITION_METADATA}"]
     left = await abandon(store)
@@ -193,14 +160,10 @@ async def test_the_partition_metadata_that_others_share_stays(has_staging):
     assert store.objects[f"month=1/{PARTITION_METADATA}"] == metadata
 
 
-@families
-@on_virtual_time
-async def test_nothing_is_deleted_before_the_rollback_entry_stands(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_nothing_is_deleted_before_the_rollback_entry_stands(store):
     left = await abandon(store)
-    storage = FaultyBackend(store.backend)
-    await table(storage).rollback(left)
-    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    await table(store.faulty).rollback(left)
+    calls = [(call.verb, path) for call in store.faulty.calls for path in call.paths]
     entry = next(index for index, (verb, path) in enumerate(calls) if verb == "put_new" and "/log/" in path)
     touched = [
         index
@@ -211,15 +174,12 @@ async def test_nothing_is_deleted_before_the_rollback_entry_stands(has_staging):
     assert entry < min(touched)
 
 
-@families
-@on_virtual_time
-async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_found(has_staging):
+async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_found(store):
     """Until then somebody comes back for the rest."""
 
     def last_of(storage: FaultyBackend, instant: str, number: int) -> bool:
         return storage.paths("delete")[-2:] == [f"{OPEN_FOLDER}/{instant}", registration_path(number)]
 
-    store = Store(has_staging=has_staging)
     left = await abandon(store)
     storage = FaultyBackend(store.backend)
     await table(storage).rollback(left)
@@ -229,25 +189,22 @@ async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_foun
     assert last_of(storage, result.instant, 2)
 
 
-@on_virtual_time
-async def test_staging_is_closed_before_the_markers_are_read():
+async def test_staging_is_closed_before_the_markers_are_read(staged):
     """Whatever was published by then was marked by then."""
-    store = Store(has_staging=True)
-    left = await abandon(store)
-    storage = FaultyBackend(store.backend)
-    await table(storage).rollback(left)
-    verbs = [call.verb for call in storage.calls if any(path.startswith(marker_folder(left)) for path in call.paths)]
+    left = await abandon(staged)
+    await table(staged.faulty).rollback(left)
+    verbs = [
+        call.verb for call in staged.faulty.calls if any(path.startswith(marker_folder(left)) for path in call.paths)
+    ]
     assert verbs.index("close_staging") < verbs.index("list")
 
 
-@on_virtual_time
-async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committed():
+async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committed(unstaged):
     """Finding 1: the rescuer saw it pending, and deletes nothing that the log does not let it."""
-    store = Store(has_staging=False)
-    rescuer = FaultyBackend(store.backend, slow("put_new", 5, "*/log/*"))
-    async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend)
-        store.clock.pass_lease()
+    rescuer = FaultyBackend(unstaged.backend, slow("put_new", 5, "*/log/*"))
+    async with begin(unstaged.backend) as job:
+        report = await write_rows(job, unstaged.backend)
+        unstaged.clock.pass_lease()
         ended = []
 
         async def rescue() -> None:
@@ -258,24 +215,19 @@ async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committ
             await anyio.sleep(1)
             await job.commit([report])
     assert [each.outcome for each in ended] == ["was committed"]
-    assert committed_files(store.objects) == {file.path for file in report.files}
-    table_is_at_rest(store.objects)
+    assert committed_files(unstaged.objects) == {file.path for file in report.files}
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_name_whose_one_put_has_landed_needs_no_fence():
+async def test_a_name_whose_one_put_has_landed_needs_no_fence(unstaged):
     """A second copy could come only from a client that sends a put twice: tasks send it once."""
-    store = Store(has_staging=False)
-    async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend, {1: 1})
-    assert [file.path for file in report.files] == sorted(fences(store.objects)), "the name was to be fenced"
-    assert data_files(store.objects) == set()
+    async with begin(unstaged.backend) as job:
+        report = await write_rows(job, unstaged.backend, {1: 1})
+    assert [file.path for file in report.files] == sorted(fences(unstaged.objects)), "the name was to be fenced"
+    assert data_files(unstaged.objects) == set()
 
 
-@families
-@on_virtual_time
-async def test_after_a_rollback_a_file_is_named_by_no_entry(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_after_a_rollback_a_file_is_named_by_no_entry(store):
     left = await abandon(store)
     await table(store.backend).rollback(left)
     entry = decisions(store.objects)[left]
@@ -283,25 +235,20 @@ async def test_after_a_rollback_a_file_is_named_by_no_entry(has_staging):
     assert not [path for path in store.objects if path.startswith(f".hoodie/{left}")], "nothing is projected"
 
 
-@on_virtual_time
-async def test_a_fence_is_told_from_a_landed_file_when_the_fencing_is_repeated():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        await mark(job, storage, [f"month=1/{name_of(job, attempt=3)}"])
-        winner = await write_rows(job, storage, attempt=4)
-        storage.add(lost_answer("put", ".hoodie/.tallymark/fence/*"))
+async def test_a_fence_is_told_from_a_landed_file_when_the_fencing_is_repeated(unstaged):
+    async with begin(unstaged.faulty) as job:
+        await mark(job, unstaged.faulty, [f"month=1/{name_of(job, attempt=3)}"])
+        winner = await write_rows(job, unstaged.faulty, attempt=4)
+        unstaged.faulty.add(lost_answer("put", ".hoodie/.tallymark/fence/*"))
         with pytest.raises(Unavailable):
             await job.commit([winner])
-        storage.heal()
+        unstaged.faulty.heal()
         result = await job.commit([winner])
     assert result.fences == 1
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine():
-    store = Store(has_staging=False)
+async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine(unstaged):
 
     class Deleting(FaultyBackend):
         async def get(self, path: str) -> bytes:
@@ -309,21 +256,18 @@ async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine():
                 await self.inner.delete([path])
             return await super().get(path)
 
-    storage = Deleting(store.backend)
+    storage = Deleting(unstaged.backend)
     async with begin(storage) as job:
         report = await write_rows(job, storage)
-    assert all(file.path not in store.objects for file in report.files)
+    assert all(file.path not in unstaged.objects for file in report.files)
     with pytest.raises(NotFound):
         await storage.get(report.files[0].path)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
-@families
-@on_virtual_time
-async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(has_staging):
+async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(store):
     """Half a file of a store that shows such, or somebody's own."""
-    store = Store(has_staging=has_staging)
     async with begin(store.backend) as job:
         path = f"month=1/{name_of(job)}"
         await mark(job, store.backend, [path])
@@ -332,15 +276,13 @@ async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(has_st
     no_bookkeeping_is_left(store.objects)
 
 
-@on_virtual_time
-async def test_twins_on_the_way_to_one_name_cannot_be():
+async def test_twins_on_the_way_to_one_name_cannot_be(staged):
     """Names are fresh for each attempt, so an attempt's own name is never taken by another's file."""
-    store = Store(has_staging=True)
-    async with begin(store.backend) as job:
+    async with begin(staged.backend) as job:
         path = f"month=1/{name_of(job)}"
-        await mark(job, store.backend, [path])
-        file = publish(job.ticket, store.backend, path, flights({1: 1}))
+        await mark(job, staged.backend, [path])
+        file = publish(job.ticket, staged.backend, path, flights({1: 1}))
         with pytest.raises(FileExistsError):
-            publish(job.ticket, store.backend, path, flights({1: 2}))
+            publish(job.ticket, staged.backend, path, flights({1: 2}))
         await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)

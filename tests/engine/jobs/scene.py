@@ -7,7 +7,7 @@ Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtu
 import io
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from itertools import count
 from typing import Any
 
@@ -77,6 +77,11 @@ class Store:
     def __init__(self, *, has_staging: bool) -> None:
         self.clock = StoreClock()
         self.backend = MemoryBackend(has_staging=has_staging, now=self.clock)
+
+    @cached_property
+    def faulty(self) -> FaultyBackend:
+        """The same storage, whose requests a test lets fail."""
+        return FaultyBackend(self.backend)
 
     @property
     def objects(self) -> dict[str, bytes]:

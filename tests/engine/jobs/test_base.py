@@ -3,7 +3,7 @@
 import pytest
 
 from tallymark.engine.errors import ConflictError, InvalidRequest
-from tests.engine.jobs.scene import FAMILIES, Store, table
+from tests.engine.jobs.scene import FAMILIES, table
 from tests.engine.jobs.yearly import OLD, begin, held, write
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
@@ -15,7 +15,6 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 
 LATE = (8, 2013, 1)
 NEW = (9, 2013, 1)
@@ -27,11 +26,9 @@ OVERWRITES = pytest.mark.parametrize(
 )
 
 
-@families
 @OVERWRITES
 @on_both_loops
-async def test_rows_that_others_append_between_reading_and_beginning_stay(has_staging, named):
-    store = Store(has_staging=has_staging)
+async def test_rows_that_others_append_between_reading_and_beginning_stay(store, named):
     await write(store.backend, OLD)
     read = await table(store.backend).snapshot()
     await write(store.backend, [LATE])
@@ -45,19 +42,16 @@ async def test_rows_that_others_append_between_reading_and_beginning_stay(has_st
 
 @OVERWRITES
 @on_both_loops
-async def test_without_a_base_they_are_replaced(named):
-    store = Store(has_staging=True)
-    await write(store.backend, OLD)
-    await write(store.backend, [LATE])
-    await write(store.backend, [NEW], "overwrite", **named)
-    assert LATE not in held(store.objects)
+async def test_without_a_base_they_are_replaced(staged, named):
+    await write(staged.backend, OLD)
+    await write(staged.backend, [LATE])
+    await write(staged.backend, [NEW], "overwrite", **named)
+    assert LATE not in held(staged.objects)
 
 
-@families
 @OVERWRITES
 @on_both_loops
-async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(has_staging, named):
-    store = Store(has_staging=has_staging)
+async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(store, named):
     await write(store.backend, OLD)
     read = await table(store.backend).snapshot()
     between = await write(store.backend, [LATE], "overwrite", partition=YEAR)
@@ -71,23 +65,21 @@ async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(h
 
 
 @on_both_loops
-async def test_what_was_replaced_outside_of_the_scope_is_no_conflict():
-    store = Store(has_staging=True)
-    await write(store.backend, OLD)
-    await write(store.backend, [], "overwrite", partition={"year": 2014})
-    await write(store.backend, [NEW], "overwrite", partition=YEAR, base=1)
-    assert held(store.objects) == [(4, 20130, 1), NEW]
-    table_is_at_rest(store.objects)
+async def test_what_was_replaced_outside_of_the_scope_is_no_conflict(staged):
+    await write(staged.backend, OLD)
+    await write(staged.backend, [], "overwrite", partition={"year": 2014})
+    await write(staged.backend, [NEW], "overwrite", partition=YEAR, base=1)
+    assert held(staged.objects) == [(4, 20130, 1), NEW]
+    table_is_at_rest(staged.objects)
 
 
 @on_both_loops
-async def test_the_base_of_a_new_table_is_0():
-    store = Store(has_staging=True)
-    await write(store.backend, [NEW], "overwrite", base=0)
-    await write(store.backend, [LATE])
+async def test_the_base_of_a_new_table_is_0(staged):
+    await write(staged.backend, [NEW], "overwrite", base=0)
+    await write(staged.backend, [LATE])
     with pytest.raises(ConflictError):
-        await write(store.backend, [], "overwrite", base=0)
-    assert held(store.objects) == [LATE, NEW]
+        await write(staged.backend, [], "overwrite", base=0)
+    assert held(staged.objects) == [LATE, NEW]
 
 
 @pytest.mark.parametrize(
@@ -102,31 +94,27 @@ async def test_the_base_of_a_new_table_is_0():
 )
 @pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
 @on_both_loops
-async def test_a_position_that_nobody_has_read_is_refused_before_anything_changes(base, mode, says, exists):
-    store = Store(has_staging=False)
+async def test_a_position_that_nobody_has_read_is_refused_before_anything_changes(unstaged, base, mode, says, exists):
     if exists:
-        await write(store.backend, OLD)
-    before = (store.objects, store.modified)
+        await write(unstaged.backend, OLD)
+    before = (unstaged.objects, unstaged.modified)
     with pytest.raises(InvalidRequest, match=says.format(head=int(exists))):
-        await write(store.backend, [NEW], mode, base=base)
-    assert (store.objects, store.modified) == before
+        await write(unstaged.backend, [NEW], mode, base=base)
+    assert (unstaged.objects, unstaged.modified) == before
 
 
 @on_both_loops
-async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_beginning():
-    store = Store(has_staging=False)
+async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_beginning(unstaged):
     for _ in range(3):
-        await write(store.backend, OLD)
-    async with begin(store.backend, "overwrite", base=1) as job:
+        await write(unstaged.backend, OLD)
+    async with begin(unstaged.backend, "overwrite", base=1) as job:
         assert job.ticket.base == 3
-    assert len(committed_files(store.objects)) == 12
+    assert len(committed_files(unstaged.objects)) == 12
 
 
-@families
 @on_both_loops
-async def test_a_base_whose_files_a_clean_has_let_go_since_is_one_all_the_same(has_staging):
+async def test_a_base_whose_files_a_clean_has_let_go_since_is_one_all_the_same(store):
     """What was read can still be replaced, or conflicts; only whether its bytes are there has changed."""
-    store = Store(has_staging=has_staging)
     await write(store.backend, OLD, readers="table", retain_hours=0)
     await write(store.backend, [(7, 2014, 1)])
     read = await table(store.backend).snapshot()

@@ -11,9 +11,9 @@ import trio.testing
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, mark, name_of, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.support.posted import PostedBackend
 from tests.table_invariants import (
     committed_files,
@@ -149,10 +149,8 @@ def test_in_whatever_pass_of_asyncio_s_own_loop_a_task_is_cancelled_that_begins_
         asyncio.run(cancelled_after(passes))
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 @on_both_loops
-async def test_a_cancelled_block_rolls_back_on_either_loop(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_cancelled_block_rolls_back_on_either_loop(store):
     with anyio.CancelScope() as scope:
         async with begin(store.backend, markers=MarkerSettings()) as job:
             await write_rows(job, store.backend)
@@ -164,84 +162,74 @@ async def test_a_cancelled_block_rolls_back_on_either_loop(has_staging):
 
 
 @pytest.mark.parametrize("delay_s", [1, 30])
-@on_virtual_time
-async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_void(delay_s):
+async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_void(unstaged, delay_s):
     """The put was sent, its sender stopped waiting: whichever of commit and rollback gets the number counts."""
-    store = Store(has_staging=False)
     async with anyio.create_task_group() as network:
         commits = iter([delay_s])
 
         def delay(path: str) -> float:
             return next(commits, 10) if "/log/" in path else 0
 
-        storage = PostedBackend(store.backend, network, delay)
+        storage = PostedBackend(unstaged.backend, network, delay)
         with anyio.move_on_after(0.5):
             async with begin(storage) as job:
                 report = await write_rows(job, storage)
                 await job.commit([report])
-    table_is_at_rest(store.objects)
-    assert len(data_files(store.objects) - {*committed_files(store.objects)}) in (0, 2)
-    assert (log_entries(store.objects)[0]["kind"] == "commit") == (delay_s == 1)
+    table_is_at_rest(unstaged.objects)
+    assert len(data_files(unstaged.objects) - {*committed_files(unstaged.objects)}) in (0, 2)
+    assert (log_entries(unstaged.objects)[0]["kind"] == "commit") == (delay_s == 1)
 
 
-@on_virtual_time
-async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped():
-    store = Store(has_staging=False)
+async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped(unstaged):
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        storage = PostedBackend(unstaged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
                 with anyio.move_on_after(1):
                     await mark(job, storage, [f"month=1/{name_of(job)}"])
                 raise ZeroDivisionError
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped():
-    store = Store(has_staging=False)
+async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(
+    unstaged,
+):
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        storage = PostedBackend(unstaged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with anyio.move_on_after(1):
             async with begin(storage, markers=MarkerSettings()) as job:
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for():
+async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for(staged):
     """The beat learns it, and cancels the block."""
-    store = Store(has_staging=True)
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        storage = PostedBackend(staged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
         with pytest.raises(RolledBack):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
-                await table(store.backend).rollback(job.instant)
+                await table(staged.backend).rollback(job.instant)
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
-    no_bookkeeping_is_left(store.objects)
+    no_bookkeeping_is_left(staged.objects)
 
 
-@on_virtual_time
-async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped():
-    store = Store(has_staging=True)
+async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped(staged):
     beats = iter([0, 0, 20])
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
+        storage = PostedBackend(staged.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
         with anyio.move_on_after(11):
             async with begin(table(storage)):
                 await anyio.sleep_forever()
-    no_bookkeeping_is_left(store.objects)
+    no_bookkeeping_is_left(staged.objects)
 
 
-@on_virtual_time
-async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_is_dropped():
-    store = Store(has_staging=True)
+async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_is_dropped(staged):
     beats = iter([0, 0, 20])
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(store.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
+        storage = PostedBackend(staged.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
         async with begin(table(storage)) as job:
             await anyio.sleep(11)
             await job.commit([])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)

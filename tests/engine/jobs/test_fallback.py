@@ -36,7 +36,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -67,10 +67,8 @@ async def write_cut_off(job: WriteJob, backend: Backend, months: dict[int, int],
 # ---------------------------------------------------------------- what is committed
 
 
-@families
 @on_both_loops
-async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks_report(has_staging, caplog):
-    store = Store(has_staging=has_staging)
+async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks_report(store, caplog):
     async with begin(store.backend, markers=BATCHED) as job:
         reports = [await write_cut_off(job, store.backend, {1: 5, 2: 3}, task=0)]
         await write_cut_off(job, store.backend, {2: 4, 3: 1}, task=1)  # an attempt that nobody reports
@@ -84,10 +82,8 @@ async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_some_tasks_may_reach_it_and_others_not(has_staging, caplog):
-    store = Store(has_staging=has_staging)
+async def test_some_tasks_may_reach_it_and_others_not(store, caplog):
     async with begin(store.backend, markers=BATCHED) as job:
         reports = [
             await write_in_thread(job, store.backend, flights({1: 5, 2: 3}), task=0),
@@ -102,20 +98,14 @@ async def test_some_tasks_may_reach_it_and_others_not(has_staging, caplog):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_while_all_reach_it_the_result_and_the_log_say_nothing_else(has_staging, caplog):
-    store = Store(has_staging=has_staging)
+async def test_while_all_reach_it_the_result_and_the_log_say_nothing_else(store, caplog):
     result = await committed(store.backend, markers=BATCHED)
     assert (result.marker_mode, result.direct_markers) == ("batched", 0)
     assert "markers." not in caplog.text
 
 
-@families
-@on_virtual_time
-async def test_a_marker_that_both_have_made_is_one_marker(has_staging):
+async def test_a_marker_that_both_have_made_is_one_marker(store):
     """The service made it, and its ack came too late or not at all."""
-    store = Store(has_staging=has_staging)
     async with begin(store.backend, markers=BATCHED) as job:
         path, other = f"month=1/{name_of(job)}", f"month=2/{name_of(job, attempt=1)}"
         await mark(job, store.backend, [path, other])
@@ -128,10 +118,7 @@ async def test_a_marker_that_both_have_made_is_one_marker(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(store):
     async with begin(store.backend, markers=BATCHED) as job:
         unused = f"month=1/{name_of(job)}"
         report = replace(await write_rows(job, store.backend), unused=(unused,))
@@ -141,74 +128,58 @@ async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(has
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=BATCHED) as job:
-        report = await write_rows(job, storage, dict.fromkeys(range(1, 13), 1))
-        storage.calls.clear()
+async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(store):
+    async with begin(store.faulty, markers=BATCHED) as job:
+        report = await write_rows(job, store.faulty, dict.fromkeys(range(1, 13), 1))
+        store.faulty.calls.clear()
         await job.commit([report])
-    assert len([path for path in storage.paths("put") if "/seal/" in path]) == 1
-    assert storage.paths("list") == []
-    assert [path for path in storage.paths("get") if path.startswith(marker_folder(job.instant))] == [
+    assert len([path for path in store.faulty.paths("put") if "/seal/" in path]) == 1
+    assert store.faulty.paths("list") == []
+    assert [path for path in store.faulty.paths("get") if path.startswith(marker_folder(job.instant))] == [
         flag_path(job.instant)
     ]
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_the_seal_after_it(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
+async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_the_seal_after_it(store):
     async with begin(store.backend, markers=BATCHED) as job:
-        report = await write_cut_off(job, storage, {1: 1}, task=0)
+        report = await write_cut_off(job, store.faulty, {1: 1}, task=0)
         await job.commit([report])
     marker = f"{marker_folder(job.instant)}/{report.files[0].path}.marker.CREATE"
-    calls = [(call.verb, path) for call in storage.calls for path in call.paths]
+    calls = [(call.verb, path) for call in store.faulty.calls for path in call.paths]
     wanted = [("put_new", flag_path(job.instant)), ("put_new", marker), ("get", seal_path(job.instant))]
     assert [call for call in calls if call in wanted] == wanted
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropped(has_staging):
+async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropped(store):
     """Its process has died before it could tell anybody of them."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=BATCHED) as job:
-        report = await write_rows(job, storage)
+    async with begin(store.faulty, markers=BATCHED) as job:
+        report = await write_rows(job, store.faulty)
         loser = f"month=1/{name_of(job, attempt=1)}"
         await mark_directly(job, store.backend, [loser])
-        storage.calls.clear()
+        store.faulty.calls.clear()
         result = await job.commit([report])
-    assert (result.direct_markers, result.fences) == (1, 0 if has_staging else 1)
-    assert storage.paths("list").count(marker_folder(job.instant)) == 1 + 1, "before the entry, and to delete them"
+    assert (result.direct_markers, result.fences) == (1, 0 if store.backend.has_staging else 1)
+    assert store.faulty.paths("list").count(marker_folder(job.instant)) == 1 + 1, "before the entry, and to delete them"
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean():
+async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(unstaged):
     """Its task has died right after."""
-    store = Store(has_staging=False)
-    async with begin(store.backend, markers=BATCHED) as job:
-        await job.commit([await write_rows(job, store.backend)])
-    await DirectFlag().put(store.backend, job.instant)
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    async with begin(unstaged.backend, markers=BATCHED) as job:
+        await job.commit([await write_rows(job, unstaged.backend)])
+    await DirectFlag().put(unstaged.backend, job.instant)
+    await table(unstaged.backend).clean()
+    table_is_at_rest(unstaged.objects)
 
 
 # ---------------------------------------------------------------- losers of whom nobody has heard
 
 
-@families
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-@on_virtual_time
-async def test_the_published_files_of_a_loser_that_fell_back_are_removed(has_staging, commits):
-    store = Store(has_staging=has_staging)
+async def test_the_published_files_of_a_loser_that_fell_back_are_removed(store, commits):
     async with begin(store.backend, markers=BATCHED) as job:
         report = await write_rows(job, store.backend)
         loser = f"month=1/{name_of(job, attempt=1)}"
@@ -221,28 +192,23 @@ async def test_the_published_files_of_a_loser_that_fell_back_are_removed(has_sta
     no_bookkeeping_is_left(store.objects)
 
 
-@families
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-@on_virtual_time
-async def test_a_loser_that_fell_back_can_publish_nothing_any_more(has_staging, commits):
-    store = Store(has_staging=has_staging)
+async def test_a_loser_that_fell_back_can_publish_nothing_any_more(store, commits):
     async with begin(store.backend, markers=BATCHED) as job:
         report = await write_rows(job, store.backend)
         loser = f"month=1/{name_of(job, attempt=1)}"
         await mark_directly(job, store.backend, [loser])
         if commits:
             await job.commit([report])
-    with pytest.raises(NotFound if has_staging else FileExistsError):
+    with pytest.raises(NotFound if store.backend.has_staging else FileExistsError):
         publish(job.ticket, store.backend, loser, flights({1: 2}))
     only_committed_files_exist(store.objects)
     no_bookkeeping_is_left(store.objects)
 
 
-@families
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
 @on_both_loops
-async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothing(has_staging, commits):
-    store = Store(has_staging=has_staging)
+async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothing(store, commits):
     async with begin(store.backend, markers=BATCHED) as job:
         report = await write_rows(job, store.backend)
         if commits:
@@ -257,7 +223,6 @@ async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothin
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
 @families
-@on_virtual_time
 async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refused(commits, has_staging):
     """Whatever the delays of its put and of its look for the seal, no row outlives the end of the job."""
     outcomes = set()
@@ -297,14 +262,11 @@ async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refus
 # ---------------------------------------------------------------- drivers that die
 
 
-@families
 @on_both_loops
-async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_marked(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, markers=BATCHED) as job:
-        await write_rows(job, storage, task=0)
-        die(storage)
+async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_marked(store):
+    async with begin(store.faulty, markers=BATCHED) as job:
+        await write_rows(job, store.faulty, task=0)
+        die(store.faulty)
     await write_cut_off(job, store.backend, {3: 2}, task=1)  # its task lives on, and has been told nothing
     late = f"month=4/{name_of(job, task=2)}"
     await mark_directly(job, store.backend, [late])
@@ -312,18 +274,14 @@ async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_m
     store.clock.pass_lease()
     await committed(store.backend)
     assert decisions(store.objects)[job.instant]["kind"] == "rollback"
-    assert (late in fences(store.objects)) is not has_staging
+    assert (late in fences(store.objects)) is not store.backend.has_staging
     with pytest.raises(Sealed):
         await write_cut_off(job, store.backend, {3: 2}, task=1, attempt=1)
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tasks_that_fell_back(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tasks_that_fell_back(store):
     store.backend._now = lambda: 1e6 + anyio.current_time()
-    storage = FaultyBackend(store.backend)
     refused = []
 
     async def write_on(job: WriteJob) -> None:
@@ -337,10 +295,10 @@ async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tas
             await anyio.sleep(0.5)
 
     async with anyio.create_task_group() as tasks:
-        async with begin(storage, markers=BATCHED) as job:
+        async with begin(store.faulty, markers=BATCHED) as job:
             tasks.start_soon(write_on, job)
             await anyio.sleep(5.25)
-            die(storage)
+            die(store.faulty)
         await table(store.backend).rollback(job.instant)
     assert refused
     only_committed_files_exist(store.objects)
@@ -351,8 +309,7 @@ async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tas
 
 
 @on_both_loops
-async def test_all_direct_markers_are_found_among_all_else_that_lies_there():
-    store = Store(has_staging=True)
+async def test_all_direct_markers_are_found_among_all_else_that_lies_there(staged):
     folder = marker_folder("20261121020304005")
     for name in (
         "MARKERS.type",
@@ -361,10 +318,10 @@ async def test_all_direct_markers_are_found_among_all_else_that_lies_there():
         "a=1/f.parquet.marker.CREATE",
         "g.parquet.marker.MERGE",
     ):
-        await store.backend.put(f"{folder}/{name}", b"")
-    await store.backend.put(f"{folder}/h.parquet.marker.SOMETHING", b"")
-    await store.backend.put(f"{folder}6/i.parquet.marker.CREATE", b"")
-    assert await directly_marked(store.backend, "20261121020304005") == {"a=1/f.parquet", "g.parquet"}
+        await staged.backend.put(f"{folder}/{name}", b"")
+    await staged.backend.put(f"{folder}/h.parquet.marker.SOMETHING", b"")
+    await staged.backend.put(f"{folder}6/i.parquet.marker.CREATE", b"")
+    assert await directly_marked(staged.backend, "20261121020304005") == {"a=1/f.parquet", "g.parquet"}
 
 
 @pytest.mark.parametrize(

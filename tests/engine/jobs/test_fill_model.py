@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.jobs.fill_histories import FULL, Disk, Model, Place, Rounds, append, histories, play
-from tests.engine.jobs.scene import FAMILIES, Store
+from tests.engine.jobs.scene import Store
 from tests.support.examples import examples
 from tests.table_invariants import committed_files, overwrites_replace_what_their_base_held, table_is_at_rest
 
@@ -54,10 +54,8 @@ def test_the_table_is_what_a_plain_dict_says(rounds, has_staging):
         event(what)
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
 @pytest.mark.parametrize("count", [2, 3])
-def test_of_rivals_for_one_small_file_all_rows_are_there_once(has_staging, count):
-    store = Store(has_staging=has_staging)
+def test_of_rivals_for_one_small_file_all_rows_are_there_once(store, count):
     rivals = [(append(1, 1, 2), -number) for number in range(count)]
     told = played(store, [[(append(1, 2), 0)], rivals], partial(is_as_the_model_says, store))
     assert (told["fills"], told["loses fills"]) == (1, count - 1)

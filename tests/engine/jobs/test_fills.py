@@ -28,8 +28,6 @@ from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 from tests.support.loops import on_both_loops
 from tests.table_invariants import commits, committed_files, data_files, fences, table_is_at_rest
 
-families = pytest.mark.parametrize("has_staging", FAMILIES)
-
 
 def flights_in(store: Store) -> dict[int, list[int]]:
     """What the committed files hold, by month, as the files themselves say."""
@@ -40,10 +38,8 @@ def flights_in(store: Store) -> dict[int, list[int]]:
     return {month: sorted(flights) for month, flights in found.items()}
 
 
-@families
 @on_both_loops
-async def test_an_append_fills_the_small_file_of_its_partition(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_append_fills_the_small_file_of_its_partition(store):
     await appended(store.backend, {1: [1, 2], 2: [3]})
     result = await appended(store.backend, {1: [4]})
     assert (result.files, result.removed_files, result.rows) == (1, 1, 1)
@@ -53,70 +49,64 @@ async def test_an_append_fills_the_small_file_of_its_partition(has_staging):
 
 
 @on_both_loops
-async def test_many_appends_leave_one_file_a_partition():
-    store = Store(has_staging=False)
+async def test_many_appends_leave_one_file_a_partition(unstaged):
     for number in range(12):
-        await appended(store.backend, {1: [number], 2: [100 + number]})
-    assert Counter(path.partition("/")[0] for path in committed_files(store.objects)) == {"month=1": 1, "month=2": 1}
-    assert flights_in(store) == {1: list(range(12)), 2: list(range(100, 112))}
-    table_is_at_rest(store.objects)
+        await appended(unstaged.backend, {1: [number], 2: [100 + number]})
+    assert Counter(path.partition("/")[0] for path in committed_files(unstaged.objects)) == {"month=1": 1, "month=2": 1}
+    assert flights_in(unstaged) == {1: list(range(12)), 2: list(range(100, 112))}
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
-async def test_what_a_file_has_cost_is_told_by_the_log():
-    store = Store(has_staging=False)
+async def test_what_a_file_has_cost_is_told_by_the_log(unstaged):
     sizes = []
     for number in range(3):
-        await appended(store.backend, {1: [number]})
-        (file,) = (await table(store.backend).snapshot()).files
+        await appended(unstaged.backend, {1: [number]})
+        (file,) = (await table(unstaged.backend).snapshot()).files
         sizes.append(file.bytes)
         assert file.rewritten_bytes == sum(sizes[:-1])
         assert file.plain_bytes == (number + 1) * 12
 
 
 @on_both_loops
-async def test_an_overwrite_fills_nothing():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    result = await appended(store.backend, {1: [2]}, mode="overwrite")
-    assert flights_in(store) == {1: [2]}
+async def test_an_overwrite_fills_nothing(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    result = await appended(unstaged.backend, {1: [2]}, mode="overwrite")
+    assert flights_in(unstaged) == {1: [2]}
     assert result.rows == 1
 
 
 @on_both_loops
-async def test_a_profile_with_updates_is_refused_and_the_job_goes_on():
+async def test_a_profile_with_updates_is_refused_and_the_job_goes_on(unstaged):
     """An append brings rows and replaces none."""
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    async with filling_job(store.backend, {1: [2]}) as (job, report):
+    await appended(unstaged.backend, {1: [1]})
+    async with filling_job(unstaged.backend, {1: [2]}) as (job, report):
         updates = FileUpdates(report.fills[0].old, 1)
         with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/.*: appends and overw"):
             await job.size(WorkloadProfile(incoming=(), updates=(updates,)))
         await job.commit([report])
-    assert flights_in(store) == {1: [1, 2]}
+    assert flights_in(unstaged) == {1: [1, 2]}
 
 
 @on_both_loops
-async def test_with_sizing_off_nothing_is_planned():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
+async def test_with_sizing_off_nothing_is_planned(unstaged):
+    await appended(unstaged.backend, {1: [1]})
     for sizing in (None, SizingSettings(small_file_bytes=0)):
-        await appended(store.backend, {1: [2]}, sizing=sizing)
-    assert len(committed_files(store.objects)) == 3
+        await appended(unstaged.backend, {1: [2]}, sizing=sizing)
+    assert len(committed_files(unstaged.objects)) == 3
 
 
 @on_both_loops
-async def test_what_another_live_write_fills_is_left_alone():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    async with filling_job(store.backend, {1: [2]}) as (first, report):
-        (small,) = (await table(store.backend).snapshot()).files
-        assert msgpack.unpackb(store.objects[claim_path(first.instant)]) == [small.path]
-        result = await appended(store.backend, {1: [3]})
+async def test_what_another_live_write_fills_is_left_alone(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    async with filling_job(unstaged.backend, {1: [2]}) as (first, report):
+        (small,) = (await table(unstaged.backend).snapshot()).files
+        assert msgpack.unpackb(unstaged.objects[claim_path(first.instant)]) == [small.path]
+        result = await appended(unstaged.backend, {1: [3]})
         assert result.removed_files == 0
         await first.commit([report])
-    assert flights_in(store) == {1: [1, 2, 3]}
-    table_is_at_rest(store.objects)
+    assert flights_in(unstaged) == {1: [1, 2, 3]}
+    table_is_at_rest(unstaged.objects)
 
 
 @asynccontextmanager
@@ -132,10 +122,8 @@ async def rivals(
         yield job, report, storage
 
 
-@families
 @on_both_loops
-async def test_an_append_that_lost_its_small_file_commits_its_own_rows(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_append_that_lost_its_small_file_commits_its_own_rows(store):
     async with rivals(store) as (job, report, _):
         result = await job.commit([report])
     assert (result.files, result.removed_files, result.rows) == (1, 0, 1)
@@ -144,10 +132,8 @@ async def test_an_append_that_lost_its_small_file_commits_its_own_rows(has_stagi
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
     await appended(store.backend, {2: [20], 3: [30]})
     async with rivals(store, {1: [3], 2: [21], 3: [31]}) as (job, report, _):
         result = await job.commit([report])
@@ -157,35 +143,31 @@ async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(has_stagi
 
 
 @on_both_loops
-async def test_a_small_file_that_was_overwritten_does_not_come_back():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1, 2]})
-    async with filling_job(store.backend, {1: [3]}) as (job, report):
-        await committed(store.backend, "overwrite", {2: 1})
+async def test_a_small_file_that_was_overwritten_does_not_come_back(unstaged):
+    await appended(unstaged.backend, {1: [1, 2]})
+    async with filling_job(unstaged.backend, {1: [3]}) as (job, report):
+        await committed(unstaged.backend, "overwrite", {2: 1})
         result = await job.commit([report])
     assert result.removed_files == 0
-    assert flights_in(store) == {1: [3], 2: [2000]}
-    table_is_at_rest(store.objects)
+    assert flights_in(unstaged) == {1: [3], 2: [2000]}
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
-async def test_an_overwrite_of_a_file_that_was_filled_since_conflicts():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    async with begin(store.backend, "overwrite") as job:
-        await appended(store.backend, {1: [2]})
-        report = await task_of(job, store.backend, {1: [3]}, ())
+async def test_an_overwrite_of_a_file_that_was_filled_meanwhile_conflicts(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    async with begin(unstaged.backend, "overwrite") as job:
+        await appended(unstaged.backend, {1: [2]})
+        report = await task_of(job, unstaged.backend, {1: [3]}, ())
         with pytest.raises(ConflictError, match="month=1"):
             await job.commit([report])
-    assert flights_in(store) == {1: [1, 2]}
-    table_is_at_rest(store.objects)
+    assert flights_in(unstaged) == {1: [1, 2]}
+    table_is_at_rest(unstaged.objects)
 
 
-@families
 @on_both_loops
 @pytest.mark.parametrize("fault", [lost_answer, lost_request])
-async def test_a_file_cut_anew_of_which_storage_does_not_tell_is_written_again(has_staging, fault):
-    store = Store(has_staging=has_staging)
+async def test_a_file_cut_anew_of_which_storage_does_not_tell_is_written_again(store, fault):
     async with rivals(store) as (job, report, storage):
         storage.add(fault("publish", nth=1))
         result = await job.commit([report])
@@ -194,10 +176,8 @@ async def test_a_file_cut_anew_of_which_storage_does_not_tell_is_written_again(h
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again(store):
     async with rivals(store) as (job, report, storage):
         storage.add(lost_request("get", report.files[0].path, nth=1))
         with pytest.raises(Unavailable):
@@ -208,11 +188,9 @@ async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
 @pytest.mark.parametrize("twice", [False, True])
-async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(has_staging, twice, monkeypatch):
-    store = Store(has_staging=has_staging)
+async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(store, twice, monkeypatch):
     cut = LostFillRewriter._cut_file
 
     async def rolled_back(self, fill, files):
@@ -230,28 +208,24 @@ async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(has_staging, t
 
 
 @on_both_loops
-async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    async with filling_job(store.backend, {1: [2]}) as (job, _):
-        assert len(msgpack.unpackb(store.objects[claim_path(job.instant)])) == 1
+async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    async with filling_job(unstaged.backend, {1: [2]}) as (job, _):
+        assert len(msgpack.unpackb(unstaged.objects[claim_path(job.instant)])) == 1
         await job.size(profile_of({2: [2]}))
-        assert msgpack.unpackb(store.objects[claim_path(job.instant)]) == []
+        assert msgpack.unpackb(unstaged.objects[claim_path(job.instant)]) == []
 
 
 @on_both_loops
-async def test_a_rerun_of_a_committed_write_plans_nothing():
-    store = Store(has_staging=False)
-    first = await appended(store.backend, {1: [1]}, txn="hours:1")
-    again = await appended(store.backend, {1: [1]}, txn="hours:1")
+async def test_a_rerun_of_a_committed_write_plans_nothing(unstaged):
+    first = await appended(unstaged.backend, {1: [1]}, txn="hours:1")
+    again = await appended(unstaged.backend, {1: [1]}, txn="hours:1")
     assert (again.is_rerun, again.position) == (True, first.position)
-    assert flights_in(store) == {1: [1]}
+    assert flights_in(unstaged) == {1: [1]}
 
 
-@families
 @on_both_loops
-async def test_a_job_that_was_rolled_back_cuts_nothing_anew(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_job_that_was_rolled_back_cuts_nothing_anew(store):
     async with rivals(store) as (job, report, _):
         await table(store.backend).rollback(job.instant)
         with pytest.raises(RolledBack):
@@ -260,10 +234,8 @@ async def test_a_job_that_was_rolled_back_cuts_nothing_anew(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_of_two_attempts_that_filled_one_file_the_reported_one_counts(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_of_two_attempts_that_filled_one_file_the_reported_one_counts(store):
     await appended(store.backend, {1: [1]})
     async with filling_job(store.backend, {1: [2]}) as (job, first):
         planned = (await job.size(profile_of({1: [2]}))).files
@@ -275,67 +247,61 @@ async def test_of_two_attempts_that_filled_one_file_the_reported_one_counts(has_
 
 
 @on_both_loops
-async def test_a_fill_that_was_not_planned_or_is_reported_twice_is_refused():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    async with filling_job(store.backend, {1: [3]}) as (job, report):
+async def test_a_fill_that_was_not_planned_or_is_reported_twice_is_refused(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    async with filling_job(unstaged.backend, {1: [3]}) as (job, report):
         (fill,) = report.fills
         other = DataFile("month=2", "x.parquet", 1, 1)
         for fills in [(Fill(other, fill.paths),), (Fill(fill.old, ("month=1/x.parquet",)),), (Fill(fill.old, ()),)]:
             with pytest.raises(InvalidRequest, match="fills"):
                 await job.commit([replace(report, fills=fills)])
-        twin = await task_of(job, store.backend, {1: [3]}, (await job.size(profile_of({1: [3]}))).files, task=1)
+        twin = await task_of(job, unstaged.backend, {1: [3]}, (await job.size(profile_of({1: [3]}))).files, task=1)
         with pytest.raises(InvalidRequest, match="doubled"):
             await job.commit([report, twin])
         await job.commit([report])
-    assert flights_in(store) == {1: [1, 3], 2: [2]}
-    table_is_at_rest(store.objects)
+    assert flights_in(unstaged) == {1: [1, 3], 2: [2]}
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
-async def test_readers_of_the_hudi_format_see_a_fill_as_a_replacement():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    await appended(store.backend, {1: [2]})
-    second = commits(store.objects)[1]
+async def test_readers_of_the_hudi_format_see_a_fill_as_a_replacement(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    await appended(unstaged.backend, {1: [2]})
+    second = commits(unstaged.objects)[1]
     assert second["operation"] == "append"
-    assert f".hoodie/{second['instant']}.replacecommit" in store.objects
+    assert f".hoodie/{second['instant']}.replacecommit" in unstaged.objects
 
 
 @on_both_loops
-async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while():
-    store = Store(has_staging=False)
-    first = await appended(store.backend, {1: [1]}, readers="table")
-    (small,) = (await table(store.backend).snapshot()).files
-    await appended(store.backend, {1: [2]})
-    assert small.path in store.objects
-    assert [file.path for file in (await table(store.backend).snapshot(first.position)).files] == [small.path]
-    table_is_at_rest(store.objects)
+async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while(unstaged):
+    first = await appended(unstaged.backend, {1: [1]}, readers="table")
+    (small,) = (await table(unstaged.backend).snapshot()).files
+    await appended(unstaged.backend, {1: [2]})
+    assert small.path in unstaged.objects
+    assert [file.path for file in (await table(unstaged.backend).snapshot(first.position)).files] == [small.path]
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
-async def test_while_a_lost_fill_is_rewritten_sealed_tasks_stay_sealed():
-    store = Store(has_staging=True)
-    async with rivals(store) as (job, report, storage):
+async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed(staged):
+    async with rivals(staged) as (job, report, storage):
         refused = []
 
         def looked(path: str) -> bool:
             """A task that was marked in time begins its file only now."""
             with pytest.raises(NotFound):
-                store.backend.new_file("month=1/late.parquet", staging=job.ticket.staging)
+                staged.backend.new_file("month=1/late.parquet", staging=job.ticket.staging)
             refused.append(path)
             return False
 
         storage.add(lost_request("publish", looked))
         await job.commit([report])
         assert len(refused) == 1
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
-@families
 @on_both_loops
-async def test_a_job_rolled_back_while_it_rewrites_a_lost_fill_adds_no_file(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_who_is_rolled_back_while_it_cuts_a_lost_fill_anew_brings_no_file_to_the_table(store):
     async with rivals(store) as (job, report, storage):
 
         def rolled_back(path: str) -> bool:

@@ -70,22 +70,19 @@ REFUSED: dict[str, tuple[Part, Any, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 @pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
 @on_both_loops
-async def test_what_is_outside_from_the_start_is_refused_at_the_call(case, exists):
+async def test_what_is_outside_from_the_start_is_refused_at_the_call(unstaged, case, exists):
     call, only, says = REFUSED[case]
-    store = Store(has_staging=False)
     if exists:
-        await write(store.backend, OLD)
-    before = (store.objects, store.modified)
+        await write(unstaged.backend, OLD)
+    before = (unstaged.objects, unstaged.modified)
     with pytest.raises(InvalidRequest, match=says):
-        await write(store.backend, [NEW], **call, only_partitions=only)
-    assert (store.objects, store.modified) == before
+        await write(unstaged.backend, [NEW], **call, only_partitions=only)
+    assert (unstaged.objects, unstaged.modified) == before
 
 
-@families
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 @on_both_loops
-async def test_the_first_row_outside_fails_its_task_and_the_error_names_partition_guard_and_remedy(has_staging, mode):
-    store = Store(has_staging=has_staging)
+async def test_the_first_row_outside_fails_its_task_and_the_error_names_partition_guard_and_remedy(store, mode):
     await write(store.backend, OLD)
     before = {path: store.objects[path] for path in data_files(store.objects)}
     with pytest.raises(InvalidRequest) as caught:
@@ -100,22 +97,19 @@ async def test_the_first_row_outside_fails_its_task_and_the_error_names_partitio
 
 
 @on_both_loops
-async def test_no_marker_is_asked_for_a_partition_outside():
-    store = Store(has_staging=True)
-    async with begin(store.backend, only_partitions=YEAR) as job:
+async def test_no_marker_is_asked_for_a_partition_outside(staged):
+    async with begin(staged.backend, only_partitions=YEAR) as job:
         markers = Markers()
-        with TaskWriter(job.ticket, store.backend, markers, task=0, pause=lambda _: None) as writer:
+        with TaskWriter(job.ticket, staged.backend, markers, task=0, pause=lambda _: None) as writer:
             (batch,) = flights([NEW, STRAY]).to_batches()
             with pytest.raises(InvalidRequest, match="year=2014"):
                 writer.write(batch)
     assert markers.asked == []
 
 
-@families
 @on_both_loops
-async def test_a_task_that_does_not_look_is_stopped_by_the_commit(has_staging):
+async def test_a_task_that_does_not_look_is_stopped_by_the_commit(store):
     """As one of a ticket that was tampered with: the last line of defence."""
-    store = Store(has_staging=has_staging)
     await write(store.backend, OLD)
     before = committed_files(store.objects)
     async with begin(store.backend, **DYNAMIC, only_partitions=YEAR) as job:
@@ -129,9 +123,8 @@ async def test_a_task_that_does_not_look_is_stopped_by_the_commit(has_staging):
 
 
 @on_both_loops
-async def test_a_long_guard_is_not_told_in_full():
-    store = Store(has_staging=True)
+async def test_a_long_guard_is_not_told_in_full(staged):
     only = [{"year": year} for year in range(1000, 1300)]
     with pytest.raises(InvalidRequest, match=r"{'year': 1002}, \.\.\.\] allows") as caught:
-        await write(store.backend, [STRAY], only_partitions=only)
+        await write(staged.backend, [STRAY], only_partitions=only)
     assert len(str(caught.value)) < 400

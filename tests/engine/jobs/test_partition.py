@@ -8,7 +8,7 @@ import pytest
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tallymark.engine.settings import MarkerSettings
 from tests.backends.local_peek import LocalPeek
-from tests.engine.jobs.scene import FAMILIES, Store, table, write_in_thread
+from tests.engine.jobs.scene import FAMILIES, table, write_in_thread
 from tests.engine.jobs.yearly import FLIGHTS, OLD, begin, flights, held, write
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
@@ -20,7 +20,6 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 
 NEW = (9, 2013, 1)
 YEAR = {"year": 2013}
@@ -63,12 +62,10 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[int, int, int]], set[int]]] = 
 }
 
 
-@families
 @pytest.mark.parametrize("case", CASES)
 @on_both_loops
-async def test_each_call_replaces_what_the_documentation_says(has_staging, case):
+async def test_each_call_replaces_what_the_documentation_says(store, case):
     call, new, stay = CASES[case]
-    store = Store(has_staging=has_staging)
     await write(store.backend, OLD)
     untouched = {path: store.objects[path] for path in committed_files(store.objects)}
     await write(store.backend, new, **call)
@@ -90,13 +87,12 @@ async def test_on_a_local_disk_too(tmp_path, kind):
 
 
 @on_both_loops
-async def test_the_scope_that_is_logged_is_the_prefix_or_the_partition():
-    store = Store(has_staging=True)
-    await write(store.backend, OLD)
-    await write(store.backend, [NEW], "overwrite", partition=YEAR)
-    await write(store.backend, [NEW], "overwrite", partition=MONTH)
-    await write(store.backend, [NEW], "overwrite", partition=YEAR, partition_overwrite="dynamic")
-    assert [entry["scope"] for entry in log_entries(store.objects)[1:]] == [
+async def test_the_scope_that_is_logged_is_the_prefix_or_the_partition(staged):
+    await write(staged.backend, OLD)
+    await write(staged.backend, [NEW], "overwrite", partition=YEAR)
+    await write(staged.backend, [NEW], "overwrite", partition=MONTH)
+    await write(staged.backend, [NEW], "overwrite", partition=YEAR, partition_overwrite="dynamic")
+    assert [entry["scope"] for entry in log_entries(staged.objects)[1:]] == [
         {"all": False, "partitions": [], "prefixes": ["year=2013"]},
         {"all": False, "partitions": ["year=2013/month=1"], "prefixes": []},
         {"all": False, "partitions": ["year=2013/month=1"], "prefixes": []},
@@ -106,16 +102,12 @@ async def test_the_scope_that_is_logged_is_the_prefix_or_the_partition():
 # ---------------------------------------------------------------- columns that the input lacks
 
 
-@families
 @pytest.mark.parametrize(
     ("schema", "partition"),
     [(WITHOUT_YEAR, YEAR), (ONLY_FLIGHT, MONTH), (WITHOUT_YEAR.append(FLIGHTS.field(1)), MONTH)],
 )
 @on_both_loops
-async def test_static_columns_that_the_input_lacks_are_filled_in_where_the_table_has_them(
-    has_staging, schema, partition
-):
-    store = Store(has_staging=has_staging)
+async def test_static_columns_that_the_input_lacks_are_filled_in_where_the_table_has_them(store, schema, partition):
     await write(store.backend, OLD)
     await write(store.backend, [NEW], partition=partition, schema=schema)
     assert held(store.objects) == [*OLD, NEW]
@@ -124,25 +116,23 @@ async def test_static_columns_that_the_input_lacks_are_filled_in_where_the_table
 
 
 @on_both_loops
-async def test_a_new_table_has_the_static_column_at_its_end_in_the_values_type():
-    store = Store(has_staging=True)
+async def test_a_new_table_has_the_static_column_at_its_end_in_the_values_type(staged):
     schema = WITHOUT_YEAR.with_metadata({b"kept": b"yes"})
-    await write(store.backend, [NEW], partition=YEAR, schema=schema)
-    found = (await table(store.backend).snapshot()).schema
+    await write(staged.backend, [NEW], partition=YEAR, schema=schema)
+    found = (await table(staged.backend).snapshot()).schema
     assert found == WITHOUT_YEAR.append(pa.field("year", pa.int64()))
     assert found.metadata == {b"kept": b"yes"}
-    await write(store.backend, [(10, 2014, 1)], partition={"year": 2014, "month": 1}, schema=ONLY_FLIGHT)
-    assert held(store.objects) == [NEW, (10, 2014, 1)]
-    table_is_at_rest(store.objects)
+    await write(staged.backend, [(10, 2014, 1)], partition={"year": 2014, "month": 1}, schema=ONLY_FLIGHT)
+    assert held(staged.objects) == [NEW, (10, 2014, 1)]
+    table_is_at_rest(staged.objects)
 
 
 @on_both_loops
-async def test_an_existing_table_knows_its_partitioning_and_types_by_itself():
-    store = Store(has_staging=True)
-    await write(store.backend, OLD)
-    await write(store.backend, [NEW], "overwrite", partition=YEAR, schema=WITHOUT_YEAR, partition_by=())
-    await write(store.backend, [(10, 0, 5)], partition={"year": None}, schema=WITHOUT_YEAR, partition_by=())
-    snapshot = await table(store.backend).snapshot()
+async def test_an_existing_table_knows_its_partitioning_and_types_by_itself(staged):
+    await write(staged.backend, OLD)
+    await write(staged.backend, [NEW], "overwrite", partition=YEAR, schema=WITHOUT_YEAR, partition_by=())
+    await write(staged.backend, [(10, 0, 5)], partition={"year": None}, schema=WITHOUT_YEAR, partition_by=())
+    snapshot = await table(staged.backend).snapshot()
     assert [file.partition for file in snapshot.files] == [
         "year=2013/month=1",
         "year=20130/month=1",
@@ -151,11 +141,9 @@ async def test_an_existing_table_knows_its_partitioning_and_types_by_itself():
     ]
 
 
-@families
 @on_both_loops
-async def test_of_two_creators_the_later_finds_the_types_of_the_earlier(has_staging):
+async def test_of_two_creators_the_later_finds_the_types_of_the_earlier(store):
     """Its own guess of the column's type was int64."""
-    store = Store(has_staging=has_staging)
     others = table(store.backend)
     raced = []
 
@@ -181,10 +169,8 @@ async def test_of_two_creators_the_later_finds_the_types_of_the_earlier(has_stag
 # ---------------------------------------------------------------- what is refused
 
 
-@families
 @on_both_loops
-async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(store):
     await write(store.backend, OLD)
     before = {path: store.objects[path] for path in data_files(store.objects)}
     with pytest.raises(InvalidRequest, match=r"a row has year=2014, and .* partition={'year': 2013}"):
@@ -196,14 +182,13 @@ async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(has_s
 
 
 @on_both_loops
-async def test_a_report_of_files_elsewhere_is_refused_at_the_commit():
-    store = Store(has_staging=True)
-    async with begin(store.backend) as other, begin(store.backend, "overwrite", partition=YEAR) as job:
-        report = await write_in_thread(other, store.backend, flights([(3, 2014, 1)]))
+async def test_a_report_of_files_elsewhere_is_refused_at_the_commit(staged):
+    async with begin(staged.backend) as other, begin(staged.backend, "overwrite", partition=YEAR) as job:
+        report = await write_in_thread(other, staged.backend, flights([(3, 2014, 1)]))
         stray = type(report)(instant=job.instant, task=0, attempt=0, files=report.files)
         with pytest.raises(InvalidRequest, match=r"year=2014/month=1/.* does not lie in partition={'year': 2013}"):
             await job.commit([stray])
-    assert committed_files(store.objects) == set()
+    assert committed_files(staged.objects) == set()
 
 
 BAD: dict[str, tuple[dict[str, Any], str]] = {
@@ -220,23 +205,21 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", BAD)
 @pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
 @on_both_loops
-async def test_a_partition_that_the_table_cannot_have_is_refused_before_anything_changes(case, exists):
+async def test_a_partition_that_the_table_cannot_have_is_refused_before_anything_changes(unstaged, case, exists):
     named, says = BAD[case]
-    store = Store(has_staging=False)
     if exists:
-        await write(store.backend, OLD)
-    before = store.objects
+        await write(unstaged.backend, OLD)
+    before = unstaged.objects
     with pytest.raises(InvalidRequest, match=says):
-        await write(store.backend, [NEW], "overwrite", **named)
-    assert store.objects == before
+        await write(unstaged.backend, [NEW], "overwrite", **named)
+    assert unstaged.objects == before
 
 
 @on_both_loops
-async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition():
-    store = Store(has_staging=False)
+async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition(unstaged):
     with pytest.raises(InvalidRequest, match="the table is not partitioned; leave partition out, or give partition_by"):
-        await write(store.backend, [NEW], partition=YEAR, partition_by=())
-    assert store.objects == {}
+        await write(unstaged.backend, [NEW], partition=YEAR, partition_by=())
+    assert unstaged.objects == {}
 
 
 # ---------------------------------------------------------------- two at once
@@ -252,27 +235,25 @@ async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition
     ],
 )
 @on_both_loops
-async def test_overwrites_of_one_part_exclude_each_other_also_where_it_is_empty(one, other, shared):
-    store = Store(has_staging=False)
-    async with begin(store.backend, "overwrite", partition=one) as winner:
+async def test_overwrites_of_one_part_exclude_each_other_also_where_it_is_empty(unstaged, one, other, shared):
+    async with begin(unstaged.backend, "overwrite", partition=one) as winner:
         with pytest.raises(ConflictError) as caught:  # noqa: PT012
-            async with begin(store.backend, "overwrite", partition=other) as loser:
+            async with begin(unstaged.backend, "overwrite", partition=other) as loser:
                 await winner.commit([])
                 await loser.commit([])
     assert caught.value.partition == shared
     assert repr(shared) in str(caught.value)
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
-async def test_overwrites_of_different_years_both_stand():
-    store = Store(has_staging=False)
-    await write(store.backend, OLD)
+async def test_overwrites_of_different_years_both_stand(unstaged):
+    await write(unstaged.backend, OLD)
     async with (
-        begin(store.backend, "overwrite", partition=YEAR) as one,
-        begin(store.backend, "overwrite", partition={"year": 2014}) as other,
+        begin(unstaged.backend, "overwrite", partition=YEAR) as one,
+        begin(unstaged.backend, "overwrite", partition={"year": 2014}) as other,
     ):
         await one.commit([])
         await other.commit([])
-    assert held(store.objects) == [(4, 20130, 1)]
-    table_is_at_rest(store.objects)
+    assert held(unstaged.objects) == [(4, 20130, 1)]
+    table_is_at_rest(unstaged.objects)

@@ -21,7 +21,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import FLOOR, table_is_at_rest
 
 
@@ -45,55 +45,47 @@ async def refusal(storage: Store, **named) -> InvalidRequest:
 
 
 @on_both_loops
-async def test_the_first_write_creates_the_table_with_its_floor():
-    store_ = Store(has_staging=True)
-    async with begin(store_.backend) as job:
-        assert f".hoodie/{FLOOR}.commit" in store_.objects, "before any data"
-        await job.commit([await write_rows(job, store_.backend)])
-    assert load(store_.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
-    table_is_at_rest(store_.objects)
+async def test_the_first_write_creates_the_table_with_its_floor(staged):
+    async with begin(staged.backend) as job:
+        assert f".hoodie/{FLOOR}.commit" in staged.objects, "before any data"
+        await job.commit([await write_rows(job, staged.backend)])
+    assert load(staged.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_an_empty_write_makes_an_empty_table():
-    store_ = Store(has_staging=True)
-    await write_with(table(store_.backend))
-    snapshot = await table(store_.backend).snapshot()
+async def test_an_empty_write_makes_an_empty_table(staged):
+    await write_with(table(staged.backend))
+    snapshot = await table(staged.backend).snapshot()
     assert (snapshot.files, snapshot.rows, snapshot.schema) == ((), 0, FLIGHTS)
-    table_is_at_rest(store_.objects)
+    table_is_at_rest(staged.objects)
 
 
 @pytest.mark.parametrize("delays", [(0, 0), (1, 0), (0, 1), (2, 1)])
-@on_virtual_time
-async def test_of_two_first_writers_one_creates_the_table_and_both_write(delays):
+async def test_of_two_first_writers_one_creates_the_table_and_both_write(unstaged, delays):
     """Whatever is slow: the look for the properties, the look around, the creation."""
     get_s, list_s = delays
-    store_ = Store(has_staging=False)
-    slow_one = FaultyBackend(store_.backend, slow("get", 0, PROPERTIES, after_s=get_s), slow("list", list_s, ""))
+    slow_one = FaultyBackend(unstaged.backend, slow("get", 0, PROPERTIES, after_s=get_s), slow("list", list_s, ""))
     async with anyio.create_task_group() as writers:
-        for backend in (slow_one, FaultyBackend(store_.backend, slow("put_new", 0.5, PROPERTIES)), store_.backend):
+        for backend in (slow_one, FaultyBackend(unstaged.backend, slow("put_new", 0.5, PROPERTIES)), unstaged.backend):
             writers.start_soon(committed, backend)
-    assert len((await table(store_.backend).snapshot()).files) == 6
-    table_is_at_rest(store_.objects)
+    assert len((await table(unstaged.backend).snapshot()).files) == 6
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_table_that_appears_between_the_two_looks_is_no_strange_directory():
-    store_ = Store(has_staging=False)
+async def test_a_table_that_appears_between_the_two_looks_is_no_strange_directory(unstaged):
 
     class Late(FaultyBackend):
         async def list(self, directory: str):
-            if directory == "" and PROPERTIES not in store_.objects:
+            if directory == "" and PROPERTIES not in unstaged.objects:
                 await committed(self.inner)
             async for entry in super().list(directory):
                 yield entry
 
-    await committed(Late(store_.backend))
-    assert len((await table(store_.backend).snapshot()).files) == 4
-    table_is_at_rest(store_.objects)
+    await committed(Late(unstaged.backend))
+    assert len((await table(unstaged.backend).snapshot()).files) == 4
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
 async def test_a_floor_that_its_creator_died_over_is_completed_by_the_next_write():
     for nth in (1, 2, 3):
         store_ = Store(has_staging=False)
@@ -104,23 +96,19 @@ async def test_a_floor_that_its_creator_died_over_is_completed_by_the_next_write
         table_is_at_rest(store_.objects)
 
 
-@on_virtual_time
-async def test_an_unclear_creation_is_met_by_the_next_write():
-    store_ = Store(has_staging=False)
+async def test_an_unclear_creation_is_met_by_the_next_write(unstaged):
     with pytest.raises(OSError, match="lost"):
-        await committed(FaultyBackend(store_.backend, lost_answer("put_new", PROPERTIES)))
-    await committed(store_.backend)
-    table_is_at_rest(store_.objects)
+        await committed(FaultyBackend(unstaged.backend, lost_answer("put_new", PROPERTIES)))
+    await committed(unstaged.backend)
+    table_is_at_rest(unstaged.objects)
 
 
 # ---------------------------------------------------------------- calls that fit the table, and calls that do not
 
 
-@on_virtual_time
-async def test_an_existing_table_keeps_its_partitioning_where_none_is_named():
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
-    async with table(store_.backend).write(schema=FLIGHTS, mode="append") as job:
+async def test_an_existing_table_keeps_its_partitioning_where_none_is_named(staged):
+    await committed(staged.backend)
+    async with table(staged.backend).write(schema=FLIGHTS, mode="append") as job:
         assert job.ticket.partition_by == ("month",)
         await job.commit([])
 
@@ -133,17 +121,14 @@ async def test_an_existing_table_keeps_its_partitioning_where_none_is_named():
     ],
     ids=["nullability", "order"],
 )
-@on_virtual_time
-async def test_nullability_and_the_order_of_columns_may_differ(schema):
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
-    async with table(store_.backend).write(schema=schema, mode="append") as job:
+async def test_nullability_and_the_order_of_columns_may_differ(staged, schema):
+    await committed(staged.backend)
+    async with table(staged.backend).write(schema=schema, mode="append") as job:
         assert job.ticket.schema == FLIGHTS
         await job.commit([])
 
 
-@on_virtual_time
-async def test_labels_of_time_zones_and_inner_nullability_may_differ():
+async def test_labels_of_time_zones_and_inner_nullability_may_differ(staged):
     def schema(zone: str, inner_null: bool) -> pa.Schema:
         item = pa.field("item", pa.timestamp("us", zone), nullable=inner_null)
         return pa.schema(
@@ -155,10 +140,9 @@ async def test_labels_of_time_zones_and_inner_nullability_may_differ():
             ]
         )
 
-    store_ = Store(has_staging=True)
-    await write_with(table(store_.backend), schema=schema("UTC", True))
-    await write_with(table(store_.backend), schema=schema("Europe/Vienna", True))
-    table_is_at_rest(store_.objects)
+    await write_with(table(staged.backend), schema=schema("UTC", True))
+    await write_with(table(staged.backend), schema=schema("Europe/Vienna", True))
+    table_is_at_rest(staged.objects)
 
 
 @pytest.mark.parametrize(
@@ -183,12 +167,10 @@ async def test_labels_of_time_zones_and_inner_nullability_may_differ():
     ids=str,
 )
 @pytest.mark.parametrize("exists", [True, False], ids=["table", "nothing"])
-@on_virtual_time
-async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(named, told, exists):
-    store_ = Store(has_staging=True)
+async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(staged, named, told, exists):
     if exists:
-        await committed(store_.backend)
-    assert told in str(await refusal(store_, **named))
+        await committed(staged.backend)
+    assert told in str(await refusal(staged, **named))
 
 
 @pytest.mark.parametrize(
@@ -202,19 +184,15 @@ async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(
     ],
     ids=str,
 )
-@on_virtual_time
-async def test_a_call_that_this_table_does_not_take_is_refused_with_column_and_types(named, told):
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
-    assert told in str(await refusal(store_, **named))
+async def test_a_call_that_this_table_does_not_take_is_refused_with_column_and_types(staged, named, told):
+    await committed(staged.backend)
+    assert told in str(await refusal(staged, **named))
 
 
 @pytest.mark.parametrize("path", ["notes.txt", "month=1/part-0.parquet", ".hoodie/20200101000000000.commit"])
-@on_virtual_time
-async def test_a_place_that_holds_something_else_is_left_as_it_is(path):
-    store_ = Store(has_staging=True)
-    await store_.backend.put(path, b"mine")
-    error = await refusal(store_)
+async def test_a_place_that_holds_something_else_is_left_as_it_is(staged, path):
+    await staged.backend.put(path, b"mine")
+    error = await refusal(staged)
     assert isinstance(error, UnsupportedTable)
     assert path in str(error)
     assert "give an empty or new location" in str(error)
@@ -232,43 +210,35 @@ async def test_a_place_that_holds_something_else_is_left_as_it_is(path):
     ],
     ids=str,
 )
-@on_virtual_time
-async def test_a_table_of_another_kind_is_left_as_it_is(change):
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
-    found = load(store_.objects[PROPERTIES], source="")
-    await store_.backend.put(PROPERTIES, store({**found, **change}))
-    error = await refusal(store_)
+async def test_a_table_of_another_kind_is_left_as_it_is(staged, change):
+    await committed(staged.backend)
+    found = load(staged.objects[PROPERTIES], source="")
+    await staged.backend.put(PROPERTIES, store({**found, **change}))
+    error = await refusal(staged)
     assert isinstance(error, UnsupportedTable)
     assert next(iter(change)) in str(error)
 
 
-@on_virtual_time
-async def test_a_table_with_a_metadata_table_is_left_as_it_is():
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
-    await store_.backend.put(".hoodie/metadata/.hoodie/hoodie.properties", b"")
-    assert isinstance(await refusal(store_), UnsupportedTable)
+async def test_a_table_with_a_metadata_table_is_left_as_it_is(staged):
+    await committed(staged.backend)
+    await staged.backend.put(".hoodie/metadata/.hoodie/hoodie.properties", b"")
+    assert isinstance(await refusal(staged), UnsupportedTable)
     with pytest.raises(UnsupportedTable, match=r"\.hoodie/metadata"):
-        await table(store_.backend).snapshot()
+        await table(staged.backend).snapshot()
 
 
-@on_virtual_time
-async def test_settings_that_cannot_be_met_end_the_write_and_leave_nothing():
-    store_ = Store(has_staging=True)
-    await committed(store_.backend)
+async def test_settings_that_cannot_be_met_end_the_write_and_leave_nothing(staged):
+    await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="listens on all interfaces"):
-        await write_with(table(store_.backend), markers=MarkerSettings(), service=ServiceSettings(host="0.0.0.0"))
-    table_is_at_rest(store_.objects)
+        await write_with(table(staged.backend), markers=MarkerSettings(), service=ServiceSettings(host="0.0.0.0"))
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_storage_that_takes_no_writes_is_one_error():
-    store_ = Store(has_staging=True)
-    storage = FaultyBackend(store_.backend, refused("put_new"), refused("put"))
+async def test_storage_that_takes_no_writes_is_one_error(staged):
+    storage = FaultyBackend(staged.backend, refused("put_new"), refused("put"))
     with pytest.raises(NotPermitted, match="refused"):
         await write_with(table(storage))
-    assert store_.objects == {}
+    assert staged.objects == {}
 
 
 def test_an_unknown_scheme_is_one_error():
@@ -294,25 +264,21 @@ async def test_rows_that_do_not_fit_end_the_task_and_the_job_leaves_nothing(has_
     "path", ["../x.parquet", "/x.parquet", "a\nb.parquet", "a/./b.parquet", "", "a.marker.b.parquet"]
 )
 @pytest.mark.parametrize("kind", ["batched", "direct"])
-@on_virtual_time
-async def test_a_marker_that_could_leave_the_table_is_refused(path, kind):
+async def test_a_marker_that_could_leave_the_table_is_refused(staged, path, kind):
     from tests.engine.jobs.scene import mark
 
-    store_ = Store(has_staging=True)
-    async with begin(store_.backend, markers=MarkerSettings(kind=kind)) as job:
-        before = set(store_.objects)
+    async with begin(staged.backend, markers=MarkerSettings(kind=kind)) as job:
+        before = set(staged.objects)
         with pytest.raises(InvalidRequest):
-            await mark(job, store_.backend, [path])
-        assert set(store_.objects) == before
+            await mark(job, staged.backend, [path])
+        assert set(staged.objects) == before
         await job.commit([])
-    table_is_at_rest(store_.objects)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_what_is_asked_of_a_table_that_is_not_there_is_refused():
-    store_ = Store(has_staging=True)
-    target = table(store_.backend)
+async def test_what_is_asked_of_a_table_that_is_not_there_is_refused(staged):
+    target = table(staged.backend)
     for call in (target.snapshot, target.timeline, target.open_instants, target.rollback, target.clean, target.status):
         with pytest.raises(UnsupportedTable, match="holds no table yet"):
             await call()
-    assert store_.objects == {}
+    assert staged.objects == {}

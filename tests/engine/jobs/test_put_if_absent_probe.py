@@ -11,7 +11,7 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.properties import PROPERTIES
 from tests.engine.jobs.scene import Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import no_bookkeeping_is_left, table_is_at_rest
 
 TRIALS = f"{HEARTBEAT_FOLDER}/probe-*"
@@ -36,21 +36,18 @@ async def test_no_table_is_made_on_a_store_that_ignores_put_if_absent_and_nothin
     assert [entry async for entry in backend.list("")] == []
 
 
-@on_virtual_time
-async def test_the_creation_of_a_table_takes_one_more_round_trip_and_an_existing_table_none():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, *(slow(verb, 1.0) for verb in ("put_new", "delete")))
+async def test_the_creation_of_a_table_takes_one_more_round_trip_and_an_existing_table_none(unstaged):
+    storage = FaultyBackend(unstaged.backend, *(slow(verb, 1.0) for verb in ("put_new", "delete")))
     begun = anyio.current_time()
     trial = await check_exclusive(storage)
     assert anyio.current_time() - begun == 1.0
     assert storage.paths("put_new") == [trial, trial]
-    await committed(store.backend)
-    again = FaultyBackend(store.backend)
+    await committed(unstaged.backend)
+    again = FaultyBackend(unstaged.backend)
     await committed(again)
     assert not [path for path in again.paths("put_new") if is_trial(path)]
 
 
-@on_virtual_time
 async def test_it_is_asked_before_anything_else_is_put():
     storage = FaultyBackend(Store(has_staging=True).backend)
     await committed(storage)
@@ -61,37 +58,32 @@ async def test_it_is_asked_before_anything_else_is_put():
 
 @pytest.mark.parametrize("nth", [1, 2])
 @pytest.mark.parametrize("fault", [lost_request, lost_answer])
-@on_virtual_time
-async def test_one_clear_refusal_is_enough_and_an_open_question_is_not(fault, nth):
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, fault("put_new", TRIALS, nth=nth))
+async def test_one_clear_refusal_is_enough_and_an_open_question_is_not(unstaged, fault, nth):
+    storage = FaultyBackend(unstaged.backend, fault("put_new", TRIALS, nth=nth))
     try:
         await committed(storage)
     except Unavailable:
-        assert PROPERTIES not in store.objects
-        await committed(store.backend)
-    assert PROPERTIES in store.objects
-    await table(store.backend).clean()
+        assert PROPERTIES not in unstaged.objects
+        await committed(unstaged.backend)
+    assert PROPERTIES in unstaged.objects
+    await table(unstaged.backend).clean()
 
 
-@on_virtual_time
-async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_by_a_clean_after_a_lease():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, lost_request("put_new", PROPERTIES), lost_request("delete", TRIALS))
+async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_by_a_clean_after_a_lease(unstaged):
+    storage = FaultyBackend(unstaged.backend, lost_request("put_new", PROPERTIES), lost_request("delete", TRIALS))
     with pytest.raises(Unavailable):
         await committed(storage)
-    (left,) = store.objects
+    (left,) = unstaged.objects
     assert is_trial(left)
-    await committed(store.backend)
-    assert left in store.objects
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    no_bookkeeping_is_left(store.objects)
-    table_is_at_rest(store.objects)
+    await committed(unstaged.backend)
+    assert left in unstaged.objects
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    no_bookkeeping_is_left(unstaged.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store():
+async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store(unstaged):
     """A writer that was stopped between its two puts for longer than a lease."""
 
     class Swept(FaultyBackend):
@@ -102,27 +94,22 @@ async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store():
             if len(self.paths("put_new")) <= 2:
                 await self.inner.delete([path])
 
-    store = Store(has_staging=False)
-    storage = Swept(store.backend)
+    storage = Swept(unstaged.backend)
     await check_exclusive(storage)
     assert len(set(storage.paths("put_new"))) == 2
 
 
-@on_virtual_time
-async def test_a_store_that_takes_nothing_says_why_and_not_that_it_ignores_anything():
-    store = Store(has_staging=True)
+async def test_a_store_that_takes_nothing_says_why_and_not_that_it_ignores_anything(staged):
     with pytest.raises(NotPermitted, match="refused"):
-        await committed(FaultyBackend(store.backend, refused("put_new")))
-    assert store.objects == {}
+        await committed(FaultyBackend(staged.backend, refused("put_new")))
+    assert staged.objects == {}
 
 
-@on_virtual_time
-async def test_an_existing_table_is_found_by_the_loser_of_a_race_for_its_creation():
-    store = Store(has_staging=False)
+async def test_an_existing_table_is_found_by_the_loser_of_a_race_for_its_creation(unstaged):
     async with anyio.create_task_group() as writers:
         for _ in range(5):
-            writers.start_soon(committed, store.backend)
-    assert len((await table(store.backend).snapshot()).files) == 10
-    table_is_at_rest(store.objects)
+            writers.start_soon(committed, unstaged.backend)
+    assert len((await table(unstaged.backend).snapshot()).files) == 10
+    table_is_at_rest(unstaged.objects)
     with pytest.raises(AlreadyExists):
-        await store.backend.put_new(PROPERTIES, b"")
+        await unstaged.backend.put_new(PROPERTIES, b"")

@@ -8,8 +8,7 @@ import pytest
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.jobs.result import WriteResult, shown_bytes
 from tallymark.engine.timeline.outcome import Outcome
-from tests.engine.jobs.scene import Store, committed, table
-from tests.support.loops import on_virtual_time
+from tests.engine.jobs.scene import committed, table
 
 RESULT = WriteResult(
     instant="20261121020304000",
@@ -75,26 +74,20 @@ def test_sizes_are_shown_in_binary_units(count, shown):
     assert shown_bytes(count) == shown
 
 
-@on_virtual_time
-async def test_anybody_reads_the_result_of_a_write_from_the_log():
-    store = Store(has_staging=False)
-    results = [await committed(store.backend), await committed(store.backend, "overwrite", {1: 9})]
-    timeline = await table(store.backend).timeline()
+async def test_anybody_reads_the_result_of_a_write_from_the_log(unstaged):
+    results = [await committed(unstaged.backend), await committed(unstaged.backend, "overwrite", {1: 9})]
+    timeline = await table(unstaged.backend).timeline()
     assert [WriteResult.of(position, entry) for position, entry in timeline] == results
 
 
-@on_virtual_time
-async def test_it_stands_in_the_commit_of_the_hudi_timeline_too():
-    store = Store(has_staging=True)
-    result = await committed(store.backend)
-    projected = json.loads(store.objects[f".hoodie/{result.instant}.commit"])["extraMetadata"]["tallymark.result"]
+async def test_it_stands_in_the_commit_of_the_hudi_timeline_too(staged):
+    result = await committed(staged.backend)
+    projected = json.loads(staged.objects[f".hoodie/{result.instant}.commit"])["extraMetadata"]["tallymark.result"]
     assert json.loads(projected).items() <= json.loads(result.to_json()).items()
 
 
-@on_virtual_time
-async def test_an_entry_that_does_not_tell_how_it_came_about_has_no_result():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    [(position, entry)] = await table(store.backend).timeline()
+async def test_an_entry_that_does_not_tell_how_it_came_about_has_no_result(unstaged):
+    await committed(unstaged.backend)
+    [(position, entry)] = await table(unstaged.backend).timeline()
     with pytest.raises(CorruptObject, match="does not record"):
         WriteResult.of(position, replace(entry, summary=None))

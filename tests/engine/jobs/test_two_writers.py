@@ -5,7 +5,7 @@ import pytest
 
 from tallymark.engine.errors import ConflictError
 from tests.engine.jobs.scene import FAMILIES, Store, WallClock, begin, committed, table, write_rows
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     commits,
     committed_files,
@@ -17,7 +17,6 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 dynamic = {"mode": "overwrite", "partition_overwrite": "dynamic"}
 whole = {"mode": "overwrite"}
 append = {"mode": "append"}
@@ -43,10 +42,8 @@ async def conflicting(store: Store, first: dict, second: dict, months=None, othe
     return told
 
 
-@families
 @on_both_loops
-async def test_two_appends_at_once_both_succeed(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_two_appends_at_once_both_succeed(store):
     await committed(store.backend)
     async with begin(store.backend) as one, begin(store.backend) as other:
         reports = [await write_rows(job, store.backend) for job in (one, other)]
@@ -56,10 +53,7 @@ async def test_two_appends_at_once_both_succeed(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_nothing(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_nothing(store):
     await committed(store.backend, months={1: 5, 2: 5})
     error = await conflicting(store, dynamic, dynamic, {1: 2}, {1: 3, 2: 3})
     assert error is not None
@@ -73,10 +67,7 @@ async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_the_loser_of_an_empty_partition_is_told_too(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_the_loser_of_an_empty_partition_is_told_too(store):
     await committed(store.backend, months={2: 5})
     error = await conflicting(store, dynamic, dynamic)
     assert error is not None
@@ -84,43 +75,31 @@ async def test_the_loser_of_an_empty_partition_is_told_too(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_overwrites_of_different_partitions_both_succeed(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_overwrites_of_different_partitions_both_succeed(store):
     await committed(store.backend, months={1: 5, 2: 5})
     assert await conflicting(store, dynamic, dynamic, {1: 2}, {2: 3}) is None
     assert (await table(store.backend).snapshot()).rows == 5
     table_is_at_rest(store.objects)
 
 
-@families
 @pytest.mark.parametrize("overwrite", [dynamic, whole], ids=["dynamic", "whole"])
-@on_virtual_time
-async def test_files_appended_meanwhile_survive_an_overwrite(has_staging, overwrite):
-    store = Store(has_staging=has_staging)
+async def test_files_appended_meanwhile_survive_an_overwrite(store, overwrite):
     await committed(store.backend, months={1: 5})
     assert await conflicting(store, append, overwrite, {1: 2}, {1: 3}) is None
     assert (await table(store.backend).snapshot()).rows == 5, "2 appended, 3 written; the old 5 replaced"
     table_is_at_rest(store.objects)
 
 
-@families
 @pytest.mark.parametrize("overwrite", [dynamic, whole], ids=["dynamic", "whole"])
-@on_virtual_time
-async def test_an_append_goes_on_after_an_overwrite(has_staging, overwrite):
-    store = Store(has_staging=has_staging)
+async def test_an_append_goes_on_after_an_overwrite(store, overwrite):
     await committed(store.backend, months={1: 5})
     assert await conflicting(store, overwrite, append, {1: 2}, {1: 3}) is None
     assert (await table(store.backend).snapshot()).rows == 5
     table_is_at_rest(store.objects)
 
 
-@families
 @pytest.mark.parametrize(("first", "second"), [(whole, dynamic), (dynamic, whole), (whole, whole)])
-@on_virtual_time
-async def test_an_overwrite_of_everything_excludes_every_other_overwrite(has_staging, first, second):
-    store = Store(has_staging=has_staging)
+async def test_an_overwrite_of_everything_excludes_every_other_overwrite(store, first, second):
     await committed(store.backend, months={1: 5, 2: 5})
     error = await conflicting(store, first, second)
     assert error is not None
@@ -128,52 +107,41 @@ async def test_an_overwrite_of_everything_excludes_every_other_overwrite(has_sta
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_two_overwrites_of_everything_exclude_each_other_on_an_empty_table_too():
-    store = Store(has_staging=False)
-    error = await conflicting(store, whole, whole)
+async def test_two_overwrites_of_everything_exclude_each_other_on_an_empty_table_too(unstaged):
+    error = await conflicting(unstaged, whole, whole)
     assert error is not None
     assert error.partition is None
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_of_two_overwrites_with_nothing_one_is_told():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    async with begin(store.backend, **whole) as winner, begin(store.backend, **whole) as loser:
+async def test_of_two_overwrites_with_nothing_one_is_told(unstaged):
+    await committed(unstaged.backend)
+    async with begin(unstaged.backend, **whole) as winner, begin(unstaged.backend, **whole) as loser:
         await winner.commit([])
         with pytest.raises(ConflictError):
             await loser.commit([])
-    assert committed_files(store.objects) == set()
-    table_is_at_rest(store.objects)
+    assert committed_files(unstaged.objects) == set()
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_dynamic_overwrite_with_nothing_excludes_nobody():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    async with begin(store.backend, **whole) as other, begin(store.backend, **dynamic) as nothing:
-        report = await write_rows(other, store.backend)
+async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
+    await committed(unstaged.backend)
+    async with begin(unstaged.backend, **whole) as other, begin(unstaged.backend, **dynamic) as nothing:
+        report = await write_rows(other, unstaged.backend)
         await nothing.commit([])
         await other.commit([report])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@families
-@on_virtual_time
-async def test_who_was_told_of_a_conflict_can_read_again_and_write_again(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_who_was_told_of_a_conflict_can_read_again_and_write_again(store):
     await committed(store.backend)
     assert await conflicting(store, dynamic, dynamic) is not None
     await committed(store.backend, "overwrite", {1: 7}, partition_overwrite="dynamic")
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_many_writers_in_one_millisecond_each_get_an_instant_and_all_commit(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_many_writers_in_one_millisecond_each_get_an_instant_and_all_commit(store):
     clock = WallClock()
     await committed(store.backend)
 

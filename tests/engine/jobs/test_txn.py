@@ -25,10 +25,9 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, hanging, lost_request, refused
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import commits, decisions, projection_follows_the_log, table_is_at_rest
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 TXN = "etl:7"
 ENTRY = f"{LOG_FOLDER}/*"
 
@@ -52,39 +51,31 @@ async def rows(store: Store) -> int:
 
 
 @pytest.mark.parametrize("txn", ["etl:7", "a:b:c", "dag.task:scheduled__2026-11-21T02:00:00+00:00", "é t l:x y"])
-@on_virtual_time
-async def test_a_name_and_a_batch_make_a_txn(txn):
-    store = Store(has_staging=True)
-    assert (await run(store.backend, txn=txn)).txn == txn
-    assert [entry["txn"] for entry in commits(store.objects)] == [txn]
+async def test_a_name_and_a_batch_make_a_txn(staged, txn):
+    assert (await run(staged.backend, txn=txn)).txn == txn
+    assert [entry["txn"] for entry in commits(staged.objects)] == [txn]
 
 
 @pytest.mark.parametrize(
     "txn", ["", "etl", "etl:", ":7", " etl:7", "etl :7", "etl: 7", "etl:7 ", "etl:7\n", "etl:\x00", 7, ("etl", 7)]
 )
-@on_virtual_time
-async def test_what_is_no_txn_is_refused_and_nothing_is_changed(txn):
-    store = Store(has_staging=True)
+async def test_what_is_no_txn_is_refused_and_nothing_is_changed(staged, txn):
     with pytest.raises(InvalidRequest, match="give a text such as 'job:batch'"):
-        await run(store.backend, txn=txn)
-    assert store.objects == {}
+        await run(staged.backend, txn=txn)
+    assert staged.objects == {}
 
 
-@on_virtual_time
-async def test_a_txn_has_a_length_at_most():
-    store = Store(has_staging=True)
-    await run(store.backend, txn=f"etl:{'7' * (TXN_LENGTH - 4)}")
+async def test_a_txn_has_a_length_at_most(staged):
+    await run(staged.backend, txn=f"etl:{'7' * (TXN_LENGTH - 4)}")
     with pytest.raises(InvalidRequest, match="1,001 characters; 1,000 are the most"):
-        await run(store.backend, txn=f"etl:{'7' * (TXN_LENGTH - 3)}")
+        await run(staged.backend, txn=f"etl:{'7' * (TXN_LENGTH - 3)}")
 
 
 # ---------------------------------------------------------------- a rerun
 
 
-@families
 @on_both_loops
-async def test_a_rerun_of_a_committed_write_writes_nothing_and_returns_its_result(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_rerun_of_a_committed_write_writes_nothing_and_returns_its_result(store):
     first = await run(store.backend)
     left = store.objects
     again = await run(store.backend, months={9: 9})
@@ -94,81 +85,65 @@ async def test_a_rerun_of_a_committed_write_writes_nothing_and_returns_its_resul
     assert await rows(store) == 5
 
 
-@on_virtual_time
-async def test_a_rerun_costs_a_few_reads_and_no_put_at_all():
-    store = Store(has_staging=False)
-    await run(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, txn=TXN) as job:
+async def test_a_rerun_costs_a_few_reads_and_no_put_at_all(unstaged):
+    await run(unstaged.backend)
+    async with begin(unstaged.faulty, txn=TXN) as job:
         assert job.committed is not None
         await job.commit(())
-    assert {call.verb for call in storage.calls} == {"get", "list"}
-    assert len(storage.calls) <= 8, storage.calls
+    assert {call.verb for call in unstaged.faulty.calls} == {"get", "list"}
+    assert len(unstaged.faulty.calls) <= 8, unstaged.faulty.calls
 
 
-@on_virtual_time
-async def test_who_looks_need_not_run_tasks_and_sees_what_was_committed():
-    store = Store(has_staging=True)
-    async with begin(store.backend, txn=TXN) as job:
+async def test_who_looks_need_not_run_tasks_and_sees_what_was_committed(staged):
+    async with begin(staged.backend, txn=TXN) as job:
         assert job.committed is None
-        result = await job.commit([await write_rows(job, store.backend)])
+        result = await job.commit([await write_rows(job, staged.backend)])
         assert job.committed == result
-    async with begin(store.backend, txn=TXN) as job:
+    async with begin(staged.backend, txn=TXN) as job:
         assert job.committed == replace(result, is_rerun=True)
         assert (job.instant, job.marker_count) == (result.instant, 0)
         assert await job.commit(()) == await job.commit(()) == job.committed
 
 
 @on_both_loops
-async def test_tasks_of_a_rerun_read_no_rows_and_report_no_files():
-    store = Store(has_staging=True)
-    await run(store.backend)
-    left = store.objects
+async def test_tasks_of_a_rerun_read_no_rows_and_report_no_files(staged):
+    await run(staged.backend)
+    left = staged.objects
 
     rows_of_it = iter(flights().to_batches())
-    async with begin(store.backend, txn=TXN) as job:
+    async with begin(staged.backend, txn=TXN) as job:
         report = await anyio.to_thread.run_sync(
-            partial(write_task, job.ticket, rows_of_it, task=3, backend=store.backend)
+            partial(write_task, job.ticket, rows_of_it, task=3, backend=staged.backend)
         )
         assert (report.task, report.files, report.instant) == (3, (), job.instant)
         assert (await job.commit([report])).is_rerun
     assert next(rows_of_it).num_rows == 5, "nobody has asked for the first batch"
-    assert store.objects == left
+    assert staged.objects == left
 
 
-@on_virtual_time
-async def test_a_rerun_refuses_reports_of_another_job():
-    store = Store(has_staging=True)
-    await run(store.backend)
-    async with begin(store.backend) as other, begin(store.backend, txn=TXN) as job:
-        report = await write_rows(other, store.backend)
+async def test_a_rerun_refuses_reports_of_another_job(staged):
+    await run(staged.backend)
+    async with begin(staged.backend) as other, begin(staged.backend, txn=TXN) as job:
+        report = await write_rows(other, staged.backend)
         with pytest.raises(InvalidRequest, match="belongs to instant"):
             await job.commit([report])
 
 
-@families
-@on_virtual_time
-async def test_other_txns_and_writes_without_one_are_not_held_up(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_other_txns_and_writes_without_one_are_not_held_up(store):
     for txn in (TXN, "etl:8", "other:7", None, None):
         assert not (await run(store.backend, txn=txn)).is_rerun
     assert await rows(store) == 25
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_rerun_stays_one_after_the_rows_were_overwritten():
-    store = Store(has_staging=True)
-    await run(store.backend)
-    await committed(store.backend, "overwrite", {1: 1})
-    assert (await run(store.backend)).is_rerun
-    assert await rows(store) == 1
+async def test_a_rerun_stays_one_after_the_rows_were_overwritten(staged):
+    await run(staged.backend)
+    await committed(staged.backend, "overwrite", {1: 1})
+    assert (await run(staged.backend)).is_rerun
+    assert await rows(staged) == 1
 
 
-@families
-@on_virtual_time
-async def test_a_failed_run_does_not_count(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_failed_run_does_not_count(store):
     with pytest.raises(RuntimeError):
         await fail(store.backend)
     again = await run(store.backend)
@@ -181,71 +156,56 @@ async def test_a_failed_run_does_not_count(has_staging):
 # ---------------------------------------------------------------- what an earlier run has left
 
 
-@families
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
-@on_virtual_time
-async def test_a_rerun_finishes_what_a_writer_died_over_after_its_commit(has_staging, mode):
-    store = Store(has_staging=has_staging)
+async def test_a_rerun_finishes_what_a_writer_died_over_after_its_commit(store, mode):
     await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, mode, txn=TXN) as job:
-        report = await write_rows(job, storage)
-        storage.add(lost_request("put_new", ".hoodie/2*"), lost_request("delete"))
+    async with begin(store.faulty, mode, txn=TXN) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(lost_request("put_new", ".hoodie/2*"), lost_request("delete"))
         assert (await job.commit([report])).pending is not None
-        die(storage)
+        die(store.faulty)
     store.clock.pass_lease()
     again = await run(store.backend, mode)
     assert (again.is_rerun, again.pending) == (True, None)
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_rerun_lets_readers_see_a_commit_whose_writer_still_lives(has_staging):
+async def test_a_rerun_lets_readers_see_a_commit_whose_writer_still_lives(store):
     """It projects, and deletes what was replaced; the bookkeeping is its writer's."""
-    store = Store(has_staging=has_staging)
     await committed(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, "overwrite", txn=TXN) as job:
-        report = await write_rows(job, storage)
-        storage.add(lost_request("put_new", ".hoodie/2*"))
+    async with begin(store.faulty, "overwrite", txn=TXN) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(lost_request("put_new", ".hoodie/2*"))
         await job.commit([report])
         assert (await run(store.backend, "overwrite")).is_rerun
         projection_follows_the_log(store.objects)
         assert {path for path in store.objects if path.startswith("month=")} >= {file.path for file in report.files}
         assert f".hoodie/.tallymark/open/{job.instant}" in store.objects
-        storage.heal()
+        store.faulty.heal()
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_rerun_that_cannot_finish_it_says_so_and_the_next_one_does():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage, txn=TXN) as job:
-        await job.commit([await write_rows(job, storage)])
-        die(storage)
-    store.clock.pass_lease()
-    again = await run(FaultyBackend(store.backend, refused("delete", error=Unavailable("no answer"))))
+async def test_a_rerun_that_cannot_finish_it_says_so_and_the_next_one_does(unstaged):
+    async with begin(unstaged.faulty, txn=TXN) as job:
+        await job.commit([await write_rows(job, unstaged.faulty)])
+        die(unstaged.faulty)
+    unstaged.clock.pass_lease()
+    again = await run(FaultyBackend(unstaged.backend, refused("delete", error=Unavailable("no answer"))))
     assert again.is_rerun
     assert "the next write or clean does it" in str(again.pending)
-    store.clock.pass_lease()
-    assert (await run(store.backend)).pending is None
-    table_is_at_rest(store.objects)
+    unstaged.clock.pass_lease()
+    assert (await run(unstaged.backend)).pending is None
+    table_is_at_rest(unstaged.objects)
 
 
-@families
 @pytest.mark.parametrize("lands", [True, False])
-@on_virtual_time
-async def test_a_rerun_cures_a_commit_that_nobody_knows_about(has_staging, lands):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5.0, end_timeout_s=1.0)), txn=TXN) as job:
-        report = await write_rows(job, storage)
-        storage.add(hanging("put_new", ENTRY, lands=lands))
+async def test_a_rerun_cures_a_commit_that_nobody_knows_about(store, lands):
+    async with begin(table(store.faulty, commit=impatient(5.0, end_timeout_s=1.0)), txn=TXN) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(hanging("put_new", ENTRY, lands=lands))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
-        die(storage)
+        die(store.faulty)
     store.clock.pass_lease()
     again = await run(store.backend)
     assert again.is_rerun == lands
@@ -256,10 +216,8 @@ async def test_a_rerun_cures_a_commit_that_nobody_knows_about(has_staging, lands
 # ---------------------------------------------------------------- two at once
 
 
-@families
 @on_both_loops
-async def test_of_two_jobs_of_one_txn_one_commits_and_the_other_returns_its_result(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_of_two_jobs_of_one_txn_one_commits_and_the_other_returns_its_result(store):
     async with begin(store.backend, txn=TXN) as one, begin(store.backend, txn=TXN) as other:
         reports = [await write_rows(job, store.backend) for job in (one, other)]
         result = await one.commit([reports[0]])
@@ -271,10 +229,7 @@ async def test_of_two_jobs_of_one_txn_one_commits_and_the_other_returns_its_resu
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_twin_is_told_of_its_txn_and_not_of_a_conflict(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_twin_is_told_of_its_txn_and_not_of_a_conflict(store):
     await committed(store.backend)
     overwriting = {"mode": "overwrite", "txn": TXN}
     async with begin(store.backend, **overwriting) as one, begin(store.backend, **overwriting) as other:
@@ -284,16 +239,14 @@ async def test_a_twin_is_told_of_its_txn_and_not_of_a_conflict(has_staging):
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_conflict_with_a_stranger_is_still_one():
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    async with begin(store.backend, "overwrite") as one, begin(store.backend, "overwrite", txn=TXN) as other:
-        reports = [await write_rows(job, store.backend) for job in (one, other)]
+async def test_a_conflict_with_a_stranger_is_still_one(staged):
+    await committed(staged.backend)
+    async with begin(staged.backend, "overwrite") as one, begin(staged.backend, "overwrite", txn=TXN) as other:
+        reports = [await write_rows(job, staged.backend) for job in (one, other)]
         await one.commit([reports[0]])
         with pytest.raises(ConflictError):
             await other.commit([reports[1]])
-    assert not (await run(store.backend, "overwrite")).is_rerun
+    assert not (await run(staged.backend, "overwrite")).is_rerun
 
 
 # ---------------------------------------------------------------- other data under one txn
@@ -320,55 +273,45 @@ async def test_a_conflict_with_a_stranger_is_still_one():
         ),
     ],
 )
-@on_virtual_time
-async def test_a_txn_reused_for_another_write_is_refused_and_nothing_is_changed(first, second, said):
-    store = Store(has_staging=True)
-    result = await run(store.backend, **first)
-    left = store.objects
+async def test_a_txn_reused_for_another_write_is_refused_and_nothing_is_changed(staged, first, second, said):
+    result = await run(staged.backend, **first)
+    left = staged.objects
     with pytest.raises(InvalidRequest, match="give this one a txn of its own") as told:
-        await run(store.backend, **second)
+        await run(staged.backend, **second)
     assert all(words in str(told.value) for words in [*said, result.instant, "position 1", TXN])
-    assert store.objects == left
+    assert staged.objects == left
 
 
-@on_virtual_time
-async def test_a_txn_reused_with_other_columns_is_refused_and_nothing_is_changed():
-    store = Store(has_staging=True)
-    await run(store.backend)
-    left = store.objects
+async def test_a_txn_reused_with_other_columns_is_refused_and_nothing_is_changed(staged):
+    await run(staged.backend)
+    left = staged.objects
     other = FLIGHTS.remove(0)
     with pytest.raises(InvalidRequest, match="column 'flight' of the table"):
-        async with table(store.backend).write(schema=other, mode="append", txn=TXN):
+        async with table(staged.backend).write(schema=other, mode="append", txn=TXN):
             pass
-    assert store.objects == left
+    assert staged.objects == left
 
 
-@on_virtual_time
-async def test_a_word_that_makes_no_difference_does_not_make_another_write():
-    store = Store(has_staging=True)
-    await run(store.backend, partition_overwrite="static")
-    again = await run(store.backend, partition_overwrite="dynamic", markers=MarkerSettings(), partition_by=())
+async def test_a_word_that_makes_no_difference_does_not_make_another_write(staged):
+    await run(staged.backend, partition_overwrite="static")
+    again = await run(staged.backend, partition_overwrite="dynamic", markers=MarkerSettings(), partition_by=())
     assert again.is_rerun
 
 
-@on_virtual_time
-async def test_what_only_guards_a_write_does_not_make_another_write():
+async def test_what_only_guards_a_write_does_not_make_another_write(staged):
     """A rerun reads the table anew before it, and so has another base."""
-    store = Store(has_staging=True)
-    await committed(store.backend)
+    await committed(staged.backend)
     words = {"mode": "overwrite", "months": {1: 2}, "partition": {"month": 1}}
-    first = await run(store.backend, base=1, **words)
-    again = await run(store.backend, base=first.position, only_partitions={"month": 1}, **words)
+    first = await run(staged.backend, base=1, **words)
+    again = await run(staged.backend, base=first.position, only_partitions={"month": 1}, **words)
     assert again.is_rerun
 
 
-@on_virtual_time
-async def test_a_twin_that_was_declared_otherwise_is_refused_and_leaves_nothing():
-    store = Store(has_staging=False)
-    async with begin(store.backend, txn=TXN) as one, begin(store.backend, "overwrite", txn=TXN) as other:
-        reports = [await write_rows(job, store.backend) for job in (one, other)]
+async def test_a_twin_that_was_declared_otherwise_is_refused_and_leaves_nothing(unstaged):
+    async with begin(unstaged.backend, txn=TXN) as one, begin(unstaged.backend, "overwrite", txn=TXN) as other:
+        reports = [await write_rows(job, unstaged.backend) for job in (one, other)]
         await one.commit([reports[0]])
         with pytest.raises(InvalidRequest, match="give this one a txn of its own"):
             await other.commit([reports[1]])
-    assert await rows(store) == 5
-    table_is_at_rest(store.objects)
+    assert await rows(unstaged) == 5
+    table_is_at_rest(unstaged.objects)

@@ -14,7 +14,6 @@ from tallymark.engine.timeline.entry import DataFile
 from tests.backends.local_peek import LocalPeek
 from tests.engine.jobs.scene import (
     FAMILIES,
-    Store,
     begin,
     committed,
     flights,
@@ -27,7 +26,7 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -41,18 +40,15 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
 # ---------------------------------------------------------------- what a committed job leaves
 
 
-@families
 @kinds
 @on_both_loops
-async def test_real_tasks_in_threads_are_committed_to_the_row(has_staging, kind):
-    store = Store(has_staging=has_staging)
+async def test_real_tasks_in_threads_are_committed_to_the_row(store, kind):
     async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
         reports = [
             await write_in_thread(job, store.backend, flights({1: 5, 2: 3}), task=0),
@@ -94,10 +90,7 @@ async def test_on_a_local_disk_too(tmp_path, kind):
     assert (await table(peek.backend).snapshot()).rows == 3
 
 
-@families
-@on_virtual_time
-async def test_batched_markers_share_objects_and_the_result_counts_them(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_batched_markers_share_objects_and_the_result_counts_them(store):
     async with begin(store.backend, markers=MarkerSettings()) as job:
         report = await write_rows(job, store.backend, dict.fromkeys(range(1, 13), 1))
         assert job.marker_count == 12
@@ -106,10 +99,7 @@ async def test_batched_markers_share_objects_and_the_result_counts_them(has_stag
     assert "<td>12</td>" in result._repr_html_()
 
 
-@families
-@on_virtual_time
-async def test_an_append_leaves_what_was_there_untouched(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_append_leaves_what_was_there_untouched(store):
     await committed(store.backend)
     before = {path: (store.objects[path], store.modified[path]) for path in data_files(store.objects)}
     store.clock.now += 5
@@ -119,10 +109,7 @@ async def test_an_append_leaves_what_was_there_untouched(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_overwrite_replaces_the_whole_table(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_overwrite_replaces_the_whole_table(store):
     await committed(store.backend, months={1: 2, 2: 2, 3: 1})
     result = await committed(store.backend, "overwrite", {2: 1})
     assert (result.removed_files, result.files) == (3, 1)
@@ -130,10 +117,7 @@ async def test_an_overwrite_replaces_the_whole_table(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_overwrite_with_nothing_empties_the_table(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_an_overwrite_with_nothing_empties_the_table(store):
     await committed(store.backend)
     async with begin(store.backend, "overwrite") as job:
         result = await job.commit([])
@@ -142,10 +126,7 @@ async def test_an_overwrite_with_nothing_empties_the_table(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_dynamic_overwrite_touches_only_partitions_that_the_input_has(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_dynamic_overwrite_touches_only_partitions_that_the_input_has(store):
     await committed(store.backend, months={1: 2, 2: 2, 3: 1})
     kept = {
         path: (store.objects[path], store.modified[path]) for path in data_files(store.objects) if "=2/" not in path
@@ -158,10 +139,7 @@ async def test_a_dynamic_overwrite_touches_only_partitions_that_the_input_has(ha
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_dynamic_overwrite_with_nothing_changes_nothing(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_dynamic_overwrite_with_nothing_changes_nothing(store):
     await committed(store.backend)
     before = {path: store.objects[path] for path in data_files(store.objects)}
     async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
@@ -171,10 +149,7 @@ async def test_a_dynamic_overwrite_with_nothing_changes_nothing(has_staging):
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_partition_that_only_a_failed_attempt_has_touched_is_not_overwritten(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_partition_that_only_a_failed_attempt_has_touched_is_not_overwritten(store):
     await committed(store.backend, months={1: 2, 2: 2})
     async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
         await write_rows(job, store.backend, {1: 9}, task=0, attempt=0)
@@ -187,10 +162,7 @@ async def test_a_partition_that_only_a_failed_attempt_has_touched_is_not_overwri
     }
 
 
-@families
-@on_virtual_time
-async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_asked(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_asked(store):
     for mode in ("append", "append", "overwrite"):
         async with begin(store.backend, mode, partition_by=(), partition_overwrite="dynamic") as job:
             path = name_of(job)
@@ -202,10 +174,7 @@ async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_aske
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(store):
     async with begin(store.backend) as job:
         twins = [await write_rows(job, store.backend, task=0, attempt=attempt) for attempt in (0, 1)]
         result = await job.commit([twins[1]])
@@ -214,10 +183,8 @@ async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(has
     table_is_at_rest(store.objects)
 
 
-@families
 @on_both_loops
-async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(store):
     async with begin(store.backend, sizing=SizingSettings(max_file_bytes=1, small_file_bytes=0)) as job:
         report = await write_in_thread(job, store.backend, flights({1: 3}))
         report = TaskReport(
@@ -236,22 +203,19 @@ async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(has_sta
 
 @pytest.mark.parametrize("fault", [lost_request, lost_answer])
 @on_both_loops
-async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_commit(fault):
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, fault("publish", nth=1))
+async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_commit(unstaged, fault):
+    storage = FaultyBackend(unstaged.backend, fault("publish", nth=1))
     async with begin(storage, tasks=TaskSettings(publish_pause_s=0)) as job:
         result = await job.commit([await write_in_thread(job, storage, flights({1: 5}))])
     unclear, published = storage.paths("publish")
-    assert committed_files(store.objects) == {published}
-    assert (unclear in store.objects) == (fault is lost_request), "an empty file keeps the name that nobody has"
+    assert committed_files(unstaged.objects) == {published}
+    assert (unclear in unstaged.objects) == (fault is lost_request), "an empty file keeps the name that nobody has"
     assert (result.rows, result.files, result.markers) == (5, 1, 2)
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_the_result_can_be_shown():
-    store = Store(has_staging=True)
-    result = await committed(store.backend)
+async def test_the_result_can_be_shown(staged):
+    result = await committed(staged.backend)
     shown = result._repr_html_()
     assert re.search("rows</th><td>5<", shown)
     assert "pending" not in shown
@@ -260,11 +224,8 @@ async def test_the_result_can_be_shown():
 # ---------------------------------------------------------------- how a block ends
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_what_is_not_committed_is_rolled_back(has_staging, kind):
-    store = Store(has_staging=has_staging)
+async def test_what_is_not_committed_is_rolled_back(store, kind):
     await committed(store.backend)
     kept = data_files(store.objects)
     async with begin(store.backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
@@ -275,14 +236,12 @@ async def test_what_is_not_committed_is_rolled_back(has_staging, kind):
     assert decisions(store.objects)[job.instant]["kind"] == "rollback"
 
 
-@families
 @kinds
 @on_both_loops
-async def test_an_error_of_the_users_leaves_bare_and_rolls_back(has_staging, kind):
+async def test_an_error_of_the_users_leaves_bare_and_rolls_back(store, kind):
     class Mishap(Exception):
         pass
 
-    store = Store(has_staging=has_staging)
     with pytest.raises(Mishap) as caught:  # noqa: PT012
         async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
             await write_rows(job, store.backend)
@@ -294,36 +253,28 @@ async def test_an_error_of_the_users_leaves_bare_and_rolls_back(has_staging, kin
     projection_follows_the_log(store.objects)
 
 
-@on_virtual_time
-async def test_a_users_error_leaves_bare_though_the_rollback_outlasts_many_beats():
+async def test_a_users_error_leaves_bare_though_the_rollback_outlasts_many_beats(staged):
     """The rollback's own entry is not to be taken for another writer's."""
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
     with pytest.raises(ZeroDivisionError):  # noqa: PT012
-        async with begin(storage) as job:
-            await write_rows(job, storage)
-            storage.add(slow("delete", 45))
+        async with begin(staged.faulty) as job:
+            await write_rows(job, staged.faulty)
+            staged.faulty.add(slow("delete", 45))
             raise ZeroDivisionError
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_committed_files_exist(staged.objects)
+    no_bookkeeping_is_left(staged.objects)
 
 
-@on_virtual_time
-async def test_beats_do_not_come_back_after_a_slow_end():
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
+async def test_beats_do_not_come_back_after_a_slow_end(staged):
+    async with begin(staged.faulty) as job:
         await anyio.sleep(9)
-        storage.add(slow("delete", 25), slow("put", 3, "*/beat/*"))
+        staged.faulty.add(slow("delete", 25), slow("put", 3, "*/beat/*"))
         await anyio.sleep(2)  # a beat is on its way
         await job.commit([])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_a_segment_that_is_in_flight_at_the_end_is_not_left():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, slow("put_new", 20, "*/MARKERS*"))
+async def test_a_segment_that_is_in_flight_at_the_end_is_not_left(unstaged):
+    storage = FaultyBackend(unstaged.backend, slow("put_new", 20, "*/MARKERS*"))
 
     async def ask(job) -> None:
         with pytest.raises(Sealed):
@@ -332,44 +283,36 @@ async def test_a_segment_that_is_in_flight_at_the_end_is_not_left():
     async with anyio.create_task_group() as tasks, begin(storage, markers=MarkerSettings()) as job:
         tasks.start_soon(ask, job)
         await anyio.sleep(1)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
-@on_virtual_time
-async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(caplog):
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        await write_rows(job, storage)
-        storage.add(lost_request("get", "*/log/*"))
+async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(staged, caplog):
+    async with begin(table(staged.faulty, commit=impatient(5))) as job:
+        await write_rows(job, staged.faulty)
+        staged.faulty.add(lost_request("get", "*/log/*"))
     assert "instant.unfinished" in caplog.text
-    assert data_files(store.objects) != set()
-    store.clock.pass_lease()
-    await committed(store.backend)
-    table_is_at_rest(store.objects)
+    assert data_files(staged.objects) != set()
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_an_end_that_gets_no_answer_is_bounded(caplog):
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(end_timeout_s=60))) as job:
-        await write_rows(job, storage)
-        storage.add(hanging("delete"))
+async def test_an_end_that_gets_no_answer_is_bounded(staged, caplog):
+    async with begin(table(staged.faulty, commit=impatient(end_timeout_s=60))) as job:
+        await write_rows(job, staged.faulty)
+        staged.faulty.add(hanging("delete"))
         begun = anyio.current_time()
     assert anyio.current_time() - begun == 60
     assert "no answer for 60 s" in caplog.text
-    store.clock.pass_lease()
-    await committed(store.backend)
-    table_is_at_rest(store.objects)
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and_deletion_took(caplog):
+async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and_deletion_took(unstaged, caplog):
     caplog.set_level("INFO", logger="tallymark.engine")
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, slow("put_new", 2, "*/log/*"), slow("delete", 3, "*/.temp/*"))
+    storage = FaultyBackend(unstaged.backend, slow("put_new", 2, "*/log/*"), slow("delete", 3, "*/.temp/*"))
     async with begin(storage) as job:
         reports = [replace(await write_rows(job, storage, task=task), marker_wait_s=0.25) for task in (0, 1)]
         await job.commit(reports)
@@ -381,46 +324,37 @@ async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and
 # ---------------------------------------------------------------- what commit refuses
 
 
-@on_virtual_time
-async def test_a_job_is_committed_once():
-    store = Store(has_staging=False)
-    async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend)
+async def test_a_job_is_committed_once(unstaged):
+    async with begin(unstaged.backend) as job:
+        report = await write_rows(job, unstaged.backend)
         await job.commit([report])
         with pytest.raises(InvalidRequest, match="has been committed already; begin a new one"):
             await job.commit([report])
-    table_is_at_rest(store.objects)
-    assert len(log_entries(store.objects)) == 1
+    table_is_at_rest(unstaged.objects)
+    assert len(log_entries(unstaged.objects)) == 1
 
 
-@on_virtual_time
-async def test_reports_of_another_job_are_refused():
-    store = Store(has_staging=False)
-    async with begin(store.backend) as first, begin(store.backend) as second:
-        report = await write_rows(first, store.backend)
+async def test_reports_of_another_job_are_refused(unstaged):
+    async with begin(unstaged.backend) as first, begin(unstaged.backend) as second:
+        report = await write_rows(first, unstaged.backend)
         with pytest.raises(InvalidRequest, match=f"belongs to instant {first.instant}, this job is {second.instant}"):
             await second.commit([report])
         await first.commit([report])
         await second.commit([])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_two_reports_of_one_task_are_refused_and_the_winners_alone_still_goes():
-    store = Store(has_staging=False)
-    async with begin(store.backend) as job:
-        twins = [await write_rows(job, store.backend, attempt=attempt) for attempt in (3, 4)]
+async def test_two_reports_of_one_task_are_refused_and_the_winners_alone_still_goes(unstaged):
+    async with begin(unstaged.backend) as job:
+        twins = [await write_rows(job, unstaged.backend, attempt=attempt) for attempt in (3, 4)]
         with pytest.raises(InvalidRequest, match=r"two reports of task 0 \(attempts 3 and 4\)"):
             await job.commit(twins)
         await job.commit([twins[0], twins[0]])
-    assert committed_files(store.objects) == {file.path for file in twins[0].files}
-    table_is_at_rest(store.objects)
+    assert committed_files(unstaged.objects) == {file.path for file in twins[0].files}
+    table_is_at_rest(unstaged.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_file_that_was_never_marked_is_refused(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_file_that_was_never_marked_is_refused(store):
     async with begin(store.backend) as job:
         report = await write_rows(job, store.backend)
         stray = DataFile("month=1", name_of(job), 1, 1)
@@ -434,33 +368,25 @@ async def test_a_file_that_was_never_marked_is_refused(has_staging):
 # ---------------------------------------------------------------- a commit that fails, and another try
 
 
-@families
-@on_virtual_time
-async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        reports = [await write_rows(job, storage, task=task) for task in (0, 1)]
-        storage.add(lost_request("get", "*/log/*"))
+async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(store):
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        reports = [await write_rows(job, store.faulty, task=task) for task in (0, 1)]
+        store.faulty.add(lost_request("get", "*/log/*"))
         with pytest.raises(Unavailable):
             await job.commit(reports)
-        storage.heal()
+        store.faulty.heal()
         await job.commit(reports)
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(has_staging):
+async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(store):
     """The files of those that it did not name the first time are gone."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        reports = [await write_rows(job, storage, task=task) for task in (0, 1)]
-        storage.add(lost_request("get", "*/log/*"))
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        reports = [await write_rows(job, store.faulty, task=task) for task in (0, 1)]
+        store.faulty.add(lost_request("get", "*/log/*"))
         with pytest.raises(Unavailable):
             await job.commit(reports[:1])
-        storage.heal()
+        store.faulty.heal()
         with pytest.raises(InvalidRequest, match="call commit with the same reports again"):
             await job.commit(reports)
         await job.commit(reports[:1])
@@ -468,164 +394,132 @@ async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(h
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_commit_whose_fencing_failed_half_way_may_not_change_its_mind_either():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        reports = [await write_rows(job, storage, task=task) for task in (0, 1)]
-        storage.add(lost_answer("delete", nth=1))
+async def test_a_commit_whose_fencing_failed_half_way_may_not_change_its_mind_either(unstaged):
+    async with begin(unstaged.faulty) as job:
+        reports = [await write_rows(job, unstaged.faulty, task=task) for task in (0, 1)]
+        unstaged.faulty.add(lost_answer("delete", nth=1))
         with pytest.raises(Unavailable):
             await job.commit(reports[:1])
         with pytest.raises(InvalidRequest):
             await job.commit(reports)
         await job.commit(reports[:1])
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        report = await write_rows(job, storage)
-        await write_rows(job, storage, attempt=1)  # a loser: fences may differ at the second try
-        storage.add(lost_answer("put_new", "*/log/*"))
-        storage.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
+async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(store):
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        report = await write_rows(job, store.faulty)
+        await write_rows(job, store.faulty, attempt=1)  # a loser: fences may differ at the second try
+        store.faulty.add(lost_answer("put_new", "*/log/*"))
+        store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
         with pytest.raises(CommitUnknown) as caught:
             await job.commit([report])
         assert caught.value.instant == job.instant
-        storage.heal()
+        store.faulty.heal()
         result = await job.commit([report])
         assert result.position == 1
     table_is_at_rest(store.objects)
     one_decision_an_instant(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_stays_unknown(has_staging):
+async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_stays_unknown(store):
     """The simulation was told Unavailable, which is said of what is not in the log; and it was there."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        report = await write_rows(job, storage)
-        storage.add(lost_answer("put_new", "*/log/*"))
-        storage.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(lost_answer("put_new", "*/log/*"))
+        store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
         for verb in ("put", "list"):
-            storage.add(lost_request(verb))
+            store.faulty.add(lost_request(verb))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
-        storage.heal()
+        store.faulty.heal()
         await job.commit([report])
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(has_staging):
+async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(store):
     """Whoever finishes it drops its markers: that is no reason to say that the files were never marked."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, commit=impatient(5))) as job:
-        report = await write_rows(job, storage)
-        storage.add(lost_answer("put_new", "*/log/*"))
-        storage.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(lost_answer("put_new", "*/log/*"))
+        store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
-        storage.heal()
+        store.faulty.heal()
         await table(store.backend).rollback(job.instant)
         assert (await job.commit([report])).position == 1
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_ends(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
+async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_ends(store):
     with pytest.raises(CommitUnknown):  # noqa: PT012
-        async with begin(table(storage, commit=impatient(5))) as job:
-            report = await write_rows(job, storage)
-            storage.add(hanging("put_new", "*/log/*", lands=True))
+        async with begin(table(store.faulty, commit=impatient(5))) as job:
+            report = await write_rows(job, store.faulty)
+            store.faulty.add(hanging("put_new", "*/log/*", lands=True))
             try:
                 await job.commit([report])
             finally:
-                storage.heal()
+                store.faulty.heal()
     assert committed_files(store.objects) == {file.path for file in report.files}
     table_is_at_rest(store.objects)
     with pytest.raises(InvalidRequest, match="has been committed already"):
         await job.commit([report])
 
 
-@families
-@on_virtual_time
-async def test_a_job_whose_end_storage_did_not_tell_is_not_said_to_be_rolled_back(has_staging):
+async def test_a_job_whose_end_storage_did_not_tell_is_not_said_to_be_rolled_back(store):
     """Else its caller would write the rows once more."""
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
     with pytest.raises(CommitUnknown):  # noqa: PT012
-        async with begin(table(storage, commit=impatient(5, end_timeout_s=5))) as job:
-            report = await write_rows(job, storage)
-            storage.add(hanging("put_new", "*/log/*", lands=True))
+        async with begin(table(store.faulty, commit=impatient(5, end_timeout_s=5))) as job:
+            report = await write_rows(job, store.faulty)
+            store.faulty.add(hanging("put_new", "*/log/*", lands=True))
             try:
                 await job.commit([report])
             finally:
-                storage.add(hanging("get"), hanging("list"))
+                store.faulty.add(hanging("get"), hanging("list"))
     with pytest.raises(
         CommitUnknown, match="is over, and storage gave no clear outcome; see tallymark timeline 'memory:' once"
     ):
         await job.commit([report])
 
 
-@families
-@on_virtual_time
-async def test_an_unknown_commit_that_had_not_landed_is_rolled_back_when_the_block_ends(has_staging):
-    store = Store(has_staging=has_staging)
-    storage = FaultyBackend(store.backend)
+async def test_an_unknown_commit_that_had_not_landed_is_rolled_back_when_the_block_ends(store):
     with pytest.raises(CommitUnknown):  # noqa: PT012
-        async with begin(table(storage, commit=impatient(5))) as job:
-            report = await write_rows(job, storage)
-            storage.add(hanging("put_new", "*/log/*"))
+        async with begin(table(store.faulty, commit=impatient(5))) as job:
+            report = await write_rows(job, store.faulty)
+            store.faulty.add(hanging("put_new", "*/log/*"))
             try:
                 await job.commit([report])
             finally:
-                storage.heal()
+                store.faulty.heal()
     assert committed_files(store.objects) == set()
     only_committed_files_exist(store.objects)
     no_bookkeeping_is_left(store.objects)
 
 
-@on_virtual_time
-async def test_a_commit_stands_though_its_projection_has_to_wait(caplog):
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        report = await write_rows(job, storage)
-        storage.add(refused("put_new", "*.commit", error=NotPermitted("read only")))
+async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog):
+    async with begin(staged.faulty) as job:
+        report = await write_rows(job, staged.faulty)
+        staged.faulty.add(refused("put_new", "*.commit", error=NotPermitted("read only")))
         result = await job.commit([report])
     assert result.pending is not None
     assert "read only" in result.pending
     assert result.pending in result._repr_html_().replace("&#x27;", "'")
     assert "projection.postponed" in caplog.text
-    assert committed_files(store.objects) == {file.path for file in report.files}
-    await table(store.backend).clean()
-    projection_follows_the_log(store.objects)
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    assert committed_files(staged.objects) == {file.path for file in report.files}
+    await table(staged.backend).clean()
+    projection_follows_the_log(staged.objects)
+    staged.clock.pass_lease()
+    await table(staged.backend).clean()
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_after_its_end_a_job_commits_nothing_more():
-    store = Store(has_staging=False)
-    async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend)
+async def test_after_its_end_a_job_commits_nothing_more(unstaged):
+    async with begin(unstaged.backend) as job:
+        report = await write_rows(job, unstaged.backend)
     with pytest.raises(InvalidRequest, match="was rolled back when its block ended; begin a new one"):
         await job.commit([report])
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
-    assert committed_files(store.objects) == set()
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
+    assert committed_files(unstaged.objects) == set()

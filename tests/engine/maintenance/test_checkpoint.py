@@ -10,7 +10,7 @@ from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER,
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import committed_files, projection_follows_the_log, table_is_at_rest
 
 OFTEN = ViewSettings(checkpoint_entries=1)
@@ -41,44 +41,33 @@ async def some_history(store: Store) -> None:
     await write(store.backend, months={2: 1})
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
-@on_virtual_time
-async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(store):
     for number in range(1, 8):
         await write(store.backend, views=ViewSettings(checkpoint_entries=3))
         assert (newest_position(store) if checkpoints(store) else 0) == number // 3 * 3
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones():
-    store = Store(has_staging=False)
+async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones(unstaged):
     left = []
     for _ in range(12):
-        await write(store.backend, views=ViewSettings())
-        left.append(newest_position(store) if checkpoints(store) else 0)
+        await write(unstaged.backend, views=ViewSettings())
+        left.append(newest_position(unstaged) if checkpoints(unstaged) else 0)
     assert left == [0] * 7 + [8] * 5
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
-@on_virtual_time
-async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(store):
     await some_history(store)
-    storage = FaultyBackend(store.backend)
-    files = {file.path for file in (await table(storage).snapshot()).files}
+    files = {file.path for file in (await table(store.faulty).snapshot()).files}
     assert files == committed_files(store.objects)
-    await write(storage)
-    assert ".hoodie/.tallymark/log" not in storage.paths("list")
+    await write(store.faulty)
+    assert ".hoodie/.tallymark/log" not in store.faulty.paths("list")
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_old_positions_times_instants_and_the_timeline_are_told_as_without_one():
-    store = Store(has_staging=False)
-    await some_history(store)
-    plain = copied(store)
+async def test_old_positions_times_instants_and_the_timeline_are_told_as_without_one(unstaged):
+    await some_history(unstaged)
+    plain = copied(unstaged)
     await plain.backend.delete(sorted(checkpoints(plain)))
 
     async def told(backend: Backend) -> list[object]:
@@ -89,59 +78,48 @@ async def test_old_positions_times_instants_and_the_timeline_are_told_as_without
         explained = [str(await reader.explain(path)) for path in sorted(plain.objects) if "/body/" not in path]
         return [timeline, snapshots, instants, explained, await reader.status(), await reader.partitions()]
 
-    assert await told(store.backend) == await told(plain.backend)
+    assert await told(unstaged.backend) == await told(plain.backend)
 
 
-@on_virtual_time
-async def test_a_base_and_a_txn_from_before_a_checkpoint_count_as_without_one():
-    store = Store(has_staging=False)
-    await some_history(store)
-    async with begin(table(store.backend, views=OFTEN), txn="etl:1") as job:
+async def test_a_base_and_a_txn_from_before_a_checkpoint_count_as_without_one(unstaged):
+    await some_history(unstaged)
+    async with begin(table(unstaged.backend, views=OFTEN), txn="etl:1") as job:
         assert job.committed is not None
         assert job.committed.position == 2
-    plan = await table(store.backend).plan(mode="overwrite", partition={"month": 3}, base=2)
+    plan = await table(unstaged.backend).plan(mode="overwrite", partition={"month": 3}, base=2)
     assert [file.partition for file in plan.removed] == ["month=3"]
 
 
-@on_virtual_time
-async def test_a_clean_lets_go_what_was_replaced_before_a_checkpoint():
-    store = Store(has_staging=False)
-    await some_history(store)
-    gone = await table(store.backend).clean(retain_hours=0)
+async def test_a_clean_lets_go_what_was_replaced_before_a_checkpoint(unstaged):
+    await some_history(unstaged)
+    gone = await table(unstaged.backend).clean(retain_hours=0)
     assert (gone.files, gone.horizon) == (1, 3)
-    table_is_at_rest(store.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers():
+async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers(unstaged):
     """An earlier writer has died between its entry and the projection of that."""
-    store = Store(has_staging=False)
-    await write(store.backend)
-    storage = FaultyBackend(store.backend)
-    async with begin(table(storage, views=OFTEN)) as job:
-        report = await write_rows(job, storage)
-        storage.add(refused("put_new", ".hoodie/2*"))
+    await write(unstaged.backend)
+    async with begin(table(unstaged.faulty, views=OFTEN)) as job:
+        report = await write_rows(job, unstaged.faulty)
+        unstaged.faulty.add(refused("put_new", ".hoodie/2*"))
         await job.commit([report])
-    assert newest_position(store) == 1
-    await table(store.backend).checkpoint()
-    assert newest_position(store) == 2
-    projection_follows_the_log(store.objects)
+    assert newest_position(unstaged) == 1
+    await table(unstaged.backend).checkpoint()
+    assert newest_position(unstaged) == 2
+    projection_follows_the_log(unstaged.objects)
 
 
 @pytest.mark.parametrize("fault", [refused("put", f"{CHECKPOINT_FOLDER}/*"), hanging("put", f"{CHECKPOINT_FOLDER}/*")])
-@on_virtual_time
-async def test_a_job_that_can_leave_no_checkpoint_is_committed_all_the_same(fault, caplog):
-    store = Store(has_staging=False)
-    await write(FaultyBackend(store.backend, fault))
+async def test_a_job_that_can_leave_no_checkpoint_is_committed_all_the_same(unstaged, fault, caplog):
+    await write(FaultyBackend(unstaged.backend, fault))
     assert "checkpoint.postponed" in caplog.text
-    assert len(committed_files(store.objects)) == 2
-    table_is_at_rest(store.objects)
+    assert len(committed_files(unstaged.objects)) == 2
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_job_is_answered_before_its_checkpoint_is_begun():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend, slow("put", 10, f"{CHECKPOINT_FOLDER}/*"))
+async def test_a_job_is_answered_before_its_checkpoint_is_begun(unstaged):
+    storage = FaultyBackend(unstaged.backend, slow("put", 10, f"{CHECKPOINT_FOLDER}/*"))
     async with begin(table(storage, views=OFTEN)) as job:
         report = await write_rows(job, storage)
         before = anyio.current_time()
@@ -150,30 +128,26 @@ async def test_a_job_is_answered_before_its_checkpoint_is_begun():
 
 
 @on_both_loops
-async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_already():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    first = await table(store.backend).checkpoint()
+async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_already(unstaged):
+    await committed(unstaged.backend)
+    first = await table(unstaged.backend).checkpoint()
     assert (first.position, first.files, first.partitions, first.parts, first.parts_written) == (1, 2, 2, 1, 1)
-    again = await table(store.backend).checkpoint()
+    again = await table(unstaged.backend).checkpoint()
     assert (again.position, again.files, again.parts_written, again.bytes_written) == (1, 2, 0, 0)
 
 
-@on_virtual_time
-async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part():
+async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part(unstaged):
     """A job that had no need of that part would go on with it, and every reader of it read the whole log."""
-    store = Store(has_staging=False)
-    await some_history(store)
-    name = decode_pointer(store.objects[POINTER])[0]
-    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
-        await store.backend.put(part.path, b"damaged")
-    assert (await table(store.backend).checkpoint()).parts_written > 0
-    storage = FaultyBackend(store.backend)
-    files = {file.path for file in (await table(storage).snapshot()).files}
-    assert files == committed_files(store.objects)
-    assert b"damaged" not in {store.objects.get(path) for path in storage.paths("get")}
-    assert (await table(store.backend).checkpoint()).parts_written == 0
-    table_is_at_rest(store.objects)
+    await some_history(unstaged)
+    name = decode_pointer(unstaged.objects[POINTER])[0]
+    for part in decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await unstaged.backend.put(part.path, b"damaged")
+    assert (await table(unstaged.backend).checkpoint()).parts_written > 0
+    files = {file.path for file in (await table(unstaged.faulty).snapshot()).files}
+    assert files == committed_files(unstaged.objects)
+    assert b"damaged" not in {unstaged.objects.get(path) for path in unstaged.faulty.paths("get")}
+    assert (await table(unstaged.backend).checkpoint()).parts_written == 0
+    table_is_at_rest(unstaged.objects)
 
 
 @on_both_loops
@@ -182,47 +156,41 @@ async def test_there_is_none_without_a_table():
         await table(Store(has_staging=False).backend).checkpoint()
 
 
-@on_virtual_time
-async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_there():
-    store = Store(has_staging=False)
+async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_there(unstaged):
     for _ in range(2):
-        await write(store.backend)
+        await write(unstaged.backend)
     early, late = (f"{CHECKPOINT_FOLDER}/{position:020d}-dead.0" for position in (1, 9))
     for path in (early, late):
-        await store.backend.put(path, b"of a dead writer")
-    named = checkpoints(store) - {early, late}
-    await table(store.backend).clean()
-    assert checkpoints(store) == named | {late}
+        await unstaged.backend.put(path, b"of a dead writer")
+    named = checkpoints(unstaged) - {early, late}
+    await table(unstaged.backend).clean()
+    assert checkpoints(unstaged) == named | {late}
 
 
-@on_virtual_time
-async def test_a_clean_leaves_alone_what_takes_the_place_of_a_damaged_one():
-    store = Store(has_staging=False)
-    await some_history(store)
-    name = decode_pointer(store.objects[POINTER])[0]
-    for part in decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
-        await store.backend.put(part.path, b"damaged")
+async def test_a_clean_leaves_alone_what_takes_the_place_of_a_damaged_one(unstaged):
+    await some_history(unstaged)
+    name = decode_pointer(unstaged.objects[POINTER])[0]
+    for part in decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
+        await unstaged.backend.put(part.path, b"damaged")
 
     class CleanedMeanwhile(FaultyBackend):
         async def put(self, path: str, data: bytes) -> None:
             if path.startswith(CHECKPOINT_FOLDER) and path != POINTER and not path.rpartition(".")[2].isdigit():
-                await table(store.backend).clean()  # the parts are there, the manifest is not
+                await table(unstaged.backend).clean()  # the parts are there, the manifest is not
             await super().put(path, data)
 
-    await table(CleanedMeanwhile(store.backend)).checkpoint()
-    name = decode_pointer(store.objects[POINTER])[0]
-    assert decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).paths <= set(store.objects)
+    await table(CleanedMeanwhile(unstaged.backend)).checkpoint()
+    name = decode_pointer(unstaged.objects[POINTER])[0]
+    assert decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).paths <= set(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_clean_keeps_everything_while_the_newest_checkpoint_cannot_be_read():
-    store = Store(has_staging=False)
-    await write(store.backend)
-    name = decode_pointer(store.objects[POINTER])[0]
-    await store.backend.put(f"{CHECKPOINT_FOLDER}/{name}", b"torn")
-    before = checkpoints(store)
-    await table(store.backend).clean()
-    assert checkpoints(store) == before
+async def test_a_clean_keeps_everything_while_the_newest_checkpoint_cannot_be_read(unstaged):
+    await write(unstaged.backend)
+    name = decode_pointer(unstaged.objects[POINTER])[0]
+    await unstaged.backend.put(f"{CHECKPOINT_FOLDER}/{name}", b"torn")
+    before = checkpoints(unstaged)
+    await table(unstaged.backend).clean()
+    assert checkpoints(unstaged) == before
 
 
 async def _write(backend: Backend, _: MarkerSettings) -> None:

@@ -9,9 +9,9 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.maintenance.expire import expire_due
 from tallymark.engine.settings import CommitSettings
-from tests.engine.jobs.scene import FAMILIES, LEASE, Store, TickingClock, begin, committed, die, table, write_rows
+from tests.engine.jobs.scene import LEASE, Store, TickingClock, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -34,10 +34,7 @@ async def replaced(store: Store, *, clock: Clock | None = None, **made) -> set[s
     return gone
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
-@on_virtual_time
-async def test_replaced_files_stay_for_their_hours_by_the_stores_clock_and_not_longer(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_replaced_files_stay_for_their_hours_by_the_stores_clock_and_not_longer(store):
     old = await replaced(store, retain_hours=24)
     assert retained_files(store.objects) == old
     table_is_at_rest(store.objects)
@@ -53,30 +50,26 @@ async def test_replaced_files_stay_for_their_hours_by_the_stores_clock_and_not_l
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_clean_has_an_entry_of_its_own_that_readers_of_hudi_do_not_see():
-    store = Store(has_staging=False)
-    await replaced(store)
-    timeline = {path for path in store.objects if path.startswith(".hoodie/2")}
-    store.clock.now += 24 * HOUR_S
-    await table(store.backend).clean()
-    entry = log_entries(store.objects)[-1]
+async def test_a_clean_has_an_entry_of_its_own_that_readers_of_hudi_do_not_see(unstaged):
+    await replaced(unstaged)
+    timeline = {path for path in unstaged.objects if path.startswith(".hoodie/2")}
+    unstaged.clock.now += 24 * HOUR_S
+    await table(unstaged.backend).clean()
+    entry = log_entries(unstaged.objects)[-1]
     assert (entry["kind"], entry["operation"], entry["horizon"]) == ("clean", "clean", 2)
     assert (entry["added"], entry["removed"], entry["scope"]) == ([], [], None)
-    assert {path for path in store.objects if path.startswith(".hoodie/2")} == timeline
-    assert (await table(store.backend).snapshot()).position == 3
+    assert {path for path in unstaged.objects if path.startswith(".hoodie/2")} == timeline
+    assert (await table(unstaged.backend).snapshot()).position == 3
 
 
-@on_virtual_time
-async def test_where_nothing_is_due_the_log_does_not_grow():
-    store = Store(has_staging=False)
-    await replaced(store)
+async def test_where_nothing_is_due_the_log_does_not_grow(unstaged):
+    await replaced(unstaged)
     for _ in range(3):
-        await table(store.backend).clean()
-    store.clock.now += 24 * HOUR_S
+        await table(unstaged.backend).clean()
+    unstaged.clock.now += 24 * HOUR_S
     for _ in range(3):
-        await table(store.backend).clean()
-    assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit", "commit", "clean"]
+        await table(unstaged.backend).clean()
+    assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit", "commit", "clean"]
 
 
 class Clocks:
@@ -95,45 +88,39 @@ def kinds(store: Store) -> list[str]:
     return [entry["kind"] for entry in log_entries(store.objects)]
 
 
-@on_virtual_time
-async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours():
-    store = Store(has_staging=True)
-    clocks = Clocks(store)
-    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours(staged):
+    clocks = Clocks(staged)
+    old = await replaced(staged, retain_hours=24, clock=clocks.wall)
     clocks.pass_s(25 * HOUR_S - 2)
-    await committed(store.backend, months={3: 1}, clock=clocks.wall)
-    assert old <= data_files(store.objects)
+    await committed(staged.backend, months={3: 1}, clock=clocks.wall)
+    assert old <= data_files(staged.objects)
     clocks.pass_s(2)
-    await committed(store.backend, months={3: 1}, clock=clocks.wall)
-    assert not old & data_files(store.objects)
-    assert kinds(store) == ["commit"] * 4 + ["clean"]
-    table_is_at_rest(store.objects)
+    await committed(staged.backend, months={3: 1}, clock=clocks.wall)
+    assert not old & data_files(staged.objects)
+    assert kinds(staged) == ["commit"] * 4 + ["clean"]
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_writes_that_each_replace_something_do_not_cause_a_clean_each():
+async def test_writes_that_each_replace_something_do_not_cause_a_clean_each(unstaged):
     """One an hour with 24 hours kept, and it lets go all that is due by then."""
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
-    await replaced(store, retain_hours=24, clock=clocks.wall)
+    clocks = Clocks(unstaged)
+    await replaced(unstaged, retain_hours=24, clock=clocks.wall)
     for _ in range(30 * 6):
         clocks.pass_s(600)
-        await committed(store.backend, "overwrite", {1: 1}, partition_overwrite="dynamic", clock=clocks.wall)
-    assert kinds(store).count("clean") == 5
-    assert len(retained_files(store.objects)) <= 25 * 6
-    table_is_at_rest({path: data for path, data in store.objects.items() if "/beat/" not in path})
+        await committed(unstaged.backend, "overwrite", {1: 1}, partition_overwrite="dynamic", clock=clocks.wall)
+    assert kinds(unstaged).count("clean") == 5
+    assert len(retained_files(unstaged.objects)) <= 25 * 6
+    table_is_at_rest({path: data for path, data in unstaged.objects.items() if "/beat/" not in path})
 
 
-@on_virtual_time
-async def test_with_no_patience_each_write_lets_go_what_is_due():
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
-    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+async def test_with_no_patience_each_write_lets_go_what_is_due(unstaged):
+    clocks = Clocks(unstaged)
+    old = await replaced(unstaged, retain_hours=24, clock=clocks.wall)
     clocks.pass_s(24 * HOUR_S)
     commit = CommitSettings(clean_overdue_ratio=0)
-    async with begin(table(store.backend, commit=commit, clock=clocks.wall)) as job:
-        await job.commit([await write_rows(job, store.backend)])
-    assert not old & data_files(store.objects)
+    async with begin(table(unstaged.backend, commit=commit, clock=clocks.wall)) as job:
+        await job.commit([await write_rows(job, unstaged.backend)])
+    assert not old & data_files(unstaged.objects)
 
 
 async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
@@ -148,49 +135,41 @@ async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
     return len(storage.paths("list")) - read
 
 
-@on_virtual_time
-async def test_while_nothing_can_be_due_a_write_asks_storage_for_nothing():
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
-    await replaced(store, retain_hours=24, clock=clocks.wall)
-    assert await listings_of_the_log(store, clocks) == 0
+async def test_while_nothing_can_be_due_a_write_asks_storage_for_nothing(unstaged):
+    clocks = Clocks(unstaged)
+    await replaced(unstaged, retain_hours=24, clock=clocks.wall)
+    assert await listings_of_the_log(unstaged, clocks) == 0
     clocks.pass_s(25 * HOUR_S - 1)
-    assert await listings_of_the_log(store, clocks) == 0
+    assert await listings_of_the_log(unstaged, clocks) == 0
     clocks.pass_s(1)
-    assert await listings_of_the_log(store, clocks) > 0
+    assert await listings_of_the_log(unstaged, clocks) > 0
 
 
-@on_virtual_time
-async def test_a_clock_that_is_ahead_makes_a_write_look_and_lets_nothing_go():
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
-    old = await replaced(store, retain_hours=24, clock=clocks.wall)
+async def test_a_clock_that_is_ahead_makes_a_write_look_and_lets_nothing_go(unstaged):
+    clocks = Clocks(unstaged)
+    old = await replaced(unstaged, retain_hours=24, clock=clocks.wall)
     clocks.wall.pass_s(1000 * HOUR_S)
-    await committed(store.backend, months={3: 1}, clock=clocks.wall)
-    assert old <= data_files(store.objects)
-    assert kinds(store) == ["commit"] * 3
+    await committed(unstaged.backend, months={3: 1}, clock=clocks.wall)
+    assert old <= data_files(unstaged.objects)
+    assert kinds(unstaged) == ["commit"] * 3
 
 
-@on_virtual_time
-async def test_instants_from_a_clock_that_was_ahead_do_not_keep_writes_from_looking():
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
+async def test_instants_from_a_clock_that_was_ahead_do_not_keep_writes_from_looking(unstaged):
+    clocks = Clocks(unstaged)
     ahead = TickingClock()
     ahead.pass_s(1000 * HOUR_S)
-    old = await replaced(store, retain_hours=24, clock=ahead)
+    old = await replaced(unstaged, retain_hours=24, clock=ahead)
     clocks.pass_s(25 * HOUR_S)
-    await committed(store.backend, months={3: 1}, clock=clocks.wall)
-    assert not old & data_files(store.objects)
+    await committed(unstaged.backend, months={3: 1}, clock=clocks.wall)
+    assert not old & data_files(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_commit_is_told_before_anything_goes():
+async def test_a_commit_is_told_before_anything_goes(staged):
     """Off the commit path: when the commit returns, what is due is there still."""
-    store = Store(has_staging=True)
-    old = await replaced(store, retain_hours=0)
-    kept = await begin_and_commit(store)
-    assert not old & data_files(store.objects), "the overwrite's own end lets go, with no hours to keep"
-    assert kept <= data_files(store.objects)
+    old = await replaced(staged, retain_hours=0)
+    kept = await begin_and_commit(staged)
+    assert not old & data_files(staged.objects), "the overwrite's own end lets go, with no hours to keep"
+    assert kept <= data_files(staged.objects)
 
 
 async def begin_and_commit(store: Store) -> set[str]:
@@ -202,178 +181,153 @@ async def begin_and_commit(store: Store) -> set[str]:
     return committed_files(store.objects)
 
 
-@on_virtual_time
-async def test_hours_of_this_call_take_the_place_of_the_tables():
-    store = Store(has_staging=False)
-    old = await replaced(store)
-    store.clock.now += 2 * HOUR_S
-    assert (await table(store.backend).clean(retain_hours=3)).files == 0
-    assert (await table(store.backend).clean(retain_hours=2)).files == 1
-    assert not old & data_files(store.objects)
+async def test_hours_of_this_call_take_the_place_of_the_tables(unstaged):
+    old = await replaced(unstaged)
+    unstaged.clock.now += 2 * HOUR_S
+    assert (await table(unstaged.backend).clean(retain_hours=3)).files == 0
+    assert (await table(unstaged.backend).clean(retain_hours=2)).files == 1
+    assert not old & data_files(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_file_is_kept_from_its_replacement_on_however_old_it_is():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table")
-    store.clock.now += 1000 * HOUR_S
-    await committed(store.backend, "overwrite", {1: 1})
-    assert (await table(store.backend).clean()).files == 0
+async def test_a_file_is_kept_from_its_replacement_on_however_old_it_is(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table")
+    unstaged.clock.now += 1000 * HOUR_S
+    await committed(unstaged.backend, "overwrite", {1: 1})
+    assert (await table(unstaged.backend).clean()).files == 0
 
 
-@on_virtual_time
-async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time():
-    store = Store(has_staging=False)
-    await replaced(store)
-    store.clock.now += 12 * HOUR_S
-    await committed(store.backend, "overwrite", {1: 1, 2: 1})
-    assert len(retained_files(store.objects)) == 3
-    store.clock.now += 12 * HOUR_S
-    assert (await table(store.backend).clean()).horizon == 2
-    assert len(retained_files(store.objects)) == 2
-    table_is_at_rest(store.objects)
-    store.clock.now += 12 * HOUR_S
-    assert (await table(store.backend).clean()).horizon == 3
-    assert retained_files(store.objects) == set()
-    table_is_at_rest(store.objects)
+async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstaged):
+    await replaced(unstaged)
+    unstaged.clock.now += 12 * HOUR_S
+    await committed(unstaged.backend, "overwrite", {1: 1, 2: 1})
+    assert len(retained_files(unstaged.objects)) == 3
+    unstaged.clock.now += 12 * HOUR_S
+    assert (await table(unstaged.backend).clean()).horizon == 2
+    assert len(retained_files(unstaged.objects)) == 2
+    table_is_at_rest(unstaged.objects)
+    unstaged.clock.now += 12 * HOUR_S
+    assert (await table(unstaged.backend).clean()).horizon == 3
+    assert retained_files(unstaged.objects) == set()
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_directory_table_keeps_nothing_and_logs_no_clean():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 2})
-    await committed(store.backend, "overwrite", {1: 2})
-    result = await table(store.backend).clean()
+async def test_a_directory_table_keeps_nothing_and_logs_no_clean(staged):
+    await committed(staged.backend, months={1: 2})
+    await committed(staged.backend, "overwrite", {1: 2})
+    result = await table(staged.backend).clean()
     assert (result.files, result.horizon) == (0, 0)
-    assert [entry["kind"] for entry in log_entries(store.objects)] == ["commit", "commit"]
-    table_is_at_rest(store.objects)
+    assert [entry["kind"] for entry in log_entries(staged.objects)] == ["commit", "commit"]
+    table_is_at_rest(staged.objects)
 
 
 @on_both_loops
-async def test_two_cleans_at_once_let_go_once():
-    store = Store(has_staging=False)
-    await replaced(store)
-    store.clock.now += 24 * HOUR_S
+async def test_two_cleans_at_once_let_go_once(unstaged):
+    await replaced(unstaged)
+    unstaged.clock.now += 24 * HOUR_S
     results = []
 
     async def clean() -> None:
-        results.append(await table(store.backend).clean())
+        results.append(await table(unstaged.backend).clean())
 
     async with anyio.create_task_group() as cleans:
         for _ in range(3):
             cleans.start_soon(clean)
     assert sum(result.files for result in results) == 1
     assert {result.horizon for result in results} == {2}
-    assert [entry["kind"] for entry in log_entries(store.objects)].count("clean") == 1
-    table_is_at_rest(store.objects)
+    assert [entry["kind"] for entry in log_entries(unstaged.objects)].count("clean") == 1
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write():
-    store = Store(has_staging=False)
-    old = await replaced(store)
-    store.clock.now += 24 * HOUR_S
-    storage = FaultyBackend(store.backend, lost_request("delete", "month=1/*"))
+async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write(unstaged):
+    old = await replaced(unstaged)
+    unstaged.clock.now += 24 * HOUR_S
+    storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=1/*"))
     with pytest.raises(OSError, match="lost"):
         await table(storage).clean()
-    assert [entry["kind"] for entry in log_entries(store.objects)][-1] == "clean"
-    assert old <= data_files(store.objects)
-    store.clock.pass_lease()
-    await committed(store.backend, months={7: 1})
-    assert not old & data_files(store.objects)
-    table_is_at_rest(store.objects)
+    assert [entry["kind"] for entry in log_entries(unstaged.objects)][-1] == "clean"
+    assert old <= data_files(unstaged.objects)
+    unstaged.clock.pass_lease()
+    await committed(unstaged.backend, months={7: 1})
+    assert not old & data_files(unstaged.objects)
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1}, readers="table", retain_hours=0)
-    dying = FaultyBackend(store.backend, refused("put_new", "*.replacecommit"))
+async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced(unstaged):
+    await committed(unstaged.backend, months={1: 1}, readers="table", retain_hours=0)
+    dying = FaultyBackend(unstaged.backend, refused("put_new", "*.replacecommit"))
     overwrite = await committed(dying, "overwrite", {1: 2})
     assert overwrite.pending is not None
-    storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
+    storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=*"))
     handle = TableHandle(storage, CommitSettings(), LEASE)
     await handle.log.refresh()
     properties = await read_properties(storage)
     assert properties is not None
     with pytest.raises(OSError, match="lost"):
         await expire_due(handle, properties)
-    assert f".hoodie/{overwrite.instant}.replacecommit" in store.objects
+    assert f".hoodie/{overwrite.instant}.replacecommit" in unstaged.objects
 
 
-@on_virtual_time
-async def test_nothing_goes_without_an_entry():
-    store = Store(has_staging=False)
-    old = await replaced(store)
-    store.clock.now += 24 * HOUR_S
-    storage = FaultyBackend(store.backend, lost_request("put_new", "*/log/*"))
+async def test_nothing_goes_without_an_entry(unstaged):
+    old = await replaced(unstaged)
+    unstaged.clock.now += 24 * HOUR_S
+    storage = FaultyBackend(unstaged.backend, lost_request("put_new", "*/log/*"))
     with pytest.raises(CommitUnknown, match="no answer for 5 s"):
         await table(storage, commit=CommitSettings(decision_timeout_s=5)).clean()
-    assert old <= data_files(store.objects)
-    store.clock.pass_lease()
-    assert (await table(store.backend).clean()).files == 1
-    table_is_at_rest(store.objects)
+    assert old <= data_files(unstaged.objects)
+    unstaged.clock.pass_lease()
+    assert (await table(unstaged.backend).clean()).files == 1
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(caplog):
-    store = Store(has_staging=False)
-    clocks = Clocks(store)
-    old = await replaced(store, retain_hours=0.5, clock=clocks.wall)
+async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(unstaged, caplog):
+    clocks = Clocks(unstaged)
+    old = await replaced(unstaged, retain_hours=0.5, clock=clocks.wall)
     clocks.pass_s(HOUR_S)
-    storage = FaultyBackend(store.backend, lost_request("delete", "month=1/*"))
+    storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=1/*"))
     result = await committed(storage, months={3: 1}, clock=clocks.wall)
     assert result.position == 3
     assert "clean.postponed" in caplog.text
-    assert old <= data_files(store.objects)
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    assert old <= data_files(unstaged.objects)
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    table_is_at_rest(unstaged.objects)
 
 
-@on_virtual_time
-async def test_deletes_are_told_as_they_go(monkeypatch):
+async def test_deletes_are_told_as_they_go(unstaged, monkeypatch):
     monkeypatch.setattr("tallymark.engine.instants.finish.DELETE_BATCH", 2)
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1, 2: 1, 3: 1, 4: 1, 5: 1}, readers="table")
-    await committed(store.backend, "overwrite", {1: 1})
+    await committed(unstaged.backend, months={1: 1, 2: 1, 3: 1, 4: 1, 5: 1}, readers="table")
+    await committed(unstaged.backend, "overwrite", {1: 1})
     told = []
-    await table(store.backend).clean(retain_hours=0, progress=lambda done, total: told.append((done, total)))
+    await table(unstaged.backend).clean(retain_hours=0, progress=lambda done, total: told.append((done, total)))
     assert told == [(2, 5), (4, 5), (5, 5)]
 
 
-@on_virtual_time
-async def test_a_long_delete_keeps_its_lease():
+async def test_a_long_delete_keeps_its_lease(unstaged):
     """Another writer does not take a clean for dead that deletes for hours."""
-    store = Store(has_staging=False)
-    await replaced(store)
-    store.clock.now += 24 * HOUR_S
+    await replaced(unstaged)
+    unstaged.clock.now += 24 * HOUR_S
 
     class Slow:
         def __getattr__(self, name):
-            return getattr(store.backend, name)
+            return getattr(unstaged.backend, name)
 
         async def delete(self, paths):
             if any(path.startswith("month=1/") for path in paths):
-                beats = {path: time for path, time in store.modified.items() if "/beat/" in path}
-                store.clock.now += 1
+                beats = {path: time for path, time in unstaged.modified.items() if "/beat/" in path}
+                unstaged.clock.now += 1
                 await anyio.sleep(60)
-                assert any(store.modified[path] > time for path, time in beats.items() if path in store.modified)
-            await store.backend.delete(paths)
+                assert any(unstaged.modified[path] > time for path, time in beats.items() if path in unstaged.modified)
+            await unstaged.backend.delete(paths)
 
     assert (await table(Slow()).clean()).files == 1
-    no_bookkeeping_is_left(store.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES)
-@on_virtual_time
-async def test_a_dry_run_tells_what_would_go_and_leaves_storage_as_it_is(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_dry_run_tells_what_would_go_and_leaves_storage_as_it_is(store):
     await replaced(store)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        await write_rows(job, storage)
-        die(storage)
+    async with begin(store.faulty) as job:
+        await write_rows(job, store.faulty)
+        die(store.faulty)
     store.clock.now += 24 * HOUR_S
     before = {path: (data, store.modified[path]) for path, data in store.objects.items()}
     plan = await table(store.backend).clean(dry_run=True)
@@ -391,29 +345,24 @@ async def test_a_dry_run_tells_what_would_go_and_leaves_storage_as_it_is(has_sta
     assert [ended.instant for ended in result.ended] == [job.instant]
 
 
-@on_virtual_time
-async def test_a_dry_run_counts_fences_that_are_due():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
-    async with begin(storage) as job:
-        await write_rows(job, storage)
-        die(storage)
-    store.clock.now += 200
-    await table(store.backend).rollback()
-    assert (await table(store.backend).clean(dry_run=True)).fences_swept == 0
-    store.clock.now += 24 * HOUR_S
-    before = store.objects
-    assert (await table(store.backend).clean(dry_run=True)).fences_swept == 2
-    assert store.objects == before
+async def test_a_dry_run_counts_fences_that_are_due(unstaged):
+    async with begin(unstaged.faulty) as job:
+        await write_rows(job, unstaged.faulty)
+        die(unstaged.faulty)
+    unstaged.clock.now += 200
+    await table(unstaged.backend).rollback()
+    assert (await table(unstaged.backend).clean(dry_run=True)).fences_swept == 0
+    unstaged.clock.now += 24 * HOUR_S
+    before = unstaged.objects
+    assert (await table(unstaged.backend).clean(dry_run=True)).fences_swept == 2
+    assert unstaged.objects == before
 
 
-@on_virtual_time
-async def test_a_dry_run_that_may_not_write_goes_by_the_newest_entry():
-    store = Store(has_staging=False)
-    await replaced(store, retain_hours=1)
-    store.clock.now += HOUR_S
-    storage = FaultyBackend(store.backend, refused("put"), refused("put_new"), refused("delete"))
+async def test_a_dry_run_that_may_not_write_goes_by_the_newest_entry(unstaged):
+    await replaced(unstaged, retain_hours=1)
+    unstaged.clock.now += HOUR_S
+    storage = FaultyBackend(unstaged.backend, refused("put"), refused("put_new"), refused("delete"))
     assert (await table(storage).clean(dry_run=True)).files == 0
-    async with begin(store.backend) as job:
-        await job.commit([await write_rows(job, store.backend)])
+    async with begin(unstaged.backend) as job:
+        await job.commit([await write_rows(job, unstaged.backend)])
         assert (await table(storage).clean(dry_run=True)).files == 1

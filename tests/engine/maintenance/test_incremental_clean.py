@@ -6,8 +6,6 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
 from tallymark.engine.timeline.scope import Scope
 from tests.engine.jobs.scene import Store, committed, table
-from tests.support.faulty import FaultyBackend
-from tests.support.loops import on_virtual_time
 
 PARTITIONS = 10_000
 
@@ -38,44 +36,37 @@ async def table_of_many_partitions(store: Store, *entries: LogEntry) -> None:
         await log.win(entry, check=lambda _: None)
 
 
-@on_virtual_time
-async def test_of_ten_thousand_partitions_the_one_that_was_touched_is_looked_at():
-    store = Store(has_staging=False)
+async def test_of_ten_thousand_partitions_the_one_that_was_touched_is_looked_at(unstaged):
     appends = [commit(number, [file(7, number)], []) for number in range(2, 200)]
-    await table_of_many_partitions(store, commit(1, [file(7, 1)], [file(7, 0)]), *appends)
-    storage = FaultyBackend(store.backend)
-    result = await table(storage).clean(retain_hours=0)
+    await table_of_many_partitions(unstaged, commit(1, [file(7, 1)], [file(7, 0)]), *appends)
+    result = await table(unstaged.faulty).clean(retain_hours=0)
     assert result.looked_at == CleanScan(entries=1, partitions=1)
     assert (result.files, result.partitions) == (1, ("month=7",))
-    touched = {path for verb in ("get", "list", "delete") for path in storage.paths(verb) if path[:1] not in ("", ".")}
+    touched = {
+        path for verb in ("get", "list", "delete") for path in unstaged.faulty.paths(verb) if path[:1] not in ("", ".")
+    }
     assert touched == {file(7, 0).path}
-    assert "" not in storage.paths("list"), "nobody lists the table"
+    assert "" not in unstaged.faulty.paths("list"), "nobody lists the table"
 
 
-@on_virtual_time
-async def test_what_a_clean_has_let_go_the_next_one_does_not_look_at():
-    store = Store(has_staging=False)
+async def test_what_a_clean_has_let_go_the_next_one_does_not_look_at(unstaged):
     first = commit(1, [file(7, 1)], [file(7, 0)])
-    await table_of_many_partitions(store, first, commit(2, [file(8, 1)], [file(8, 0)]))
-    assert (await table(store.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=2, partitions=2)
-    assert (await table(store.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=0, partitions=0)
-    log = CommitLog(store.backend, CommitSettings())
+    await table_of_many_partitions(unstaged, first, commit(2, [file(8, 1)], [file(8, 0)]))
+    assert (await table(unstaged.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=2, partitions=2)
+    assert (await table(unstaged.backend).clean(retain_hours=0)).looked_at == CleanScan(entries=0, partitions=0)
+    log = CommitLog(unstaged.backend, CommitSettings())
     await log.refresh()
     await log.win(commit(9000, [file(9, 1)], [file(9, 0)]), check=lambda _: None)
-    dry = await table(store.backend).clean(retain_hours=0, dry_run=True)
+    dry = await table(unstaged.backend).clean(retain_hours=0, dry_run=True)
     assert (dry.looked_at, dry.files) == (CleanScan(entries=1, partitions=1), 1)
 
 
-@on_virtual_time
-async def test_of_what_is_not_due_yet_the_entry_alone_is_looked_at():
-    store = Store(has_staging=False)
-    await table_of_many_partitions(store, commit(1, [file(7, 1)], [file(7, 0)]))
-    assert (await table(store.backend).clean()).looked_at == CleanScan(entries=1, partitions=0)
+async def test_of_what_is_not_due_yet_the_entry_alone_is_looked_at(unstaged):
+    await table_of_many_partitions(unstaged, commit(1, [file(7, 1)], [file(7, 0)]))
+    assert (await table(unstaged.backend).clean()).looked_at == CleanScan(entries=1, partitions=0)
 
 
-@on_virtual_time
-async def test_a_directory_table_has_nothing_to_look_at():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1})
-    await committed(store.backend, "overwrite", {1: 1})
-    assert (await table(store.backend).clean()).looked_at == CleanScan(entries=0, partitions=0)
+async def test_a_directory_table_has_nothing_to_look_at(unstaged):
+    await committed(unstaged.backend, months={1: 1})
+    await committed(unstaged.backend, "overwrite", {1: 1})
+    assert (await table(unstaged.backend).clean()).looked_at == CleanScan(entries=0, partitions=0)

@@ -28,7 +28,6 @@ from tests.engine.jobs.scene import (
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, hanging, lost_request, slow
-from tests.support.loops import on_virtual_time
 from tests.table_invariants import (
     committed_files,
     data_files,
@@ -39,7 +38,6 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
@@ -61,11 +59,8 @@ async def reserve_as(store: Store, instant: str, writer: WriterIdentity) -> None
 # ---------------------------------------------------------------- who is dead
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(has_staging, kind):
-    store = Store(has_staging=has_staging)
+async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(store, kind):
     left = await abandon(store, kind)
     assert len(data_files(store.objects)) == 2
     store.clock.pass_lease()
@@ -74,93 +69,78 @@ async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(has
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_a_writer_whose_lease_is_not_over_is_left_alone():
-    store = Store(has_staging=True)
-    left = await abandon(store)
-    store.clock.now += LEASE.expiry_s
-    await committed(store.backend)
-    assert left not in decisions(store.objects)
-    assert f"{OPEN_FOLDER}/{left}" in store.objects
+async def test_a_writer_whose_lease_is_not_over_is_left_alone(staged):
+    left = await abandon(staged)
+    staged.clock.now += LEASE.expiry_s
+    await committed(staged.backend)
+    assert left not in decisions(staged.objects)
+    assert f"{OPEN_FOLDER}/{left}" in staged.objects
 
 
-@on_virtual_time
-async def test_a_writer_of_this_machine_whose_process_is_gone_is_rolled_back_at_once():
-    store = Store(has_staging=True)
-    left = await abandon(store)
-    await reserve_as(store, left, replace(WriterIdentity.here(), started="1"))
-    await committed(store.backend)
-    assert decisions(store.objects)[left]["kind"] == "rollback"
-    table_is_at_rest(store.objects)
+async def test_a_writer_of_this_machine_whose_process_is_gone_is_rolled_back_at_once(staged):
+    left = await abandon(staged)
+    await reserve_as(staged, left, replace(WriterIdentity.here(), started="1"))
+    await committed(staged.backend)
+    assert decisions(staged.objects)[left]["kind"] == "rollback"
+    table_is_at_rest(staged.objects)
 
 
 @pytest.mark.parametrize("field", ["host", "boot_id", "pid_namespace"])
-@on_virtual_time
-async def test_of_a_writer_elsewhere_only_its_lease_tells(field):
-    store = Store(has_staging=True)
-    left = await abandon(store)
-    await reserve_as(store, left, replace(WriterIdentity.here(), started="1", **changed(field)))
-    await committed(store.backend)
-    assert left not in decisions(store.objects)
-    store.clock.pass_lease()
-    await table(store.backend).rollback()
-    assert decisions(store.objects)[left]["kind"] == "rollback"
-    table_is_at_rest(store.objects)
+async def test_of_a_writer_elsewhere_only_its_lease_tells(staged, field):
+    left = await abandon(staged)
+    await reserve_as(staged, left, replace(WriterIdentity.here(), started="1", **changed(field)))
+    await committed(staged.backend)
+    assert left not in decisions(staged.objects)
+    staged.clock.pass_lease()
+    await table(staged.backend).rollback()
+    assert decisions(staged.objects)[left]["kind"] == "rollback"
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_a_lease_is_as_long_as_its_writer_keeps_it():
+async def test_a_lease_is_as_long_as_its_writer_keeps_it(staged):
     """A helper of less patience does not shorten the lease of others."""
-    store = Store(has_staging=True)
-    left = await abandon(store)
-    store.clock.now += 60
-    hasty = table(store.backend, lease=LeaseSettings(heartbeat_interval_s=1, expiry_s=5))
+    left = await abandon(staged)
+    staged.clock.now += 60
+    hasty = table(staged.backend, lease=LeaseSettings(heartbeat_interval_s=1, expiry_s=5))
     assert await hasty.rollback() == ()
-    assert left not in decisions(store.objects)
+    assert left not in decisions(staged.objects)
 
 
-@on_virtual_time
-async def test_a_living_writer_is_not_disturbed_however_long_it_writes():
-    store = Store(has_staging=True)
+async def test_a_living_writer_is_not_disturbed_however_long_it_writes(staged):
     begun = anyio.current_time()
-    store.backend._now = lambda: 1e6 + anyio.current_time() - begun
-    async with begin(store.backend) as job:
+    staged.backend._now = lambda: 1e6 + anyio.current_time() - begun
+    async with begin(staged.backend) as job:
         for _ in range(5):
             await anyio.sleep(100)
-            assert await table(store.backend).rollback() == ()
-        await job.commit([await write_rows(job, store.backend)])
-    table_is_at_rest(store.objects)
+            assert await table(staged.backend).rollback() == ()
+        await job.commit([await write_rows(job, staged.backend)])
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_beats_go_on_while_a_writer_helps_others():
+async def test_beats_go_on_while_a_writer_helps_others(staged):
     """Rolling back what others left may take longer than a lease."""
-    store = Store(has_staging=True)
-    store.backend._now = lambda: 1e6 + anyio.current_time()
-    await abandon(store)
+    staged.backend._now = lambda: 1e6 + anyio.current_time()
+    await abandon(staged)
     await anyio.sleep(200)
-    storage = FaultyBackend(store.backend, slow("delete", 300, "month=*"))
+    storage = FaultyBackend(staged.backend, slow("delete", 300, "month=*"))
 
     async def watch() -> None:
         await anyio.sleep(250)
-        helper = table(store.backend)
+        helper = table(staged.backend)
         (status,) = [found for found in (await helper.status()).open_instants if found.decision is None]
         assert status.writer == "alive"
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
         await committed(storage)
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
 # ---------------------------------------------------------------- what a writer learns that was taken for dead
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(has_staging, kind):
-    store = Store(has_staging=has_staging)
+async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(store, kind):
     await committed(store.backend)
     with pytest.raises(RolledBack):  # noqa: PT012
         async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
@@ -173,10 +153,7 @@ async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(ha
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_it_learns_so_at_its_next_beat_and_the_block_ends(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_it_learns_so_at_its_next_beat_and_the_block_ends(store):
     with pytest.raises(RolledBack, match="write again"):  # noqa: PT012
         async with begin(store.backend) as job:
             await write_rows(job, store.backend)
@@ -189,14 +166,12 @@ async def test_it_learns_so_at_its_next_beat_and_the_block_ends(has_staging):
     no_bookkeeping_is_left(store.objects)
 
 
-@on_virtual_time
-async def test_an_error_that_follows_from_it_does_not_hide_it():
+async def test_an_error_that_follows_from_it_does_not_hide_it(unstaged):
     """The engine that runs the tasks fails in its own way when they are refused."""
-    store = Store(has_staging=False)
     with pytest.raises(RolledBack) as caught:  # noqa: PT012
-        async with begin(store.backend):
-            store.clock.pass_lease()
-            await table(store.backend).rollback()
+        async with begin(unstaged.backend):
+            unstaged.clock.pass_lease()
+            await table(unstaged.backend).rollback()
             try:
                 await anyio.sleep_forever()
             finally:
@@ -204,21 +179,18 @@ async def test_an_error_that_follows_from_it_does_not_hide_it():
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
 
 
-@on_virtual_time
-async def test_while_beats_are_missed_every_ack_asks_the_log_first():
-    store = Store(has_staging=False)
-    storage = FaultyBackend(store.backend)
+async def test_while_beats_are_missed_every_ack_asks_the_log_first(unstaged):
     with pytest.raises(RolledBack):  # noqa: PT012
-        async with begin(storage, markers=MarkerSettings()) as job:
-            await write_rows(job, storage)
-            storage.add(lost_request("put", "*/beat/*"))
+        async with begin(unstaged.faulty, markers=MarkerSettings()) as job:
+            await write_rows(job, unstaged.faulty)
+            unstaged.faulty.add(lost_request("put", "*/beat/*"))
             await anyio.sleep(LEASE.expiry_s / 2 + LEASE.heartbeat_interval_s)
-            await mark(job, storage, [f"month=3/{name_of(job)}"])  # nobody has ended it: acked
-            store.clock.pass_lease()
-            await table(store.backend).rollback()
-            await mark(job, storage, [f"month=4/{name_of(job)}"])
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+            await mark(job, unstaged.faulty, [f"month=3/{name_of(job)}"])  # nobody has ended it: acked
+            unstaged.clock.pass_lease()
+            await table(unstaged.backend).rollback()
+            await mark(job, unstaged.faulty, [f"month=4/{name_of(job)}"])
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
 async def write_until_death(job, storage: FaultyBackend, *, death_s: float) -> list[str]:
@@ -239,12 +211,9 @@ async def write_until_death(job, storage: FaultyBackend, *, death_s: float) -> l
     return landed
 
 
-@families
-@on_virtual_time
-async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_nothing(has_staging):
+async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_nothing(store):
     """Its beat was found too old, then it beat, and only then came the rollback entry: for half a lease it would ack
     without reading the log. Whoever rolls back outwaits that before it reads the markers."""
-    store = Store(has_staging=has_staging)
     store.backend._now = lambda: 1e6 + anyio.current_time()
     ended = []
 
@@ -253,14 +222,13 @@ async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_no
         # The log is read slowly once the beats were seen: meanwhile the writer beats.
         ended.extend(await table(FaultyBackend(store.backend, slow("get", 8, "*/log/*", nth=1))).rollback())
 
-    storage = FaultyBackend(store.backend)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(rescue)
-        async with begin(storage, markers=MarkerSettings()) as job:
-            storage.add(lost_request("put", "*/beat/*"))
+        async with begin(store.faulty, markers=MarkerSettings()) as job:
+            store.faulty.add(lost_request("put", "*/beat/*"))
             await anyio.sleep(131)
-            storage.heal()  # the next beat comes at 140 s, the one after would tell
-            landed = await write_until_death(job, storage, death_s=149)
+            store.faulty.heal()  # the next beat comes at 140 s, the one after would tell
+            landed = await write_until_death(job, store.faulty, death_s=149)
     assert len(landed) > 5
     assert [each.outcome for each in ended] == ["rolled back"]
     only_committed_files_exist(store.objects)
@@ -271,12 +239,9 @@ async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_no
 # ---------------------------------------------------------------- rollback by name
 
 
-@families
 @kinds
-@on_virtual_time
-async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(has_staging, kind):
+async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, kind):
     """It dies before its next beat, by which it would have learned and tidied up itself."""
-    store = Store(has_staging=has_staging)
     store.backend._now = lambda: 1e6 + anyio.current_time()
     ended = []
 
@@ -284,10 +249,9 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(has_stagi
         await anyio.sleep(5.5)
         ended.extend(await table(store.backend).rollback(instant))
 
-    storage = FaultyBackend(store.backend)
-    async with anyio.create_task_group() as tasks, begin(storage, markers=MarkerSettings(kind=kind)) as job:
+    async with anyio.create_task_group() as tasks, begin(store.faulty, markers=MarkerSettings(kind=kind)) as job:
         tasks.start_soon(end, job.instant)
-        landed = await write_until_death(job, storage, death_s=9)
+        landed = await write_until_death(job, store.faulty, death_s=9)
     assert len(landed) >= 5
     assert [each.outcome for each in ended] == ["rolled back"]
     only_committed_files_exist(store.objects)
@@ -297,62 +261,50 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(has_stagi
     no_bookkeeping_is_left(store.objects)
 
 
-@on_virtual_time
-async def test_an_instant_that_is_not_open_cannot_be_rolled_back():
-    store = Store(has_staging=True)
-    result = await committed(store.backend)
+async def test_an_instant_that_is_not_open_cannot_be_rolled_back(staged):
+    result = await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="is not open; 'tallymark status' lists those that are"):
-        await table(store.backend).rollback(result.instant)
+        await table(staged.backend).rollback(result.instant)
 
 
-@on_virtual_time
-async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back():
-    store = Store(has_staging=True)
-    storage = FaultyBackend(store.backend)
-    await committed(store.backend)
-    async with begin(table(storage), "overwrite") as job:
-        await job.commit([await write_rows(job, storage, {3: 1})])
-        storage.add(lost_request("delete"))
-    assert len(data_files(store.objects)) == 3
-    (ended,) = await table(store.backend).rollback(job.instant)
+async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(staged):
+    await committed(staged.backend)
+    async with begin(table(staged.faulty), "overwrite") as job:
+        await job.commit([await write_rows(job, staged.faulty, {3: 1})])
+        staged.faulty.add(lost_request("delete"))
+    assert len(data_files(staged.objects)) == 3
+    (ended,) = await table(staged.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome) == (job.instant, "was committed")
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
 # ---------------------------------------------------------------- what a writer left that never had an instant
 
 
-@on_virtual_time
-async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease():
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, hanging("put_new", f"{OPEN_FOLDER}/*"))
+async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease(staged):
+    await committed(staged.backend)
+    storage = FaultyBackend(staged.backend, hanging("put_new", f"{OPEN_FOLDER}/*"))
     with anyio.move_on_after(1):
         async with begin(storage, markers=MarkerSettings()):
             raise AssertionError("no instant, no job")
-    await committed(store.backend)
+    await committed(staged.backend)
     with pytest.raises(AssertionError, match="left behind"):
-        no_bookkeeping_is_left(store.objects)
-    store.clock.pass_lease()
-    await committed(store.backend)
-    table_is_at_rest(store.objects)
+        no_bookkeeping_is_left(staged.objects)
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    table_is_at_rest(staged.objects)
 
 
-@on_virtual_time
-async def test_a_probe_that_was_left_goes_with_the_lease():
-    store = Store(has_staging=True)
-    await committed(store.backend)
-    await store.backend.put(heartbeat_path("probe-1"), b"")
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+async def test_a_probe_that_was_left_goes_with_the_lease(staged):
+    await committed(staged.backend)
+    await staged.backend.put(heartbeat_path("probe-1"), b"")
+    staged.clock.pass_lease()
+    await table(staged.backend).clean()
+    table_is_at_rest(staged.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(has_staging):
+async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(store):
     """It beat, and paused for a lease before it reserved; meanwhile somebody is dropping what that beat stands for."""
-    store = Store(has_staging=has_staging)
     store.backend._now = lambda: 1e6 + anyio.current_time()
     await committed(store.backend)
     late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
@@ -374,11 +326,8 @@ async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(ha
     table_is_at_rest(store.objects)
 
 
-@families
-@on_virtual_time
-async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(has_staging):
+async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(store):
     """It paused for a lease before it reserved, and was dropped meanwhile; then one of those deletes is done again."""
-    store = Store(has_staging=has_staging)
     store.backend._now = lambda: 1e6 + anyio.current_time()
     await committed(store.backend)
     late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
@@ -401,66 +350,57 @@ async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(has
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
-async def test_what_is_named_after_no_instant_never_comes_into_the_log():
-    store = Store(has_staging=False)
-    await committed(store.backend)
-    await store.backend.put(heartbeat_path("notes"), b"")
-    await store.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    assert len(decisions(store.objects)) == 1
-    table_is_at_rest(store.objects)
+async def test_what_is_named_after_no_instant_never_comes_into_the_log(unstaged):
+    await committed(unstaged.backend)
+    await unstaged.backend.put(heartbeat_path("notes"), b"")
+    await unstaged.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
+    unstaged.clock.pass_lease()
+    await table(unstaged.backend).clean()
+    assert len(decisions(unstaged.objects)) == 1
+    table_is_at_rest(unstaged.objects)
 
 
 # ---------------------------------------------------------------- zombies
 
 
 @kinds
-@on_virtual_time
-async def test_with_staging_a_task_that_goes_on_can_publish_nothing(kind):
-    store = Store(has_staging=True)
-    async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+async def test_with_staging_a_task_that_goes_on_can_publish_nothing(staged, kind):
+    async with begin(staged.backend, markers=MarkerSettings(kind=kind)) as job:
         zombie = f"month=1/{name_of(job, attempt=7)}"
-        await mark(job, store.backend, [zombie])
-        begun = store.backend.new_file(zombie, staging=job.ticket.staging)
-        await job.commit([await write_rows(job, store.backend)])
+        await mark(job, staged.backend, [zombie])
+        begun = staged.backend.new_file(zombie, staging=job.ticket.staging)
+        await job.commit([await write_rows(job, staged.backend)])
         with pytest.raises(NotFound):
             begun.publish()
         with pytest.raises(NotFound):
-            store.backend.new_file(zombie, staging=job.ticket.staging)
-    table_is_at_rest(store.objects)
+            staged.backend.new_file(zombie, staging=job.ticket.staging)
+    table_is_at_rest(staged.objects)
     with pytest.raises(NotFound):
         begun.publish()
-    table_is_at_rest(store.objects)
+    table_is_at_rest(staged.objects)
 
 
 @kinds
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-@on_virtual_time
-async def test_without_staging_the_name_of_a_lost_attempt_is_fenced(kind, commits):
-    store = Store(has_staging=False)
-    async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
+async def test_without_staging_the_name_of_a_lost_attempt_is_fenced(unstaged, kind, commits):
+    async with begin(unstaged.backend, markers=MarkerSettings(kind=kind)) as job:
         zombie = f"month=1/{name_of(job, attempt=7)}"
-        await mark(job, store.backend, [zombie])
-        report = await write_rows(job, store.backend)
+        await mark(job, unstaged.backend, [zombie])
+        report = await write_rows(job, unstaged.backend)
         if commits:
             result = await job.commit([report])
             assert result.fences == 1
-    assert zombie in fences(store.objects)
+    assert zombie in fences(unstaged.objects)
     if commits:
-        assert decisions(store.objects)[job.instant]["fenced"] == [zombie]
+        assert decisions(unstaged.objects)[job.instant]["fenced"] == [zombie]
     with pytest.raises(FileExistsError):
-        publish(job.ticket, store.backend, zombie, flights({1: 1}))
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+        publish(job.ticket, unstaged.backend, zombie, flights({1: 1}))
+    only_committed_files_exist(unstaged.objects)
+    no_bookkeeping_is_left(unstaged.objects)
 
 
 @kinds
-@families
-@on_virtual_time
-async def test_markers_asked_after_the_seal_are_refused_and_leave_nothing(kind, has_staging):
-    store = Store(has_staging=has_staging)
+async def test_markers_asked_after_the_seal_are_refused_and_leave_nothing(kind, store):
     async with begin(store.backend, markers=MarkerSettings(kind=kind)) as job:
         await job.commit([await write_rows(job, store.backend)])
         with pytest.raises(Sealed):
@@ -471,7 +411,6 @@ async def test_markers_asked_after_the_seal_are_refused_and_leave_nothing(kind, 
     table_is_at_rest(store.objects)
 
 
-@on_virtual_time
 async def test_a_direct_marker_that_lands_while_the_job_seals_is_either_seen_or_refused():
     """Whatever the delays of its put and of its look for the seal, no row outlives the commit."""
     for put_s in range(6):

@@ -4,7 +4,6 @@ import pytest
 
 from tallymark.engine.errors import InvalidRequest
 from tests.engine.jobs.scene import Store, begin, committed, table
-from tests.support.loops import on_virtual_time
 
 
 def properties_of(store: Store) -> set[str]:
@@ -21,22 +20,18 @@ def properties_of(store: Store) -> set[str]:
         ({"readers": "table", "retain_hours": 1}, {"tallymark.readers=table", "tallymark.retain_hours=1.0"}),
     ],
 )
-@on_virtual_time
-async def test_the_first_write_says_how_replaced_files_are_kept(said, made):
-    store = Store(has_staging=True)
-    await committed(store.backend, **said)
-    assert properties_of(store) == made
+async def test_the_first_write_says_how_replaced_files_are_kept(staged, said, made):
+    await committed(staged.backend, **said)
+    assert properties_of(staged) == made
 
 
-@on_virtual_time
-async def test_a_later_write_that_says_nothing_or_the_same_keeps_what_is():
-    store = Store(has_staging=True)
-    await committed(store.backend, readers="table", retain_hours=3)
-    await committed(store.backend)
-    await committed(store.backend, retain_hours=3)
-    await committed(store.backend, readers="table")
-    assert properties_of(store) == {"tallymark.readers=table", "tallymark.retain_hours=3.0"}
-    status = await table(store.backend).status()
+async def test_a_later_write_that_says_nothing_or_the_same_keeps_what_is(staged):
+    await committed(staged.backend, readers="table", retain_hours=3)
+    await committed(staged.backend)
+    await committed(staged.backend, retain_hours=3)
+    await committed(staged.backend, readers="table")
+    assert properties_of(staged) == {"tallymark.readers=table", "tallymark.retain_hours=3.0"}
+    status = await table(staged.backend).status()
     assert (status.readers, status.retain_hours) == ("table", 3.0)
 
 
@@ -53,16 +48,14 @@ async def test_a_later_write_that_says_nothing_or_the_same_keeps_what_is():
         ({"readers": "table"}, {"retain_hours": 48}, "retain_hours=48: the table was made with readers='table'"),
     ],
 )
-@on_virtual_time
-async def test_a_later_write_that_says_something_else_is_refused_and_changes_nothing(made, said, told):
-    store = Store(has_staging=True)
-    await committed(store.backend, **made)
-    before = store.objects
+async def test_a_later_write_that_says_something_else_is_refused_and_changes_nothing(staged, made, said, told):
+    await committed(staged.backend, **made)
+    before = staged.objects
     with pytest.raises(InvalidRequest, match=told) as refused:
-        async with begin(store.backend, **said):
+        async with begin(staged.backend, **said):
             pass
     assert "leave" in str(refused.value)
-    assert store.objects == before
+    assert staged.objects == before
 
 
 @pytest.mark.parametrize(
@@ -79,18 +72,14 @@ async def test_a_later_write_that_says_something_else_is_refused_and_changes_not
         ({"readers": "table", "retain_hours": True}, "retain_hours=True: give a number"),
     ],
 )
-@on_virtual_time
-async def test_what_cannot_be_is_refused_before_a_table_is_made(said, told):
-    store = Store(has_staging=True)
+async def test_what_cannot_be_is_refused_before_a_table_is_made(staged, said, told):
     with pytest.raises(InvalidRequest, match=told):
-        async with begin(store.backend, **said):
+        async with begin(staged.backend, **said):
             pass
-    assert store.objects == {}
+    assert staged.objects == {}
 
 
-@on_virtual_time
-async def test_a_clean_with_hours_of_its_own_is_refused_where_nothing_is_kept():
-    store = Store(has_staging=True)
-    await committed(store.backend)
+async def test_a_clean_with_hours_of_its_own_is_refused_where_nothing_is_kept(staged):
+    await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="a table with readers='directory' keeps no replaced files"):
-        await table(store.backend).clean(retain_hours=5)
+        await table(staged.backend).clean(retain_hours=5)

@@ -30,7 +30,7 @@ from tests.engine.jobs.scene import (
 )
 from tests.engine.jobs.test_fills import rivals
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 from tests.support.scrape import Grown, growing
 
 client = pytest.importorskip("prometheus_client", reason="needs the extra [prometheus]")
@@ -61,35 +61,31 @@ async def test_a_commit_is_counted_with_its_tasks_files_rows_bytes_and_markers(g
     assert seen.total("conflicts_total") == seen.total("rollbacks_total") == seen.total("cleans_total") == 0
 
 
-@on_virtual_time
-async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_counted(grown: Grown) -> None:
-    store = Store(has_staging=False)
-    await committed(store.backend)
+async def test_markers_that_tasks_put_are_direct_ones_and_replaced_files_are_counted(unstaged, grown: Grown) -> None:
+    await committed(unstaged.backend)
     before = grown()
-    async with begin(store.backend, "overwrite") as job:
-        report = await write_in_thread(job, store.backend, flights())
+    async with begin(unstaged.backend, "overwrite") as job:
+        report = await write_in_thread(job, unstaged.backend, flights())
         result = await job.commit([report])
     seen = grown().since(before)
     assert seen.value("replaced_files_total") == result.removed_files == 2
     assert seen.value("markers_total", kind="direct") == result.direct_markers > 0
 
 
-@on_virtual_time
-async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(grown: Grown) -> None:
-    store = Store(has_staging=False)
-    first = await appended(store.backend, {1: [1, 2]})
+async def test_small_files_that_were_filled_are_counted_with_what_that_rewrote(unstaged, grown: Grown) -> None:
+    first = await appended(unstaged.backend, {1: [1, 2]})
     before = grown()
-    await appended(store.backend, {1: [3]})
+    await appended(unstaged.backend, {1: [3]})
     seen = grown().since(before)
     assert seen.value("filled_files_total") == seen.value("replaced_files_total") == 1
     assert seen.value("rewritten_bytes_total") == first.bytes
     assert seen.value("lost_fills_total") == 0
 
 
-@on_virtual_time
-async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(grown: Grown) -> None:
-    store = Store(has_staging=False)
-    async with rivals(store) as (job, report, _):
+async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_lost_on_the_way(
+    unstaged, grown: Grown
+) -> None:
+    async with rivals(unstaged) as (job, report, _):
         before = grown()
         result = await job.commit([report])
     seen = grown().since(before)
@@ -102,7 +98,6 @@ async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_los
     assert seen.value("tasks_total") == 1
 
 
-@on_virtual_time
 async def test_an_ack_is_in_the_bucket_of_the_time_that_it_took(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.2, "*/MARKERS*"))
     async with begin(storage, markers=MarkerSettings()) as job:
@@ -132,22 +127,19 @@ async def test_what_tasks_look_up_is_counted_as_requests(grown: Grown) -> None:
     assert seen.value("look_ups_total") == 1
 
 
-@on_virtual_time
-async def test_a_rollback_is_counted_whoever_makes_it(grown: Grown) -> None:
-    store = Store(has_staging=True)
-    async with begin(store.backend):
+async def test_a_rollback_is_counted_whoever_makes_it(staged, grown: Grown) -> None:
+    async with begin(staged.backend):
         pass
     assert grown().value("jobs_total", operation="append", outcome="rolled_back") == 1
-    await abandon(store, mode="overwrite")
+    await abandon(staged, mode="overwrite")
     assert grown().value("jobs_total", operation="overwrite", outcome="failed") == 1
     assert grown().value("rollbacks_total") == 1
-    store.clock.pass_lease()
-    await table(store.backend).clean()
+    staged.clock.pass_lease()
+    await table(staged.backend).clean()
     assert grown().value("rollbacks_total") == 2
     assert grown().value("cleans_total") == 1
 
 
-@on_virtual_time
 async def test_a_conflict_is_counted(grown: Grown) -> None:
     storage = MemoryBackend()
     with pytest.raises(ConflictError):  # noqa: PT012
@@ -161,7 +153,6 @@ async def test_a_conflict_is_counted(grown: Grown) -> None:
     assert seen.value("jobs_total", operation="overwrite", outcome="committed") == 1
 
 
-@on_virtual_time
 async def test_a_commit_of_which_storage_told_late_is_counted_as_one(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend())
     with pytest.raises(CommitUnknown):  # noqa: PT012
@@ -179,7 +170,6 @@ async def test_a_commit_of_which_storage_told_late_is_counted_as_one(grown: Grow
     assert seen.total("rollbacks_total") == 0
 
 
-@on_virtual_time
 async def test_a_job_that_cannot_begin_has_failed(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend())
     await committed(storage)
@@ -206,7 +196,6 @@ async def test_requests_of_jobs_that_share_a_backend_are_counted_once_and_while_
     assert grown().total("storage_requests_total") > counted
 
 
-@on_virtual_time
 async def test_requests_before_a_job_and_between_jobs_are_none_of_theirs(grown: Grown) -> None:
     storage = MeasuredBackend(MemoryBackend(), RequestMeter())
     during = 0
@@ -220,7 +209,6 @@ async def test_requests_before_a_job_and_between_jobs_are_none_of_theirs(grown: 
     assert during < grown().total("storage_requests_total") < storage.statistics().count
 
 
-@on_virtual_time
 async def test_repeated_requests_are_retries(grown: Grown) -> None:
     meter = RequestMeter()
     storage = MeasuredBackend(MemoryBackend(), meter)

@@ -11,7 +11,6 @@ from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
 from tests.support.faulty import FaultyBackend, refused, slow
-from tests.support.loops import on_virtual_time
 from tests.support.scrape import Grown, growing
 
 pytest.importorskip("prometheus_client", reason="needs the extra [prometheus]")
@@ -25,7 +24,6 @@ def grown() -> Iterator[Grown]:
         yield scrape
 
 
-@on_virtual_time
 async def test_an_engine_that_serves_no_table_is_counted_while_it_runs_and_after(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.2, SEGMENTS))
     async with open_marker_engine(storage, MarkerSettings(interval_s=0)) as engine:
@@ -42,7 +40,6 @@ async def test_an_engine_that_serves_no_table_is_counted_while_it_runs_and_after
     assert after.value("marker_ack_seconds_count") == 2
 
 
-@on_virtual_time
 async def test_puts_and_batches_are_in_the_buckets_of_their_times_and_sizes(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.2, SEGMENTS))
     async with open_marker_engine(storage) as engine:
@@ -54,7 +51,6 @@ async def test_puts_and_batches_are_in_the_buckets_of_their_times_and_sizes(grow
     assert seen.value("marker_batch_size_sum") == 3
 
 
-@on_virtual_time
 async def test_markers_wait_for_a_flush_and_are_in_one(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, SEGMENTS))
     async with (
@@ -70,7 +66,6 @@ async def test_markers_wait_for_a_flush_and_are_in_one(grown: Grown) -> None:
     assert (grown().value("markers_inflight"), grown().value("markers_waiting")) == (0, 0)
 
 
-@on_virtual_time
 async def test_refusals_are_counted_by_their_reasons(grown: Grown) -> None:
     async with open_marker_engine(MemoryBackend(), MarkerSettings(queue_limit=2)) as engine:
         directory = engine.directory(INSTANT)
@@ -84,7 +79,6 @@ async def test_refusals_are_counted_by_their_reasons(grown: Grown) -> None:
     assert seen.value("marker_requests_total") == 4
 
 
-@on_virtual_time
 async def test_a_batch_that_storage_does_not_take_is_a_failed_one(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS))
     async with open_marker_engine(storage) as engine:
@@ -94,7 +88,6 @@ async def test_a_batch_that_storage_does_not_take_is_a_failed_one(grown: Grown) 
     assert seen.total("markers_total") == seen.value("marker_put_seconds_count") == 0
 
 
-@on_virtual_time
 async def test_amplification_is_bytes_put_over_bytes_of_markers(grown: Grown) -> None:
     settings = MarkerSettings(interval_s=0, segment_count_max=1, merge_freed_min=1)
     async with open_marker_engine(MemoryBackend(), settings) as engine:
@@ -110,7 +103,6 @@ async def test_amplification_is_bytes_put_over_bytes_of_markers(grown: Grown) ->
     assert 1 < written / payload == statistics.amplification <= 4
 
 
-@on_virtual_time
 async def test_second_copies_of_late_puts_are_counted_and_those_that_came_first(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.1, SEGMENTS))
     async with open_marker_engine(storage, MarkerSettings(interval_s=0)) as engine:

@@ -13,7 +13,7 @@ from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.summary import SizingSummary
 from tests.engine.jobs.filling import SIZING, appended, filling_job, one_a_partition, profile_of, task_of
-from tests.engine.jobs.scene import Store, begin, committed, table
+from tests.engine.jobs.scene import begin, committed, table
 from tests.engine.jobs.test_fills import rivals
 from tests.engine.jobs.test_result import RESULT
 from tests.support.loops import on_both_loops
@@ -25,11 +25,10 @@ def told(result: WriteResult) -> SizingSummary:
 
 
 @on_both_loops
-async def test_a_result_says_what_was_planned_and_what_was_filled():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1, 2], 2: [3]})
-    small = (await table(store.backend).snapshot()).files
-    async with filling_job(store.backend, {1: [4], 2: [5], 3: [6]}) as (job, report):
+async def test_a_result_says_what_was_planned_and_what_was_filled(unstaged):
+    await appended(unstaged.backend, {1: [1, 2], 2: [3]})
+    small = (await table(unstaged.backend).snapshot()).files
+    async with filling_job(unstaged.backend, {1: [4], 2: [5], 3: [6]}) as (job, report):
         plan = await job.size(profile_of({1: [4], 2: [5], 3: [6]}))
         result = await job.commit([report])
     found = told(result)
@@ -42,22 +41,20 @@ async def test_a_result_says_what_was_planned_and_what_was_filled():
 
 
 @on_both_loops
-async def test_it_stands_in_the_log_and_in_the_commit_of_the_hudi_timeline():
-    store = Store(has_staging=True)
-    await appended(store.backend, {1: [1]})
-    result = await appended(store.backend, {1: [2]})
-    (position, entry) = (await table(store.backend).timeline())[-1]
+async def test_it_stands_in_the_log_and_in_the_commit_of_the_hudi_timeline(staged):
+    await appended(staged.backend, {1: [1]})
+    result = await appended(staged.backend, {1: [2]})
+    (position, entry) = (await table(staged.backend).timeline())[-1]
     assert WriteResult.of(position, entry) == result
-    commit = json.loads(store.objects[f".hoodie/{result.instant}.replacecommit"])
+    commit = json.loads(staged.objects[f".hoodie/{result.instant}.replacecommit"])
     projected = json.loads(commit["extraMetadata"]["tallymark.result"])
     assert projected["sizing"] == json.loads(result.to_json())["sizing"]
     assert (projected["sizing"]["filled_files"], projected["rows"]) == (1, 1)
 
 
 @on_both_loops
-async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done():
-    store = Store(has_staging=False)
-    async with rivals(store) as (job, report, _):
+async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done(unstaged):
+    async with rivals(unstaged) as (job, report, _):
         result = await job.commit([report])
     found = told(result)
     assert (found.planned_fills, found.filled_files, found.rewritten_bytes, found.lost_fills) == (1, 0, 0, 1)
@@ -66,41 +63,37 @@ async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done():
 
 
 @on_both_loops
-async def test_a_job_knows_the_live_files_without_asking():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    storage = MeasuredBackend(store.backend, meter := RequestMeter())
+async def test_a_job_knows_the_live_files_without_asking(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    storage = MeasuredBackend(unstaged.backend, meter := RequestMeter())
     async with begin(storage, sizing=SIZING) as job:
         asked = meter.statistics()
-        assert await job.reference_files(["month=1"]) == (await table(store.backend).snapshot()).files
+        assert await job.reference_files(["month=1"]) == (await table(unstaged.backend).snapshot()).files
         assert meter.statistics().classes == asked.classes
 
 
 @on_both_loops
 @pytest.mark.parametrize("sizing", [None, SizingSettings(small_file_bytes=0), SIZING])
-async def test_where_nothing_was_planned_nothing_is_told(sizing):
-    store = Store(has_staging=False)
-    result = await committed(store.backend, sizing=sizing)
+async def test_where_nothing_was_planned_nothing_is_told(unstaged, sizing):
+    result = await committed(unstaged.backend, sizing=sizing)
     assert result.sizing is None
     assert json.loads(result.to_json())["sizing"] is None
     assert "planned" not in str(result)
 
 
 @on_both_loops
-async def test_an_overwrite_tells_of_new_files_only():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    found = told(await appended(store.backend, {1: [2], 2: [3]}, mode="overwrite"))
+async def test_an_overwrite_tells_of_new_files_only(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    found = told(await appended(unstaged.backend, {1: [2], 2: [3]}, mode="overwrite"))
     assert (found.planned_files, found.planned_fills, found.filled_files, found.rewritten_bytes) == (2, 0, 0, 0)
 
 
 @on_both_loops
-async def test_files_that_were_not_planned_do_not_count_for_the_error_of_the_plan():
-    store = Store(has_staging=False)
-    async with begin(store.backend, sizing=SIZING) as job:
+async def test_files_that_were_not_planned_do_not_count_for_the_error_of_the_plan(unstaged):
+    async with begin(unstaged.backend, sizing=SIZING) as job:
         plan = await job.size(profile_of({1: range(50)}))
-        planned = await task_of(job, store.backend, {1: range(50)}, one_a_partition(plan.files))
-        other = await task_of(job, store.backend, {2: range(5)}, (), task=1)
+        planned = await task_of(job, unstaged.backend, {1: range(50)}, one_a_partition(plan.files))
+        other = await task_of(job, unstaged.backend, {2: range(5)}, (), task=1)
         found = told(await job.commit([planned, other]))
     (size,) = (file.bytes for file in planned.files)
     (file,) = plan.files

@@ -29,16 +29,15 @@ async def sized_plan(store: Store, months: Months, **named: Any) -> WritePlan:
 
 
 @on_both_loops
-async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1, 2], 2: [3]})
-    small = committed_files(store.objects)
-    plan = await sized_plan(store, THREE_MONTHS)
-    async with filling_job(store.backend, THREE_MONTHS) as (job, report):
+async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills(unstaged):
+    await appended(unstaged.backend, {1: [1, 2], 2: [3]})
+    small = committed_files(unstaged.objects)
+    plan = await sized_plan(unstaged, THREE_MONTHS)
+    async with filling_job(unstaged.backend, THREE_MONTHS) as (job, report):
         assert plan.sizing == await job.size(profile_of(THREE_MONTHS))
         result = await job.commit([report])
     assert plan.sizing is not None
-    assert {file.path for file in plan.sizing.fills} == small - committed_files(store.objects) == small
+    assert {file.path for file in plan.sizing.fills} == small - committed_files(unstaged.objects) == small
     assert (plan.files, plan.rows, plan.rewritten_bytes) == (
         result.files,
         8,
@@ -54,52 +53,48 @@ async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills(
 
 @on_both_loops
 @pytest.mark.parametrize("policy", ["balanced", "hudi"])
-async def test_a_plan_follows_the_policy_of_the_write(policy):
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
+async def test_a_plan_follows_the_policy_of_the_write(unstaged, policy):
+    await appended(unstaged.backend, {1: [1]})
     sizing = SizingSettings(policy=policy, rewrite_budget=1000)
-    plan = await sized_plan(store, {1: range(9)}, sizing=sizing)
-    async with filling_job(store.backend, {1: range(9)}, sizing=sizing) as (job, _):
+    plan = await sized_plan(unstaged, {1: range(9)}, sizing=sizing)
+    async with filling_job(unstaged.backend, {1: range(9)}, sizing=sizing) as (job, _):
         assert plan.sizing == await job.size(profile_of({1: range(9)}))
     assert f"planned as the write would ({policy})" in plan.estimate
 
 
 @on_both_loops
-async def test_what_another_live_write_fills_is_left_out_of_a_plan():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    async with filling_job(store.backend, {1: [3]}):
-        plan = await sized_plan(store, {1: [4], 2: [5]})
+async def test_what_another_live_write_fills_is_left_out_of_a_plan(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    async with filling_job(unstaged.backend, {1: [3]}):
+        plan = await sized_plan(unstaged, {1: [4], 2: [5]})
     assert plan.sizing is not None
     assert [file.partition for file in plan.sizing.fills] == ["month=2"]
 
 
 @on_both_loops
-async def test_bytes_that_were_counted_tell_more_than_rows():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: range(100)})
-    short = await sized_plan(store, {}, incoming=[IncomingRows("month=1", 1000, 12_000)])
-    long = await sized_plan(store, {}, incoming=[IncomingRows("month=1", 1000, 12_000_000)])
+async def test_bytes_that_were_counted_tell_more_than_rows(unstaged):
+    await appended(unstaged.backend, {1: range(100)})
+    short = await sized_plan(unstaged, {}, incoming=[IncomingRows("month=1", 1000, 12_000)])
+    long = await sized_plan(unstaged, {}, incoming=[IncomingRows("month=1", 1000, 12_000_000)])
     assert short.bytes is not None
     assert long.bytes is not None
     assert long.bytes > 100 * short.bytes
     assert long.estimate == "from rows and bytes per partition, planned as the write would (balanced)"
     keys = pa.RecordBatch.from_arrays([pa.array([1, 1], pa.int32())], ["month"])
-    by_task = await sized_plan(store, {}, incoming=CountedRows(keys, [400, 600], [4_000_000, 8_000_000]))
+    by_task = await sized_plan(unstaged, {}, incoming=CountedRows(keys, [400, 600], [4_000_000, 8_000_000]))
     assert by_task.sizing == long.sizing
-    assert "from rows per partition" in (await sized_plan(store, {}, incoming=CountedRows(keys, [1, 2]))).estimate
+    assert "from rows per partition" in (await sized_plan(unstaged, {}, incoming=CountedRows(keys, [1, 2]))).estimate
 
 
 @on_both_loops
-async def test_a_sample_tells_of_a_table_that_is_not_there_yet():
-    store = Store(has_staging=False)
+async def test_a_sample_tells_of_a_table_that_is_not_there_yet(unstaged):
     named = {"schema": FLIGHTS, "partition_by": ["month"]}
     profile = WorkloadProfile(
         incoming=(IncomingRows("month=1", 100_000, 1_200_000),), sample=Sample(100_000, 1_200_000, 2_000_000)
     )
-    plan = await sized_plan(store, {}, incoming=profile, **named)
+    plan = await sized_plan(unstaged, {}, incoming=profile, **named)
     assert plan.bytes == pytest.approx(2_000_000, rel=0.01)
-    guessed = await sized_plan(store, {}, incoming=profile.incoming, **named)
+    guessed = await sized_plan(unstaged, {}, incoming=profile.incoming, **named)
     assert guessed.bytes is not None
     assert guessed.bytes < 1_000_000
     assert guessed.estimate.endswith("guessed, for lack of files and of a sample")
@@ -108,53 +103,48 @@ async def test_a_sample_tells_of_a_table_that_is_not_there_yet():
 
 @on_both_loops
 @pytest.mark.parametrize("sizing", [None, SizingSettings(small_file_bytes=0)])
-async def test_with_sizing_off_a_plan_says_nothing_of_sizes(sizing):
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    plan = await sized_plan(store, {}, sizing=sizing, incoming=rows_of((1, 5), (1, 5)))
+async def test_with_sizing_off_a_plan_says_nothing_of_sizes(unstaged, sizing):
+    await appended(unstaged.backend, {1: [1]})
+    plan = await sized_plan(unstaged, {}, sizing=sizing, incoming=rows_of((1, 5), (1, 5)))
     assert (plan.sizing, plan.files, plan.rewritten_bytes) == (None, 2, 0)
     assert [each.planned for each in plan.partitions] == [None]
     assert "fill" not in str(plan)
-    by_partition = await sized_plan(store, {1: range(10)}, sizing=sizing)
+    by_partition = await sized_plan(unstaged, {1: range(10)}, sizing=sizing)
     assert (by_partition.files, by_partition.rows, by_partition.sizing) == (1, 10, None)
     assert by_partition.estimate.startswith("from rows per partition")
 
 
 @on_both_loops
-async def test_of_rows_that_were_not_counted_no_sizes_are_planned():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
-    plan = await sized_plan(store, {}, incoming=["month=1", IncomingRows("month=2", 3)])
+async def test_of_rows_that_were_not_counted_no_sizes_are_planned(unstaged):
+    await appended(unstaged.backend, {1: [1]})
+    plan = await sized_plan(unstaged, {}, incoming=["month=1", IncomingRows("month=2", 3)])
     assert (plan.sizing, plan.files, plan.rows) == (None, 2, None)
     assert plan.estimate.endswith("without them no sizes are planned")
 
 
 @on_both_loops
 @pytest.mark.parametrize("sizing", [None, SIZING])
-async def test_a_partition_without_rows_is_none_that_changes(sizing):
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
+async def test_a_partition_without_rows_is_none_that_changes(unstaged, sizing):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
     words = {"mode": "overwrite", "partition_overwrite": "dynamic", "sizing": sizing}
-    plan = await sized_plan(store, {}, incoming=[IncomingRows("month=1", 0), IncomingRows("month=2", 3)], **words)
+    plan = await sized_plan(unstaged, {}, incoming=[IncomingRows("month=1", 0), IncomingRows("month=2", 3)], **words)
     assert [each.partition for each in plan.partitions] == ["month=2"]
     assert [file.partition for file in plan.removed] == ["month=2"]
 
 
 @on_both_loops
-async def test_rows_of_one_partition_that_are_told_twice_add_up():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
+async def test_rows_of_one_partition_that_are_told_twice_add_up(unstaged):
+    await appended(unstaged.backend, {1: [1]})
     for sizing in (None, SIZING):
         twice = [IncomingRows("month=1", 3, 36), IncomingRows("month=1", 3, 36)]
-        plan = await sized_plan(store, {}, incoming=twice, sizing=sizing)
+        plan = await sized_plan(unstaged, {}, incoming=twice, sizing=sizing)
         assert (plan.rows, [each.rows for each in plan.partitions]) == (6, [6])
 
 
 @on_both_loops
-async def test_an_overwrite_plans_new_files_only():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1], 2: [2]})
-    plan = await sized_plan(store, {1: range(5)}, mode="overwrite")
+async def test_an_overwrite_plans_new_files_only(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    plan = await sized_plan(unstaged, {1: range(5)}, mode="overwrite")
     assert plan.sizing is not None
     assert (len(plan.sizing.files), plan.sizing.fills) == (1, ())
     assert [(each.change, len(each.planned or ())) for each in plan.partitions] == [("replaced", 1), ("emptied", 0)]
@@ -177,11 +167,10 @@ async def test_an_overwrite_learns_from_the_files_that_it_replaces():
 
 
 @on_both_loops
-async def test_sizes_stand_in_print_in_a_notebook_and_in_json():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1, 2]})
-    (small,) = (await table(store.backend).snapshot()).files
-    plan = await sized_plan(store, {1: range(5), 2: range(3)})
+async def test_sizes_stand_in_print_in_a_notebook_and_in_json(unstaged):
+    await appended(unstaged.backend, {1: [1, 2]})
+    (small,) = (await table(unstaged.backend).snapshot()).files
+    plan = await sized_plan(unstaged, {1: range(5), 2: range(3)})
     assert plan.sizing is not None
     filled, new = plan.sizing.files
     per_byte = f"{small.bytes / plan.sizing.inserted_bytes:.2f} bytes rewritten for each one inserted"
@@ -201,14 +190,13 @@ async def test_sizes_stand_in_print_in_a_notebook_and_in_json():
         [{"rows": 5, "bytes": filled.bytes, "fill": {"path": small.path, "rows": 2, "bytes": small.bytes}}],
         [{"rows": 3, "bytes": new.bytes, "fill": None}],
     ]
-    assert "no small file" in str(await sized_plan(store, {2: range(3)}))
+    assert "no small file" in str(await sized_plan(unstaged, {2: range(3)}))
 
 
 @on_both_loops
-async def test_of_many_files_the_first_are_shown_and_the_others_counted():
-    store = Store(has_staging=False)
+async def test_of_many_files_the_first_are_shown_and_the_others_counted(unstaged):
     sizing = SizingSettings(max_file_bytes=100_000, small_file_bytes=80_000, insert_split_rows=1000)
-    plan = await sized_plan(store, {1: range(10_000)}, sizing=sizing, schema=FLIGHTS, partition_by=["month"])
+    plan = await sized_plan(unstaged, {1: range(10_000)}, sizing=sizing, schema=FLIGHTS, partition_by=["month"])
     (partition,) = plan.partitions
     assert partition.files is not None
     assert partition.files > 4
@@ -218,12 +206,11 @@ async def test_of_many_files_the_first_are_shown_and_the_others_counted():
 @pytest.mark.parametrize("name", ["sizing", "markers", "tasks", "service"])
 @pytest.mark.parametrize("given", ["default", {"rewrite_budget": 2}, SizingSettings, 8])
 @on_both_loops
-async def test_settings_of_another_kind_are_refused_before_anything_is_put(name, given):
-    store = Store(has_staging=False)
+async def test_settings_of_another_kind_are_refused_before_anything_is_put(unstaged, name, given):
     with pytest.raises(InvalidRequest, match=rf"^{name}=.* is not a \w+Settings: give {name}=\w+Settings\(\)"):
-        async with table(store.backend).write(schema=FLIGHTS, mode="append", **{name: given}):
+        async with table(unstaged.backend).write(schema=FLIGHTS, mode="append", **{name: given}):
             pass
-    assert not store.objects
+    assert not unstaged.objects
 
 
 @on_both_loops
@@ -233,12 +220,11 @@ async def test_a_plan_refuses_sizing_of_another_kind():
 
 
 @on_both_loops
-async def test_a_plan_refuses_a_profile_with_updates_as_the_job_does():
-    store = Store(has_staging=False)
-    await appended(store.backend, {1: [1]})
+async def test_a_plan_refuses_a_profile_with_updates_as_the_job_does(unstaged):
+    await appended(unstaged.backend, {1: [1]})
     updates = (FileUpdates(DataFile("month=1", "f", 1, 1), 1),)
     with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/f"):
-        await sized_plan(store, {1: [1]}, incoming=WorkloadProfile(incoming=(), updates=updates))
+        await sized_plan(unstaged, {1: [1]}, incoming=WorkloadProfile(incoming=(), updates=updates))
 
 
 @pytest.mark.parametrize("counts", [(-1,), (2.5,), (1, -1), (1, float("nan")), ("7",)])

@@ -23,7 +23,6 @@ from tests.engine.jobs.scene import (
 from tests.support.loops import on_both_loops
 from tests.table_invariants import committed_files
 
-families = pytest.mark.parametrize("has_staging", FAMILIES)
 PRICES = PriceList(currency="USD", put=5.0, list=5.0, get=0.4, sent_gb=100.0)
 
 
@@ -44,9 +43,7 @@ async def planned(store: Store, mode: Any = "append", **named) -> WritePlan:
 
 
 @on_both_loops
-@families
-async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(store):
     await committed(store.backend, months={1: 3, 2: 2})
     before = committed_files(store.objects)
     plan = await planned(store, "overwrite", incoming=rows_of((2, 5), (3, 1)))
@@ -66,65 +63,59 @@ async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(has_s
 
 
 @on_both_loops
-async def test_a_dynamic_overwrite_takes_only_the_partitions_of_its_rows():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3, 2: 2})
+async def test_a_dynamic_overwrite_takes_only_the_partitions_of_its_rows(staged):
+    await committed(staged.backend, months={1: 3, 2: 2})
     for incoming in (rows_of((2, 5)), ["month=2"], ["month=2/", "month=2"]):
-        plan = await planned(store, "overwrite", partition_overwrite="dynamic", incoming=incoming)
+        plan = await planned(staged, "overwrite", partition_overwrite="dynamic", incoming=incoming)
         assert plan.scope == Scope(partitions=frozenset({"month=2"}))
         assert [each.partition for each in plan.partitions] == ["month=2"]
         assert [file.partition for file in plan.removed] == ["month=2"]
 
 
 @on_both_loops
-async def test_a_static_partition_goes_whole_though_nothing_is_known_of_the_rows():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 3, 2: 2})
-    plan = await planned(store, "overwrite", partition={"month": 1})
+async def test_a_static_partition_goes_whole_though_nothing_is_known_of_the_rows(unstaged):
+    await committed(unstaged.backend, months={1: 3, 2: 2})
+    plan = await planned(unstaged, "overwrite", partition={"month": 1})
     assert [(each.partition, each.change, each.files) for each in plan.partitions] == [("month=1", "replaced", None)]
     assert (plan.files, plan.rows, plan.bytes) == (None, None, None)
     assert plan.estimate == "unknown: the input was not described"
 
 
 @on_both_loops
-async def test_an_append_takes_nothing_and_says_which_partitions_are_new():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3})
-    plan = await planned(store, incoming=rows_of((1, 1), (2, 1)))
+async def test_an_append_takes_nothing_and_says_which_partitions_are_new(staged):
+    await committed(staged.backend, months={1: 3})
+    plan = await planned(staged, incoming=rows_of((1, 1), (2, 1)))
     assert (plan.scope, plan.removed, plan.new_partitions) == (None, (), ("month=2",))
     assert [each.change for each in plan.partitions] == ["added to", "new"]
 
 
 @on_both_loops
-async def test_a_table_that_is_not_there_yet_would_be_created():
-    store = Store(has_staging=False)
-    plan = await planned(store, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 1)))
+async def test_a_table_that_is_not_there_yet_would_be_created(unstaged):
+    plan = await planned(unstaged, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 1)))
     assert (plan.is_created, plan.position, plan.new_partitions) == (True, 0, ("month=1",))
     with pytest.raises(UnsupportedTable, match="holds no table yet"):
-        await planned(store)
+        await planned(unstaged)
 
 
 @on_both_loops
-async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_row_here():
-    store = Store(has_staging=True)
-    first = await committed(store.backend, months={1: 100})
+async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_row_here(staged):
+    first = await committed(staged.backend, months={1: 100})
     bytes_a_row = first.bytes / 100
     sizing = SizingSettings(max_file_bytes=int(10 * bytes_a_row), small_file_bytes=0)
-    plan = await planned(store, incoming=rows_of((1, 5), (1, 25), (2, 10)), sizing=sizing)
+    plan = await planned(staged, incoming=rows_of((1, 5), (1, 25), (2, 10)), sizing=sizing)
     assert (plan.rows, plan.bytes) == (40, round(40 * bytes_a_row))
     assert plan.files == 1 + 3 + 1 + (10 * bytes_a_row > sizing.max_file_bytes)
 
 
 @on_both_loops
-async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3})
+async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted(staged):
+    await committed(staged.backend, months={1: 3})
     with pytest.raises(InvalidRequest, match="a row has month=2"):
-        await planned(store, partition={"month": 1}, incoming=rows_of((1, 1), (2, 1)))
+        await planned(staged, partition={"month": 1}, incoming=rows_of((1, 1), (2, 1)))
     with pytest.raises(InvalidRequest, match="a row belongs to partition 'month=2'"):
-        await planned(store, only_partitions={"month": 1}, incoming=rows_of((2, 1)))
+        await planned(staged, only_partitions={"month": 1}, incoming=rows_of((2, 1)))
     with pytest.raises(InvalidRequest, match="'month=2' of the input is outside of partition="):
-        await planned(store, partition={"month": 1}, incoming=["month=2"])
+        await planned(staged, partition={"month": 1}, incoming=["month=2"])
 
 
 @on_both_loops
@@ -145,59 +136,53 @@ async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted():
     ],
     ids=str,
 )
-async def test_a_plan_is_refused_where_the_write_would_be(words, why):
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3})
+async def test_a_plan_is_refused_where_the_write_would_be(staged, words, why):
+    await committed(staged.backend, months={1: 3})
     with pytest.raises(InvalidRequest, match=why):
-        await planned(store, **words)
+        await planned(staged, **words)
 
 
 @on_both_loops
-async def test_rows_whose_partition_columns_are_all_given_lie_in_that_partition():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3})
+async def test_rows_whose_partition_columns_are_all_given_lie_in_that_partition(staged):
+    await committed(staged.backend, months={1: 3})
     no_keys = CountedRows(pa.RecordBatch.from_arrays([], []), [5, 2])
-    plan = await planned(store, "overwrite", partition={"month": 1}, incoming=no_keys)
+    plan = await planned(staged, "overwrite", partition={"month": 1}, incoming=no_keys)
     assert [(each.partition, each.rows, each.files) for each in plan.partitions] == [("month=1", 7, 2)]
 
 
 @on_both_loops
-async def test_what_was_replaced_since_the_base_conflicts_already():
-    store = Store(has_staging=True)
-    await committed(store.backend, months={1: 3, 2: 2})
-    await committed(store.backend, "overwrite", months={1: 1}, partition_overwrite="dynamic")
+async def test_what_was_replaced_since_the_base_conflicts_already(staged):
+    await committed(staged.backend, months={1: 3, 2: 2})
+    await committed(staged.backend, "overwrite", months={1: 1}, partition_overwrite="dynamic")
     with pytest.raises(ConflictError, match="overwritten since"):
-        await planned(store, "overwrite", base=1)
-    plan = await planned(store, "overwrite", base=1, partition_overwrite="dynamic", incoming=["month=2"])
+        await planned(staged, "overwrite", base=1)
+    plan = await planned(staged, "overwrite", base=1, partition_overwrite="dynamic", incoming=["month=2"])
     assert [file.partition for file in plan.removed] == ["month=2"]
 
 
 @on_both_loops
-async def test_a_txn_that_was_committed_before_leaves_nothing_to_do():
-    store = Store(has_staging=False)
-    await committed(store.backend, "overwrite", txn="job:1")
-    plan = await planned(store, "overwrite", txn="job:1", incoming=rows_of((1, 3)))
+async def test_a_txn_that_was_committed_before_leaves_nothing_to_do(unstaged):
+    await committed(unstaged.backend, "overwrite", txn="job:1")
+    plan = await planned(unstaged, "overwrite", txn="job:1", incoming=rows_of((1, 3)))
     assert (plan.committed_at, plan.removed, plan.partitions, plan.files) == (1, (), (), 0)
     assert "committed at position 1 before; this write would do nothing" in str(plan)
-    assert (await planned(store, "overwrite", txn="job:2")).committed_at is None
+    assert (await planned(unstaged, "overwrite", txn="job:2")).committed_at is None
     with pytest.raises(InvalidRequest, match="txn='job:1' was committed at position 1"):
-        await planned(store, "append", txn="job:1")
+        await planned(unstaged, "append", txn="job:1")
 
 
 @on_both_loops
-async def test_replaced_files_of_a_table_that_retains_them_are_told_to_stay():
-    store = Store(has_staging=True)
-    await committed(store.backend, readers="table", retain_hours=2)
-    plan = await planned(store, "overwrite")
+async def test_replaced_files_of_a_table_that_retains_them_are_told_to_stay(staged):
+    await committed(staged.backend, readers="table", retain_hours=2)
+    plan = await planned(staged, "overwrite")
     assert (len(plan.removed), plan.retain_hours) == (2, 2.0)
     assert "retained for 2 hours" in str(plan)
 
 
 @on_both_loops
-async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json():
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 3})
-    plan = await planned(store, "overwrite", incoming=rows_of((2, 1)))
+async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json(unstaged):
+    await committed(unstaged.backend, months={1: 3})
+    plan = await planned(unstaged, "overwrite", incoming=rows_of((2, 1)))
     for page in (str(plan), plan._repr_html_()):
         for fact in ("overwrite of everything", "1 files, 3 rows", "month=1", "emptied"):
             assert fact in page
@@ -219,12 +204,11 @@ async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json():
 
 
 @on_both_loops
-async def test_null_and_the_empty_string_are_one_partition_in_a_plan_as_in_a_write():
-    store = Store(has_staging=True)
+async def test_null_and_the_empty_string_are_one_partition_in_a_plan_as_in_a_write(staged):
     fields: list[pa.Field[Any]] = [pa.field("flight", pa.int64()), pa.field("tail", pa.string())]
     schema = pa.schema(fields)
     keys = pa.RecordBatch.from_arrays([pa.array(["", None, "N1"])], ["tail"])
-    plan = await planned(store, schema=schema, partition_by=["tail"], incoming=CountedRows(keys, [1, 2, 3]))
+    plan = await planned(staged, schema=schema, partition_by=["tail"], incoming=CountedRows(keys, [1, 2, 3]))
     assert [(each.partition, each.rows) for each in plan.partitions] == [
         ("tail=N1", 3),
         ("tail=__HIVE_DEFAULT_PARTITION__", 3),
