@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
 from tallymark.engine.inspection.explain_text import filled_into, made_of
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.inspection.test_explain import explained
 from tests.engine.jobs.filling import appended
-from tests.engine.jobs.scene import FAMILIES, Store, committed, table
+from tests.engine.jobs.scene import Store, committed, table
 from tests.engine.jobs.test_fills import rivals
 from tests.support.loops import on_both_loops
 

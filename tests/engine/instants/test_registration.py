@@ -12,7 +12,6 @@ from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
-    FAMILIES,
     Store,
     WallClock,
     abandon,
@@ -44,9 +43,6 @@ def without_numbers(store: Store, *, of: str) -> None:
             store.backend._objects[path] = (msgpack.packb(rest), store.modified[path])
 
 
-# ---------------------------------------------------------------- nothing is listed
-
-
 @on_both_loops
 async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(store):
     await committed(store.backend)
@@ -76,9 +72,6 @@ async def test_a_job_that_is_rolled_back_by_itself_tells_its_number_and_the_next
     await committed(unstaged.faulty, markers=BATCHED)
     assert unstaged.faulty.paths("list") == [LOG_FOLDER]
     assert [number for number, _ in told(unstaged)] == [1, 2, 3]
-
-
-# ---------------------------------------------------------------- somebody is open
 
 
 @kinds
@@ -166,9 +159,6 @@ async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_n
     table_is_at_rest(staged.objects)
 
 
-# ---------------------------------------------------------------- races
-
-
 async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(store):
     """Its clock is ahead, so that its instant is later than theirs: by that it would not notice."""
     await committed(store.backend)
@@ -252,9 +242,6 @@ async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_w
             assert job.instant > other.instant
             await job.commit([])
     table_is_at_rest(store.objects)
-
-
-# ---------------------------------------------------------------- tables of releases that took no numbers
 
 
 async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(store):

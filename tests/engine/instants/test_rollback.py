@@ -11,7 +11,6 @@ from tallymark.engine.timeline.projection import PARTITION_METADATA
 from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
-    FAMILIES,
     abandon,
     begin,
     committed,
@@ -19,6 +18,7 @@ from tests.engine.jobs.scene import (
     flights,
     mark,
     name_of,
+    only_commits_are_left,
     publish,
     table,
     write_rows,
@@ -30,7 +30,6 @@ from tests.table_invariants import (
     decisions,
     fences,
     no_bookkeeping_is_left,
-    only_committed_files_exist,
     table_is_at_rest,
 )
 
@@ -62,8 +61,7 @@ async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_w
     assert (ended.instant, ended.outcome, ended.marked) == (job.instant, "rolled back", 3)
     assert ended.fences == (0 if store.backend.has_staging else 1), "two had landed, and nothing can land on them again"
     assert data_files(store.objects) - fences(store.objects) == kept
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @kinds
@@ -262,8 +260,7 @@ async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine(unstag
     assert all(file.path not in unstaged.objects for file in report.files)
     with pytest.raises(NotFound):
         await storage.get(report.files[0].path)
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(store):

@@ -30,6 +30,7 @@ from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 from tests.support.faulty import FaultyBackend, Verb, lost_request
+from tests.table_invariants import no_bookkeeping_is_left, only_committed_files_exist
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
@@ -211,6 +212,12 @@ def die(storage: FaultyBackend) -> None:
     """Nothing of this process reaches storage any more."""
     verbs: tuple[Verb, ...] = ("get", "put", "put_new", "list", "delete", "close_staging")
     storage.add(*map(lost_request, verbs))
+
+
+def only_commits_are_left(store: Store) -> None:
+    """Check that the log's files are all there is, and that no writer has left bookkeeping."""
+    only_committed_files_exist(store.objects)
+    no_bookkeeping_is_left(store.objects)
 
 
 async def abandon(store: Store, kind: MarkerKind = "batched", mode: str = "append") -> str:

@@ -3,18 +3,15 @@
 import pytest
 
 from tallymark.engine.errors import ConflictError, InvalidRequest
-from tests.engine.jobs.scene import FAMILIES, table
+from tests.engine.jobs.scene import only_commits_are_left, table
 from tests.engine.jobs.yearly import OLD, begin, held, write
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     log_entries,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
     overwrites_replace_what_their_base_held,
     table_is_at_rest,
 )
-
 
 LATE = (8, 2013, 1)
 NEW = (9, 2013, 1)
@@ -60,8 +57,7 @@ async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(s
     assert caught.value.winner == between.instant
     assert f"this write had read position {read.position}" in str(caught.value)
     assert LATE in held(store.objects)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @on_both_loops

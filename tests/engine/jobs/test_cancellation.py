@@ -11,7 +11,7 @@ import trio.testing
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, only_commits_are_left, table, write_rows
 from tests.support.dying import DyingBackend
 from tests.support.loops import on_both_loops
 from tests.support.posted import PostedBackend
@@ -157,8 +157,7 @@ async def test_a_cancelled_block_rolls_back_on_either_loop(store):
             scope.cancel()
             await anyio.sleep_forever()
     assert scope.cancelled_caught
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @pytest.mark.parametrize("delay_s", [1, 30])
@@ -188,8 +187,7 @@ async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers
                 with anyio.move_on_after(1):
                     await mark(job, storage, [f"month=1/{name_of(job)}"])
                 raise ZeroDivisionError
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(
@@ -200,8 +198,7 @@ async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_
         with anyio.move_on_after(1):
             async with begin(storage, markers=MarkerSettings()) as job:
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for(staged):

@@ -30,6 +30,7 @@ from tests.engine.jobs.scene import (
     mark,
     mark_directly,
     name_of,
+    only_commits_are_left,
     publish,
     table,
     write_in_thread,
@@ -42,8 +43,6 @@ from tests.table_invariants import (
     data_files,
     decisions,
     fences,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
     table_is_at_rest,
 )
 
@@ -62,9 +61,6 @@ async def write_cut_off(job: WriteJob, backend: Backend, months: dict[int, int],
     """The real task in a worker thread, which cannot reach the service."""
     batches = flights(months).to_batches()
     return await anyio.to_thread.run_sync(partial(write_task, cut_off(job), batches, backend=backend, **named))
-
-
-# ---------------------------------------------------------------- what is committed
 
 
 @on_both_loops
@@ -175,9 +171,6 @@ async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(u
     table_is_at_rest(unstaged.objects)
 
 
-# ---------------------------------------------------------------- losers of whom nobody has heard
-
-
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
 async def test_the_published_files_of_a_loser_that_fell_back_are_removed(store, commits):
     async with begin(store.backend, markers=BATCHED) as job:
@@ -188,8 +181,7 @@ async def test_the_published_files_of_a_loser_that_fell_back_are_removed(store, 
         if commits:
             await job.commit([report])
     assert loser not in data_files(store.objects)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -202,8 +194,7 @@ async def test_a_loser_that_fell_back_can_publish_nothing_any_more(store, commit
             await job.commit([report])
     with pytest.raises(NotFound if store.backend.has_staging else FileExistsError):
         publish(job.ticket, store.backend, loser, flights({1: 2}))
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -217,8 +208,7 @@ async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothin
                 await write_cut_off(job, store.backend, {1: 2}, task=1)
     with pytest.raises(Sealed, match="stands at position 1"):
         await write_cut_off(job, store.backend, {1: 2}, task=1)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -253,13 +243,9 @@ async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refus
                 await anyio.sleep(1)
                 if commits:
                     await job.commit([report])
-            only_committed_files_exist(store.objects)
-            no_bookkeeping_is_left(store.objects)
+            only_commits_are_left(store)
     # A rollback has its entry before all else: whoever comes too late to publish is refused by it.
     assert outcomes == {"published", "refused"} | ({"excluded"} if commits else set()), "else there was no race"
-
-
-# ---------------------------------------------------------------- drivers that die
 
 
 @on_both_loops
@@ -301,11 +287,7 @@ async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tas
             die(store.faulty)
         await table(store.backend).rollback(job.instant)
     assert refused
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
-
-
-# ---------------------------------------------------------------- what counts as marked
+    only_commits_are_left(store)
 
 
 @on_both_loops

@@ -23,7 +23,7 @@ from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.tasks.report import Fill, TaskReport
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.jobs.filling import Months, appended, filling_job, profile_of, task_of
-from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table
+from tests.engine.jobs.scene import Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 from tests.support.loops import on_both_loops
 from tests.table_invariants import commits, committed_files, data_files, fences, table_is_at_rest

@@ -7,15 +7,13 @@ import pytest
 
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.tasks.task_writer import TaskWriter
-from tests.engine.jobs.scene import FAMILIES, Store, write_in_thread
+from tests.engine.jobs.scene import FAMILIES, Store, only_commits_are_left, write_in_thread
 from tests.engine.jobs.yearly import OLD, begin, flights, held, write
 from tests.engine.tasks.scene import Markers
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     data_files,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
     table_is_at_rest,
 )
 
@@ -92,8 +90,7 @@ async def test_the_first_row_outside_fails_its_task_and_the_error_names_partitio
     for part in ("'year=2014/month=1'", "only_partitions=[{'year': 2013}, {'year': 2012}]", "drop such rows"):
         assert part in str(caught.value)
     assert {path: store.objects[path] for path in committed_files(store.objects)} == before
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @on_both_loops
@@ -118,8 +115,7 @@ async def test_a_task_that_does_not_look_is_stopped_by_the_commit(store):
         with pytest.raises(InvalidRequest, match="year=2014/month=1"):
             await job.commit([report])
     assert committed_files(store.objects) == before
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 @on_both_loops

@@ -8,18 +8,15 @@ import pytest
 from tallymark.engine.errors import ConflictError, InvalidRequest
 from tallymark.engine.settings import MarkerSettings
 from tests.backends.local_peek import LocalPeek
-from tests.engine.jobs.scene import FAMILIES, table, write_in_thread
+from tests.engine.jobs.scene import only_commits_are_left, table, write_in_thread
 from tests.engine.jobs.yearly import FLIGHTS, OLD, begin, flights, held, write
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     committed_files,
     data_files,
     log_entries,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
     table_is_at_rest,
 )
-
 
 NEW = (9, 2013, 1)
 YEAR = {"year": 2013}
@@ -99,9 +96,6 @@ async def test_the_scope_that_is_logged_is_the_prefix_or_the_partition(staged):
     ]
 
 
-# ---------------------------------------------------------------- columns that the input lacks
-
-
 @pytest.mark.parametrize(
     ("schema", "partition"),
     [(WITHOUT_YEAR, YEAR), (ONLY_FLIGHT, MONTH), (WITHOUT_YEAR.append(FLIGHTS.field(1)), MONTH)],
@@ -166,9 +160,6 @@ async def test_of_two_creators_the_later_finds_the_types_of_the_earlier(store):
     assert held(store.objects) == [NEW]
 
 
-# ---------------------------------------------------------------- what is refused
-
-
 @on_both_loops
 async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(store):
     await write(store.backend, OLD)
@@ -176,8 +167,7 @@ async def test_a_row_with_another_value_fails_its_task_and_nothing_is_left(store
     with pytest.raises(InvalidRequest, match=r"a row has year=2014, and .* partition={'year': 2013}"):
         await write(store.backend, [NEW, (10, 2014, 7)], "overwrite", partition=YEAR)
     assert {path: store.objects[path] for path in committed_files(store.objects)} == before
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
     assert not any(path.startswith("year=2013/") for path in data_files(store.objects) - before.keys()), "not begun"
 
 
@@ -220,9 +210,6 @@ async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition
     with pytest.raises(InvalidRequest, match="the table is not partitioned; leave partition out, or give partition_by"):
         await write(unstaged.backend, [NEW], partition=YEAR, partition_by=())
     assert unstaged.objects == {}
-
-
-# ---------------------------------------------------------------- two at once
 
 
 @pytest.mark.parametrize(

@@ -41,9 +41,6 @@ async def refusal(storage: Store, **named) -> InvalidRequest:
     return caught.value
 
 
-# ---------------------------------------------------------------- creation
-
-
 @on_both_loops
 async def test_the_first_write_creates_the_table_with_its_floor(staged):
     async with begin(staged.backend) as job:
@@ -101,9 +98,6 @@ async def test_an_unclear_creation_is_met_by_the_next_write(unstaged):
         await committed(FaultyBackend(unstaged.backend, lost_answer("put_new", PROPERTIES)))
     await committed(unstaged.backend)
     table_is_at_rest(unstaged.objects)
-
-
-# ---------------------------------------------------------------- calls that fit the table, and calls that do not
 
 
 async def test_an_existing_table_keeps_its_partitioning_where_none_is_named(staged):

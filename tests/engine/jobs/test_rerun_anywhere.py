@@ -101,8 +101,6 @@ def test_wherever_the_rerun_dies_too_the_next_one_leaves_the_rows_once(has_stagi
                 table_is_at_rest(store.objects)
 
 
-# ---------------------------------------------------------------- twins
-
 pauses = st.sampled_from([0.0, 0.01, 0.02, 0.5])
 entry_faults: st.SearchStrategy[Fault] = st.one_of(
     st.builds(lambda nth: lost_answer("put_new", f"{LOG_FOLDER}/*", nth=nth), st.integers(1, 3)),

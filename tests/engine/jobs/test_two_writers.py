@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from tallymark.engine.errors import ConflictError
-from tests.engine.jobs.scene import FAMILIES, Store, WallClock, begin, committed, table, write_rows
+from tests.engine.jobs.scene import Store, WallClock, begin, committed, table, write_rows
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
     commits,

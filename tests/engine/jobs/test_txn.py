@@ -13,7 +13,6 @@ from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.engine.jobs.scene import (
-    FAMILIES,
     FLIGHTS,
     Store,
     begin,
@@ -47,9 +46,6 @@ async def rows(store: Store) -> int:
     return (await table(store.backend).snapshot()).rows
 
 
-# ---------------------------------------------------------------- what is a txn
-
-
 @pytest.mark.parametrize("txn", ["etl:7", "a:b:c", "dag.task:scheduled__2026-11-21T02:00:00+00:00", "é t l:x y"])
 async def test_a_name_and_a_batch_make_a_txn(staged, txn):
     assert (await run(staged.backend, txn=txn)).txn == txn
@@ -69,9 +65,6 @@ async def test_a_txn_has_a_length_at_most(staged):
     await run(staged.backend, txn=f"etl:{'7' * (TXN_LENGTH - 4)}")
     with pytest.raises(InvalidRequest, match="1,001 characters; 1,000 are the most"):
         await run(staged.backend, txn=f"etl:{'7' * (TXN_LENGTH - 3)}")
-
-
-# ---------------------------------------------------------------- a rerun
 
 
 @on_both_loops
@@ -153,9 +146,6 @@ async def test_a_failed_run_does_not_count(store):
     table_is_at_rest(store.objects)
 
 
-# ---------------------------------------------------------------- what an earlier run has left
-
-
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
 async def test_a_rerun_finishes_what_a_writer_died_over_after_its_commit(store, mode):
     await committed(store.backend)
@@ -213,9 +203,6 @@ async def test_a_rerun_cures_a_commit_that_nobody_knows_about(store, lands):
     table_is_at_rest(store.objects)
 
 
-# ---------------------------------------------------------------- two at once
-
-
 @on_both_loops
 async def test_of_two_jobs_of_one_txn_one_commits_and_the_other_returns_its_result(store):
     async with begin(store.backend, txn=TXN) as one, begin(store.backend, txn=TXN) as other:
@@ -247,9 +234,6 @@ async def test_a_conflict_with_a_stranger_is_still_one(staged):
         with pytest.raises(ConflictError):
             await other.commit([reports[1]])
     assert not (await run(staged.backend, "overwrite")).is_rerun
-
-
-# ---------------------------------------------------------------- other data under one txn
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import DataFile
 from tests.backends.local_peek import LocalPeek
 from tests.engine.jobs.scene import (
-    FAMILIES,
     begin,
     committed,
     flights,
     impatient,
     mark,
     name_of,
+    only_commits_are_left,
     publish,
     table,
     write_in_thread,
@@ -41,9 +41,6 @@ from tests.table_invariants import (
 )
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
-
-
-# ---------------------------------------------------------------- what a committed job leaves
 
 
 @kinds
@@ -221,17 +218,13 @@ async def test_the_result_can_be_shown(staged):
     assert "pending" not in shown
 
 
-# ---------------------------------------------------------------- how a block ends
-
-
 @kinds
 async def test_what_is_not_committed_is_rolled_back(store, kind):
     await committed(store.backend)
     kept = data_files(store.objects)
     async with begin(store.backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
         await write_rows(job, store.backend)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
     assert committed_files(store.objects) == kept
     assert decisions(store.objects)[job.instant]["kind"] == "rollback"
 
@@ -248,8 +241,7 @@ async def test_an_error_of_the_users_leaves_bare_and_rolls_back(store, kind):
             raise Mishap("mine")
     assert caught.value.args == ("mine",)
     assert caught.value.__context__ is None or not isinstance(caught.value.__context__, BaseExceptionGroup)
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
     projection_follows_the_log(store.objects)
 
 
@@ -260,8 +252,7 @@ async def test_a_users_error_leaves_bare_though_the_rollback_outlasts_many_beats
             await write_rows(job, staged.faulty)
             staged.faulty.add(slow("delete", 45))
             raise ZeroDivisionError
-    only_committed_files_exist(staged.objects)
-    no_bookkeeping_is_left(staged.objects)
+    only_commits_are_left(staged)
 
 
 async def test_beats_do_not_come_back_after_a_slow_end(staged):
@@ -283,8 +274,7 @@ async def test_a_segment_that_is_in_flight_at_the_end_is_not_left(unstaged):
     async with anyio.create_task_group() as tasks, begin(storage, markers=MarkerSettings()) as job:
         tasks.start_soon(ask, job)
         await anyio.sleep(1)
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(staged, caplog):
@@ -319,9 +309,6 @@ async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and
     told = {record.event: record.fields for record in caplog.records}
     assert (told["instant.committed"]["marker_wait_s"], told["instant.committed"]["seconds"]) == (0.5, 2)
     assert (told["markers.deleted"]["objects"], told["markers.deleted"]["seconds"]) == (5, 3)  # four, and the kind
-
-
-# ---------------------------------------------------------------- what commit refuses
 
 
 async def test_a_job_is_committed_once(unstaged):
@@ -363,9 +350,6 @@ async def test_a_file_that_was_never_marked_is_refused(store):
             await job.commit([report, bad])
         await job.commit([report])
     table_is_at_rest(store.objects)
-
-
-# ---------------------------------------------------------------- a commit that fails, and another try
 
 
 async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(store):
@@ -494,8 +478,7 @@ async def test_an_unknown_commit_that_had_not_landed_is_rolled_back_when_the_blo
             finally:
                 store.faulty.heal()
     assert committed_files(store.objects) == set()
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog):
@@ -520,6 +503,5 @@ async def test_after_its_end_a_job_commits_nothing_more(unstaged):
         report = await write_rows(job, unstaged.backend)
     with pytest.raises(InvalidRequest, match="was rolled back when its block ended; begin a new one"):
         await job.commit([report])
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
     assert committed_files(unstaged.objects) == set()

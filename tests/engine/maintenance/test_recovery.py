@@ -13,7 +13,6 @@ from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import (
-    FAMILIES,
     LEASE,
     Store,
     abandon,
@@ -23,6 +22,7 @@ from tests.engine.jobs.scene import (
     flights,
     mark,
     name_of,
+    only_commits_are_left,
     publish,
     table,
     write_rows,
@@ -54,9 +54,6 @@ async def reserve_as(store: Store, instant: str, writer: WriterIdentity) -> None
     """Make somebody else the writer of this instant."""
     changed = replace(reservation(store, instant), writer=writer)
     await store.backend.put(changed.path, changed.encode())
-
-
-# ---------------------------------------------------------------- who is dead
 
 
 @kinds
@@ -136,9 +133,6 @@ async def test_beats_go_on_while_a_writer_helps_others(staged):
     table_is_at_rest(staged.objects)
 
 
-# ---------------------------------------------------------------- what a writer learns that was taken for dead
-
-
 @kinds
 async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(store, kind):
     await committed(store.backend)
@@ -162,8 +156,7 @@ async def test_it_learns_so_at_its_next_beat_and_the_block_ends(store):
             begun = anyio.current_time()
             await anyio.sleep_forever()
     assert anyio.current_time() - begun <= LEASE.heartbeat_interval_s
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 async def test_an_error_that_follows_from_it_does_not_hide_it(unstaged):
@@ -189,8 +182,7 @@ async def test_while_beats_are_missed_every_ack_asks_the_log_first(unstaged):
             unstaged.clock.pass_lease()
             await table(unstaged.backend).rollback()
             await mark(job, unstaged.faulty, [f"month=4/{name_of(job)}"])
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 async def write_until_death(job, storage: FaultyBackend, *, death_s: float) -> list[str]:
@@ -236,9 +228,6 @@ async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_no
     no_bookkeeping_is_left(store.objects)
 
 
-# ---------------------------------------------------------------- rollback by name
-
-
 @kinds
 async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, kind):
     """It dies before its next beat, by which it would have learned and tidied up itself."""
@@ -257,8 +246,7 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, ki
     only_committed_files_exist(store.objects)
     await anyio.sleep(200)
     await table(store.backend).clean()
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
+    only_commits_are_left(store)
 
 
 async def test_an_instant_that_is_not_open_cannot_be_rolled_back(staged):
@@ -276,9 +264,6 @@ async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(st
     (ended,) = await table(staged.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome) == (job.instant, "was committed")
     table_is_at_rest(staged.objects)
-
-
-# ---------------------------------------------------------------- what a writer left that never had an instant
 
 
 async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease(staged):
@@ -360,9 +345,6 @@ async def test_what_is_named_after_no_instant_never_comes_into_the_log(unstaged)
     table_is_at_rest(unstaged.objects)
 
 
-# ---------------------------------------------------------------- zombies
-
-
 @kinds
 async def test_with_staging_a_task_that_goes_on_can_publish_nothing(staged, kind):
     async with begin(staged.backend, markers=MarkerSettings(kind=kind)) as job:
@@ -395,8 +377,7 @@ async def test_without_staging_the_name_of_a_lost_attempt_is_fenced(unstaged, ki
         assert decisions(unstaged.objects)[job.instant]["fenced"] == [zombie]
     with pytest.raises(FileExistsError):
         publish(job.ticket, unstaged.backend, zombie, flights({1: 1}))
-    only_committed_files_exist(unstaged.objects)
-    no_bookkeeping_is_left(unstaged.objects)
+    only_commits_are_left(unstaged)
 
 
 @kinds

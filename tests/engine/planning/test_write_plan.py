@@ -14,7 +14,6 @@ from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.scope import Scope
 from tests.engine.jobs.scene import (
-    FAMILIES,
     FLIGHTS,
     Store,
     committed,

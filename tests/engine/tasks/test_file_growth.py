@@ -67,8 +67,7 @@ LARGE_FIRST = [(20, 20_000), (3000, 100)]
 @pytest.mark.parametrize(
     "batches", [[(2000, 1000)], [(50, 1000)] * 40, [(7, 30_000)] * 30, LARGE_FIRST * 3, LARGE_FIRST[::-1] * 3]
 )
-def test_no_file_is_larger_than_a_quarter_beyond_the_maximum(batches, is_planned):
-    storage = memory(has_staging=False)
+def test_no_file_is_larger_than_a_quarter_beyond_the_maximum(storage, batches, is_planned):
     planned = [PlannedFile("", 1, MAX)] if is_planned else []
     job = ticket(NOISE, max_file_bytes=MAX, row_group_bytes=150_000)
     report = write(job, [noise(*batch) for batch in batches], storage, Markers(), planned=planned)

@@ -78,8 +78,7 @@ def test_old_rows_come_first_and_the_report_names_both_files(has_staging):
     assert old.path in stored(storage)  # the commit removes it, nobody else
 
 
-def test_only_partitions_with_new_rows_are_filled():
-    storage = memory(has_staging=False)
+def test_only_partitions_with_new_rows_are_filled(storage):
     first, second = (
         small_file(storage, "a.parquet", flights([0], months=1)),
         small_file(storage, "b.parquet", flights([1], months=2)),
@@ -88,8 +87,7 @@ def test_only_partitions_with_new_rows_are_filled():
     assert [fill.old for fill in report.fills] == [first]
 
 
-def test_a_file_is_read_once_however_many_batches_bring_rows_for_it():
-    storage = memory(has_staging=False)
+def test_a_file_is_read_once_however_many_batches_bring_rows_for_it(storage):
     old = small_file(storage, "small.parquet", flights(range(3)))
     reader = Reader(storage)
     batches = [flights([number]) for number in range(100, 120)]
@@ -99,8 +97,7 @@ def test_a_file_is_read_once_however_many_batches_bring_rows_for_it():
     assert report.rows == 20
 
 
-def test_a_small_file_that_is_gone_costs_its_new_rows_nothing():
-    storage = memory(has_staging=False)
+def test_a_small_file_that_is_gone_costs_its_new_rows_nothing(storage):
     old = small_file(storage, "small.parquet", flights(range(3)))
     anyio.run(storage.delete, [old.path])
     report = filled(storage, [flights([100])], old)
@@ -110,21 +107,19 @@ def test_a_small_file_that_is_gone_costs_its_new_rows_nothing():
     assert report.planned == ((report.files[0].path, 10_000 - old.bytes),)
 
 
-def test_storage_that_does_not_answer_fails_the_attempt():
+def test_storage_that_does_not_answer_fails_the_attempt(storage):
     def read(path: str) -> Future[bytes]:
         answer: Future[bytes] = Future()
         answer.set_exception(Unavailable(f"{path}: no answer"))
         return answer
 
-    storage = memory(has_staging=False)
     old = small_file(storage, "small.parquet", flights(range(3)))
     with pytest.raises(Unavailable):
         write(ticket(FLIGHTS, "month"), [flights([100])], storage, planned=planned(old), read=read)
 
 
 @pytest.mark.parametrize("damage", ["no Parquet", "other rows"])
-def test_a_damaged_small_file_is_named_and_left_alone(damage):
-    storage = memory(has_staging=False)
+def test_a_damaged_small_file_is_named_and_left_alone(storage, damage):
     old = small_file(storage, "small.parquet", flights(range(3)))
     if damage == "no Parquet":
         anyio.run(storage.put, old.path, b"PAR1 and no more")
@@ -135,16 +130,14 @@ def test_a_damaged_small_file_is_named_and_left_alone(damage):
     assert old.path in stored(storage)
 
 
-def test_two_planned_files_of_one_partition_are_refused():
-    storage = memory(has_staging=False)
+def test_two_planned_files_of_one_partition_are_refused(storage):
     files = [small_file(storage, name, flights([1])) for name in ("a.parquet", "b.parquet")]
     with pytest.raises(InvalidRequest, match="'month=1' has two planned files"):
         filled(storage, [], *files)
 
 
-def test_old_rows_that_do_not_fit_into_one_file_are_told_in_order():
+def test_old_rows_that_do_not_fit_into_one_file_are_told_in_order(storage):
     """As where a file was compressed much better than it is now."""
-    storage = memory(has_staging=False)
     old = small_file(storage, "small.parquet", flights(range(2000)), row_group_rows=2000)
     report = filled(storage, [flights([5000])], old, max_file_bytes=4_000, row_group_bytes=1_000, compression="none")
     (fill,) = report.fills
@@ -156,8 +149,7 @@ def test_old_rows_that_do_not_fit_into_one_file_are_told_in_order():
     assert report.planned == ((fill.paths[0], 10_000),), "the first part stands for the file that was planned"
 
 
-def test_a_report_with_fills_survives_its_encoding():
-    storage = memory(has_staging=False)
+def test_a_report_with_fills_survives_its_encoding(storage):
     old = small_file(storage, "small.parquet", flights(range(10)))
     report = filled(storage, [flights([100])], old)
     assert report.fills

@@ -59,8 +59,7 @@ def markers_in(storage):
     return {path for path in stored(storage) if path.startswith(MARKERS)}
 
 
-def test_a_direct_marker_is_in_storage_when_its_ack_comes():
-    storage = memory(has_staging=False)
+def test_a_direct_marker_is_in_storage_when_its_ack_comes(storage):
     with markers_of(ticket(), storage) as markers:
         markers.source.request(["a=1/f.parquet", "a=2/g.parquet"]).result(10)
         expected = {f"{MARKERS}a=1/f.parquet.marker.CREATE", f"{MARKERS}a=2/g.parquet.marker.CREATE"}
@@ -76,16 +75,14 @@ def test_the_event_loop_of_direct_markers_ends_with_the_task():
     assert not [thread for thread in set(threading.enumerate()) - before if "portal" in thread.name.lower()]
 
 
-def test_markers_under_way_land_before_the_task_is_over():
-    storage = memory(has_staging=False)
+def test_markers_under_way_land_before_the_task_is_over(storage):
     with markers_of(ticket(), storage) as markers:
         for number in range(50):
             markers.source.request([f"f{number}.parquet"])
     assert len(markers_in(storage)) == 50
 
 
-def test_a_sealed_instant_refuses_direct_markers():
-    storage = memory(has_staging=False)
+def test_a_sealed_instant_refuses_direct_markers(storage):
     anyio.run(storage.put, seal_path(INSTANT), b"")
     with markers_of(ticket(), storage) as markers, pytest.raises(Sealed, match=INSTANT):
         markers.source.request(["f.parquet"]).result(10)
@@ -141,8 +138,7 @@ def test_where_nobody_listens_a_task_marks_its_files_itself_and_says_so(has_stag
     )
 
 
-def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer():
-    storage = memory(has_staging=False)
+def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer(storage):
     with socket.create_server(("127.0.0.1", 0)) as listener:  # the kernel accepts for it
         job = service_job(ServiceAddress("127.0.0.1", listener.getsockname()[1], os.urandom(32)), service_wait_s=0.2)
         report = write_task(job, [flights([1])], task=0, backend=storage)
@@ -150,15 +146,13 @@ def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer():
     assert report.marker_wait_s < 15
 
 
-def test_a_service_that_answers_the_handshake_and_nothing_else_is_waited_for_no_longer():
-    storage = memory(has_staging=False)
+def test_a_service_that_answers_the_handshake_and_nothing_else_is_waited_for_no_longer(storage):
     with serving_threads(silent=True) as address:
         report = write_task(service_job(address, service_wait_s=0.2), [flights([1])], task=0, backend=storage)
     assert (report.rows, report.direct_markers) == (1, 1)
 
 
-def test_what_one_task_has_waited_for_the_next_does_not_wait_for_again():
-    storage = memory(has_staging=False)
+def test_what_one_task_has_waited_for_the_next_does_not_wait_for_again(storage):
     job = service_job(service_wait_s=4)
     first, second = (write_task(job, [flights([1])], task=task, backend=storage) for task in range(2))
     assert first.marker_wait_s >= 3
@@ -182,8 +176,7 @@ def test_a_forked_process_knows_nothing_of_its_parents_outage():
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_without_fallback_a_task_fails_where_the_service_cannot_be_reached():
-    storage = memory(has_staging=False)
+def test_without_fallback_a_task_fails_where_the_service_cannot_be_reached(storage):
     job = service_job(fallback=False, marker_wait_s=0.2)
     with pytest.raises(ServiceUnavailable):
         write_task(job, [flights([1])], task=0, backend=storage)
@@ -199,16 +192,14 @@ def test_the_tasks_of_one_process_put_the_flag_of_direct_markers_once():
     assert storage.paths("put_new").index(flag_path(INSTANT)) == 0
 
 
-def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_but_the_flag_to_its_job():
-    storage = memory(has_staging=False)
+def test_a_task_that_falls_back_after_the_seal_is_refused_and_leaves_but_the_flag_to_its_job(storage):
     anyio.run(storage.put, seal_path(INSTANT), b"")
     with pytest.raises(Sealed, match=INSTANT):
         write_task(service_job(service_wait_s=0.1), [flights([1])], task=0, backend=storage)
     assert set(stored(storage)) == {seal_path(INSTANT), flag_path(INSTANT)}
 
 
-def test_a_fallback_that_comes_after_the_task_is_over_does_nothing():
-    storage = memory(has_staging=False)
+def test_a_fallback_that_comes_after_the_task_is_over_does_nothing(storage):
     with markers_of(service_job(service_wait_s=2), storage) as markers:
         ack = markers.source.request(["month=1/f.parquet"])
     with pytest.raises(Closed, match="is over"):
@@ -234,8 +225,7 @@ def test_write_task_opens_the_storage_that_the_ticket_names(tmp_path):
     )
 
 
-def test_a_task_that_raises_leaves_only_marked_files():
-    storage = memory(has_staging=False)
+def test_a_task_that_raises_leaves_only_marked_files(storage):
     job = ticket(FLIGHTS, "month", row_group_bytes=1, max_file_bytes=1)
     with pytest.raises(InvalidRequest):
         write_task(job, [flights([1, 2]), flights([3]).drop_columns("month")], task=0, backend=storage)

@@ -49,13 +49,17 @@ class Scene:
         self.direct.requests.clear()
 
 
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
 def failed_with(ack: Future[None]) -> BaseException | None:
     assert ack.done()
     return ack.exception()
 
 
-def test_a_service_that_answers_is_all_there_is():
-    scene = Scene()
+def test_a_service_that_answers_is_all_there_is(scene):
     ack = scene.source.request(["a", "b"])
     assert not ack.done()
     scene.service.ack_all()
@@ -63,8 +67,7 @@ def test_a_service_that_answers_is_all_there_is():
     assert (scene.service.requests, scene.direct.requests) == ([("a", "b")], [])
 
 
-def test_a_service_that_cannot_be_reached_is_done_without():
-    scene = Scene()
+def test_a_service_that_cannot_be_reached_is_done_without(scene):
     ack = scene.source.request(["a", "b"])
     scene.service.refuse_all(NOBODY)
     assert not ack.done()
@@ -78,8 +81,7 @@ def test_a_service_that_cannot_be_reached_is_done_without():
     [Sealed, RolledBack, Closed, InvalidRequest, NotAuthenticated, FlushFailed],
     ids=lambda kind: kind.__name__,
 )
-def test_what_the_service_refuses_is_not_marked_past_it(refusal):
-    scene = Scene()
+def test_what_the_service_refuses_is_not_marked_past_it(scene, refusal):
     ack = scene.source.request(["a"])
     error = refusal("because")
     scene.service.refuse_all(error)
@@ -88,8 +90,7 @@ def test_what_the_service_refuses_is_not_marked_past_it(refusal):
     assert not scene.outage.is_on
 
 
-def test_an_overloaded_service_is_asked_again_and_not_passed_by():
-    scene = Scene()
+def test_an_overloaded_service_is_asked_again_and_not_passed_by(scene):
     ack = scene.source.request(["a"])
     for now in (20.0, 40.0):
         scene.now = now
@@ -102,8 +103,7 @@ def test_an_overloaded_service_is_asked_again_and_not_passed_by():
     assert (scene.service.requests, scene.direct.requests) == ([("a",)] * 3, [])
 
 
-def test_what_storage_answers_to_the_task_itself_comes_through():
-    scene = Scene()
+def test_what_storage_answers_to_the_task_itself_comes_through(scene):
     ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     error = Sealed("too late")
@@ -111,16 +111,14 @@ def test_what_storage_answers_to_the_task_itself_comes_through():
     assert failed_with(ack) is error
 
 
-def test_how_a_file_is_written_is_said_to_whoever_marks_it():
-    scene = Scene()
+def test_how_a_file_is_written_is_said_to_whoever_marks_it(scene):
     scene.source.request(["a"], "MERGE")
     assert scene.service.ios == {"a": "MERGE"}
     scene.service.refuse_all(NOBODY)
     assert scene.direct.ios == {"a": "MERGE"}
 
 
-def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_waiting():
-    scene = Scene()
+def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_waiting(scene):
 
     def request(paths, io="CREATE"):
         raise Closed("over")
@@ -131,24 +129,21 @@ def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_wait
     assert isinstance(failed_with(ack), Closed)
 
 
-def test_a_put_that_is_cancelled_with_its_loop_is_an_error():
-    scene = Scene()
+def test_a_put_that_is_cancelled_with_its_loop_is_an_error(scene):
     ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     scene.direct._waiting[0][1].cancel()
     assert isinstance(failed_with(ack), Closed)
 
 
-def test_what_is_asked_cannot_be_cancelled():
-    scene = Scene()
+def test_what_is_asked_cannot_be_cancelled(scene):
     ack = scene.source.request(["a"])
     assert not ack.cancel()
     scene.service.ack_all()
     assert failed_with(ack) is None
 
 
-def test_during_an_outage_nobody_waits_for_the_service():
-    scene = Scene()
+def test_during_an_outage_nobody_waits_for_the_service(scene):
     scene.fall_back()
     for scene.now in (0.0, 10.0, 29.9):
         scene.source.request(["a"])
@@ -156,8 +151,7 @@ def test_during_an_outage_nobody_waits_for_the_service():
     assert len(scene.direct.requests) == 3
 
 
-def test_once_in_a_pause_the_service_is_tried_and_nobody_waits_for_that_either():
-    scene = Scene()
+def test_once_in_a_pause_the_service_is_tried_and_nobody_waits_for_that_either(scene):
     scene.fall_back()
     scene.now = 30.0
     acks = [scene.source.request([path]) for path in "abc"]
@@ -172,8 +166,7 @@ def test_once_in_a_pause_the_service_is_tried_and_nobody_waits_for_that_either()
     assert scene.service.requests == [("a",), ("e",)]
 
 
-def test_an_outage_ends_with_the_services_first_ack():
-    scene = Scene()
+def test_an_outage_ends_with_the_services_first_ack(scene):
     scene.fall_back()
     scene.now = 30.0
     scene.source.request(["a"])
@@ -184,9 +177,8 @@ def test_an_outage_ends_with_the_services_first_ack():
     assert scene.direct.requests == [("a",)]
 
 
-def test_a_refusal_does_not_end_it():
+def test_a_refusal_does_not_end_it(scene):
     """Whether the job is over the task learns from its own markers."""
-    scene = Scene()
     scene.fall_back()
     scene.now = 30.0
     scene.source.request(["a"])
@@ -194,8 +186,7 @@ def test_a_refusal_does_not_end_it():
     assert scene.outage.is_on
 
 
-def test_an_ack_that_was_still_waited_for_ends_it_too():
-    scene = Scene()
+def test_an_ack_that_was_still_waited_for_ends_it_too(scene):
     early = scene.source.request(["a"])
     other = Scene(scene.outage)
     other.fall_back()
@@ -204,16 +195,14 @@ def test_an_ack_that_was_still_waited_for_ends_it_too():
     assert not scene.outage.is_on
 
 
-def test_tasks_of_one_process_share_what_they_know():
-    scene = Scene()
+def test_tasks_of_one_process_share_what_they_know(scene):
     scene.fall_back()
     other = Scene(scene.outage)
     other.source.request(["a"])
     assert (other.service.requests, other.direct.requests) == ([], [("a",)])
 
 
-def test_the_log_tells_of_an_outage_once_and_of_its_end(caplog):
-    scene = Scene()
+def test_the_log_tells_of_an_outage_once_and_of_its_end(scene, caplog):
     with caplog.at_level(logging.INFO):
         for path in "ab":
             scene.source.request([path])

@@ -10,7 +10,7 @@ from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import CorruptObject, InvalidRequest, Sealed
 from tallymark.engine.tasks.file_growth import FooterSize
 from tallymark.engine.tasks.open_file import OpenFile
-from tests.engine.tasks.scene import FLIGHTS, STAGING, flights, footer, local, memory, schema_of, stored, ticket
+from tests.engine.tasks.scene import FLIGHTS, STAGING, flights, footer, memory, schema_of, stored, ticket
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 
 PATH = "month=1/f.parquet"
@@ -37,11 +37,6 @@ def begun(backend, schema=FLIGHTS, names=None, **settings):
 
 def rows(count=10):
     return pa.Table.from_batches([flights(range(count))])
-
-
-@pytest.fixture(params=["staging", "no staging", "local"])
-def backend(request, tmp_path):
-    return local(tmp_path) if request.param == "local" else memory(has_staging=request.param == "staging")
 
 
 def test_a_published_file_is_what_its_data_file_says(backend):

@@ -40,11 +40,6 @@ def noise(month, rows, *, row_bytes=100, seed=1):
     )
 
 
-@pytest.fixture(params=["staging", "no staging", "local"])
-def backend(request, tmp_path):
-    return local(tmp_path) if request.param == "local" else memory(has_staging=request.param == "staging")
-
-
 def numbers(backend, report):
     """The flights in each partition, in the order of files and rows."""
     found: dict[str, list[object]] = {}
@@ -95,8 +90,7 @@ def test_files_are_rolled_at_the_limit_and_each_lies_within_one_row_group_of_it(
     assert written == [row for batch in batches for row in batch.column("noise").to_pylist()]
 
 
-def test_one_batch_larger_than_many_files_is_rolled_too():
-    storage = memory(has_staging=False)
+def test_one_batch_larger_than_many_files_is_rolled_too(storage):
     job = ticket(NOISE, max_file_bytes=10_000, compression="none")
     report = write(job, [noise(1, 1000)], storage)
     assert len(report.files) >= 5
@@ -202,8 +196,7 @@ def test_at_most_so_many_files_are_open_and_the_longest_waiting_is_finished_firs
     assert opened == 0
 
 
-def test_a_partition_whose_file_was_finished_gets_another_file():
-    storage = memory(has_staging=False)
+def test_a_partition_whose_file_was_finished_gets_another_file(storage):
     job = ticket(NOISE, "month", open_file_count=1, row_group_bytes=1_000)
     report = write(job, [noise(month, 20, seed=seed) for seed, month in enumerate((1, 2, 1))], storage)
     assert [file.partition for file in report.files] == ["month=1", "month=2", "month=1"]
@@ -310,8 +303,7 @@ def test_a_marker_that_is_refused_stops_the_task_before_any_byte():
     assert stored(storage) == {}
 
 
-def test_a_marker_that_never_comes_stops_the_task_within_the_bound():
-    storage = memory(has_staging=False)
+def test_a_marker_that_never_comes_stops_the_task_within_the_bound(storage):
     with pytest.raises(ServiceUnavailable, match="marker_wait_s"):
         write(ticket(marker_wait_s=0.001), [flights([1])], storage, Markers(acks=False))
     assert stored(storage) == {}
@@ -356,8 +348,7 @@ def test_a_file_whose_put_is_unclear_is_reported_under_the_name_that_is_known_to
     )
 
 
-def test_a_row_group_holds_what_was_gathered_over_many_batches():
-    storage = memory(has_staging=False)
+def test_a_row_group_holds_what_was_gathered_over_many_batches(storage):
     report = write(ticket(FLIGHTS, "month"), [flights(range(10), months=2) for _ in range(30)], storage)
     assert [footer(storage, file.path).num_row_groups for file in report.files] == [1, 1]
 
