@@ -25,7 +25,6 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
-from tests.table_invariants import committed_files, data_files
 
 families = pytest.mark.parametrize("has_staging", FAMILIES)
 
@@ -42,7 +41,7 @@ async def explained(store: Store, file: str) -> Explanation:
 async def one_file(store: Store) -> str:
     """Of a table with one commit."""
     await committed(store.backend, months={1: 3})
-    (path,) = committed_files(store.objects)
+    (path,) = store.committed_files
     return path
 
 
@@ -109,7 +108,7 @@ async def test_a_replaced_file_that_was_put_back_is_nobodys(staged):
 @on_both_loops
 async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store):
     await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
-    (path,) = committed_files(store.objects)
+    (path,) = store.committed_files
     await committed(store.backend, "overwrite", months={2: 1})
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.position) == ("retained", True, 2)
@@ -122,7 +121,7 @@ async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store)
 
 async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback(staged):
     await committed(staged.backend, months={1: 3}, readers="table", retain_hours=2)
-    (path,) = committed_files(staged.objects)
+    (path,) = staged.committed_files
     await committed(staged.backend, "overwrite", months={2: 1})
     storage = FaultyBackend(staged.backend, lost_request("delete", "month=*"))
     with pytest.raises(OSError, match="lost"):
@@ -174,7 +173,7 @@ async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(s
 async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(store):
     instant = await abandon(store)
     store.clock.now += LEASE.expiry_s + 1
-    path, *_ = sorted(data_files(store.objects))
+    path, *_ = sorted(store.data_files)
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.instant) == ("uncommitted", True, instant)
     assert "is dead" in found.next
@@ -225,11 +224,11 @@ async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(store):
         await mark(job, store.backend, [f"month=1/{name_of(job, attempt=5)}"])
         report = await write_rows(job, store.backend)
         await job.commit([report])
-        for path in store.objects.keys() - data_files(store.objects):
+        for path in store.objects.keys() - store.data_files:
             found = await explained(store, path)
             assert (path, found.fate, found.is_there) == (path, "bookkeeping", True)
             assert found.why
-    for path in store.objects.keys() - data_files(store.objects):
+    for path in store.objects.keys() - store.data_files:
         found = await explained(store, path)
         assert found.fate == "bookkeeping"
         assert "stays" in found.next or "/fence/" in path

@@ -17,7 +17,7 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import LEASE, Store, committed, die, table
 from tests.support.faulty import FaultyBackend, lost_request, refused, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import data_files, log_entries, retained_files, table_is_at_rest
+from tests.table_invariants import table_is_at_rest
 
 HOUR_S = 3600.0
 
@@ -53,13 +53,13 @@ async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_
         held = await table(store.backend).clean(retain_hours=0)
         assert (held.files, held.horizon, held.held_files) == (1, 2, 1)
         assert [reader.position for reader in held.readers] == [2]
-        assert paths_of(snapshot) <= data_files(store.objects)
+        assert paths_of(snapshot) <= store.data_files
         table_is_at_rest({path: data for path, data in store.objects.items() if path not in leases(store)})
     assert leases(store) == set()
     gone = await table(store.backend).clean(retain_hours=0)
     assert (gone.files, gone.held_files, gone.readers) == (1, 0, ())
-    assert not paths_of(snapshot) & data_files(store.objects)
-    table_is_at_rest(store.objects)
+    assert not paths_of(snapshot) & store.data_files
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -69,7 +69,7 @@ async def test_a_reader_of_an_older_position_holds_that_one(unstaged):
         assert snapshot.position == 2
         result = await table(unstaged.backend).clean(retain_hours=0)
         assert (result.files, result.horizon, result.held_files) == (1, 2, 2)
-        assert paths_of(snapshot) <= data_files(unstaged.objects)
+        assert paths_of(snapshot) <= unstaged.data_files
     assert (await table(unstaged.backend).clean(retain_hours=0)).files == 2
 
 
@@ -85,10 +85,10 @@ async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_ins
     async with table(unstaged.backend).reading() as snapshot:
         for _ in range(3):
             await committed(unstaged.backend, "overwrite", {1: 1})
-        assert paths_of(snapshot) <= data_files(unstaged.objects)
-        assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit"] * 4
+        assert paths_of(snapshot) <= unstaged.data_files
+        assert [entry["kind"] for entry in unstaged.log_entries] == ["commit"] * 4
     await committed(unstaged.backend, "overwrite", {1: 1})
-    assert retained_files(unstaged.objects) == set()
+    assert unstaged.retained_files == set()
 
 
 async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(unstaged):
@@ -111,7 +111,7 @@ async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped(unstag
     assert lease in unstaged.objects
     unstaged.clock.now += 1
     assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
     assert leases(unstaged) == set()
 
 
@@ -239,7 +239,7 @@ async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(un
         others.start_soon(overwrite_and_clean)
         async with table(storage).reading() as snapshot:
             assert snapshot.position == 4
-            assert paths_of(snapshot) <= data_files(unstaged.objects)
+            assert paths_of(snapshot) <= unstaged.data_files
 
 
 async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
@@ -262,7 +262,7 @@ async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decide
         others.start_soon(give_up_later)
         async with table(unstaged.backend).reading(as_of=1) as snapshot:
             assert 20 <= anyio.current_time() < 22
-            assert paths_of(snapshot) <= data_files(unstaged.objects)
+            assert paths_of(snapshot) <= unstaged.data_files
 
 
 async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(unstaged):
@@ -303,11 +303,11 @@ async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_rea
     _, reservation = await open_clean(unstaged)
     unstaged.clock.pass_lease()
     async with table(unstaged.backend).reading(as_of=1) as snapshot:
-        assert paths_of(snapshot) <= data_files(unstaged.objects)
-        last = log_entries(unstaged.objects)[-1]
+        assert paths_of(snapshot) <= unstaged.data_files
+        last = unstaged.log_entries[-1]
         assert (last["kind"], last["instant"]) == ("rollback", reservation.instant)
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_take(unstaged):
@@ -360,7 +360,7 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(uns
     due = Due(horizon=3, files=history.replaced(range(3, 4)), looked_at=nothing)
     gone = await expire(handle, properties, due)
     assert (gone.files, len(gone.held)) == ((), 1)
-    assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit"] * 3 + ["clean"]
+    assert [entry["kind"] for entry in unstaged.log_entries] == ["commit"] * 3 + ["clean"]
 
 
 async def test_a_reader_that_cannot_put_its_lease_is_told_and_reads_nothing(unstaged):

@@ -11,12 +11,7 @@ from tests.engine.jobs.scene import Store, begin, committed, flights, mark, name
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import (
-    data_files,
-    projection_follows_the_log,
-    projection_is_a_prefix_of_the_log,
-    table_is_at_rest,
-)
+from tests.table_invariants import projection_is_a_prefix_of_the_log
 
 
 async def unprojected(count: int = 3) -> Store:
@@ -49,8 +44,8 @@ async def project_all(backend) -> None:
 async def test_everything_that_lacks_its_projection_gets_it():
     store = await unprojected()
     await project_all(store.backend)
-    projection_follows_the_log(store.objects)
-    table_is_at_rest(store.objects)
+    store.check_projection()
+    store.check_at_rest()
 
 
 async def test_projecting_again_changes_nothing():
@@ -70,7 +65,7 @@ async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_an
             await project_all(DyingBackend(store.backend, at=at))
         projection_is_a_prefix_of_the_log(store.objects)
         await project_all(store.backend)
-        projection_follows_the_log(store.objects)
+        store.check_projection()
 
 
 async def test_any_number_may_do_it_at_once():
@@ -78,7 +73,7 @@ async def test_any_number_may_do_it_at_once():
     async with anyio.create_task_group() as tasks:
         for pause_s in range(4):
             tasks.start_soon(project_all, FaultyBackend(store.backend, slow("put_new", pause_s)))
-    projection_follows_the_log(store.objects)
+    store.check_projection()
 
 
 async def test_a_lost_answer_is_met_by_doing_it_again():
@@ -86,7 +81,7 @@ async def test_a_lost_answer_is_met_by_doing_it_again():
     with pytest.raises(OSError, match="lost"):
         await project_all(FaultyBackend(store.backend, lost_answer("put_new", "*.commit")))
     await project_all(store.backend)
-    projection_follows_the_log(store.objects)
+    store.check_projection()
 
 
 async def test_a_commit_projects_older_entries_first(unstaged):
@@ -98,8 +93,8 @@ async def test_a_commit_projects_older_entries_first(unstaged):
             tasks.start_soon(first.commit, [report])
             await anyio.sleep(10)  # it has its entry, and is slow to project it
             await committed(unstaged.backend, "overwrite", {1: 1})
-            projection_follows_the_log(unstaged.objects)
-    table_is_at_rest(unstaged.objects)
+            unstaged.check_projection()
+    unstaged.check_at_rest()
 
 
 async def test_files_are_deleted_only_once_their_replacement_is_visible(unstaged):
@@ -117,15 +112,15 @@ async def test_files_are_deleted_only_once_their_replacement_is_visible(unstaged
 async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay(unstaged):
     """Else readers of the Hudi format would find a hole."""
     await committed(unstaged.backend)
-    old = data_files(unstaged.objects)
+    old = unstaged.data_files
     storage = FaultyBackend(unstaged.backend, refused("put_new", "*.replacecommit"))
     result = await committed(storage, "overwrite")
     assert result.pending is not None
-    assert old <= data_files(unstaged.objects)
+    assert old <= unstaged.data_files
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    assert not old & data_files(unstaged.objects)
-    table_is_at_rest(unstaged.objects)
+    assert not old & unstaged.data_files
+    unstaged.check_at_rest()
 
 
 async def test_what_a_handle_has_projected_it_does_not_ask_for_again(unstaged):

@@ -11,19 +11,9 @@ from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.jobs.scene import (
-    Store,
-    WallClock,
-    abandon,
-    begin,
-    committed,
-    die,
-    table,
-    write_rows,
-)
+from tests.engine.jobs.scene import Store, WallClock, abandon, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import decisions, log_entries, table_is_at_rest
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 BATCHED = MarkerSettings()
@@ -31,7 +21,7 @@ BATCHED = MarkerSettings()
 
 def told(store: Store) -> list[tuple[int, list[int]]]:
     """The numbers that entries tell, and which were not over then."""
-    return [(entry.get("begun", 0), entry.get("unfinished", [])) for entry in log_entries(store.objects)]
+    return [(entry.get("begun", 0), entry.get("unfinished", [])) for entry in store.log_entries]
 
 
 def without_numbers(store: Store, *, of: str) -> None:
@@ -51,7 +41,7 @@ async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(store):
         await committed(storage, mode, markers=BATCHED)
         assert storage.paths("list") == [LOG_FOLDER]
     assert told(store) == [(1, []), (2, []), (3, [])]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_numbers_follow_each_other_and_each_goes_with_its_instant(store):
@@ -61,7 +51,7 @@ async def test_numbers_follow_each_other_and_each_goes_with_its_instant(store):
                 registration_path(number)
             ]
             await job.commit([await write_rows(job, store.backend)])
-        table_is_at_rest(store.objects)
+        store.check_at_rest()
     assert [number for number, _ in told(store)] == [1, 2, 3]
 
 
@@ -82,12 +72,12 @@ async def test_a_dead_writer_is_found_by_its_number_however_many_have_written_si
     for _ in range(3):
         await committed(store.backend, markers=BATCHED)
     assert told(store)[1:] == [(3, [2]), (4, [2]), (5, [2])]
-    assert left not in decisions(store.objects)
+    assert left not in store.decisions
     store.clock.pass_lease()
     await committed(store.backend, markers=BATCHED)
-    assert decisions(store.objects)[left]["kind"] == "rollback"
-    assert decisions(store.objects)[left]["begun"] == 2
-    table_is_at_rest(store.objects)
+    assert store.decisions[left]["kind"] == "rollback"
+    assert store.decisions[left]["begun"] == 2
+    store.check_at_rest()
 
 
 async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_is_listed_for_them(store):
@@ -100,7 +90,7 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
     assert store.faulty.paths("list") == [LOG_FOLDER]
     looked = [path for path in store.faulty.paths("get") if path.startswith(REGISTRATION_FOLDER)]
     assert sorted(looked) == [registration_path(number) for number in (2, 3, 4)]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease(store):
@@ -113,7 +103,7 @@ async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease
     assert registration_path(2) in store.objects, "it may be about to reserve"
     store.clock.pass_lease()
     await committed(store.backend)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @pytest.mark.parametrize("rescue", ["write", "clean"])
@@ -130,7 +120,7 @@ async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the
         storage = FaultyBackend(store.backend)
         await committed(storage, markers=BATCHED)
         assert storage.paths("list") == [LOG_FOLDER]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_the_next_clean(unstaged):
@@ -143,7 +133,7 @@ async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_t
     await committed(unstaged.faulty, markers=BATCHED)
     assert unstaged.faulty.paths("list") == [LOG_FOLDER], "nobody goes on with it"
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_next(staged):
@@ -156,7 +146,7 @@ async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_n
     staged.clock.pass_lease()
     await committed(staged.backend)
     assert [number for number, _ in told(staged)][-1] == 3
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(store):
@@ -180,8 +170,8 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
     assert [number for number, _ in told(store)] == [1, 2, 3, 2], "what is given up has an entry that ends its instant"
     store.clock.pass_lease()
     await committed(store.backend)
-    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
-    table_is_at_rest(store.objects)
+    assert store.decisions[job.instant]["kind"] == "rollback"
+    store.check_at_rest()
 
 
 async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_sees_the_first(store):
@@ -198,7 +188,7 @@ async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_se
         tasks.start_soon(first)
         await committed(slowly, markers=BATCHED)
     assert told(store)[1:] == [(3, [2]), (2, [])]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_instant(store):
@@ -225,7 +215,7 @@ async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_in
     assert instants == [*sorted(instants, reverse=True)]
     assert not any(instants[1] in path for path in quickly.paths("put"))
     assert told(store)[1:] == [(2, []), (3, [2])]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(store):
@@ -241,7 +231,7 @@ async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_w
             assert held == [registration_path(number) for number in (2, 3)]
             assert job.instant > other.instant
             await job.commit([])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(store):
@@ -253,7 +243,7 @@ async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(store):
     storage = FaultyBackend(store.backend)
     await committed(storage, markers=BATCHED)
     assert storage.paths("list") == [LOG_FOLDER]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_open(store):
@@ -267,6 +257,6 @@ async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_op
         assert told(store)[-1][1] == [0]
     store.clock.pass_lease()
     await committed(store.backend, markers=BATCHED)
-    assert decisions(store.objects)[left]["kind"] == "rollback"
+    assert store.decisions[left]["kind"] == "rollback"
     assert told(store)[-1][1] == []
-    table_is_at_rest(store.objects)
+    store.check_at_rest()

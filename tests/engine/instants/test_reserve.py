@@ -25,7 +25,6 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, lost_answer, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import decisions, no_bookkeeping_is_left, table_is_at_rest
 
 families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 
@@ -68,7 +67,7 @@ async def test_a_clock_behind_the_log_does_not_matter(store):
             await job.commit([await write_rows(job, store.backend)])
             instants.append(job.instant)
     assert instants == sorted(set(instants))
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_an_instant_that_the_log_has_is_given_back_at_once(staged):
@@ -82,7 +81,7 @@ async def test_an_instant_that_the_log_has_is_given_back_at_once(staged):
         }
         assert all(job.instant in path for path in held)
         await job.commit([])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_after_a_lost_answer_ones_own_reservation_is_known_again(staged):
@@ -93,7 +92,7 @@ async def test_after_a_lost_answer_ones_own_reservation_is_known_again(staged):
             raise AssertionError("unclear: no job")
     staged.clock.pass_lease()
     await committed(staged.backend)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one(staged):
@@ -113,7 +112,7 @@ async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_nex
         async with begin(second) as job:
             assert job.instant > first.instant
             await job.commit([])
-        assert decisions(staged.objects)[job.instant]["kind"] == "commit"
+        assert staged.decisions[job.instant]["kind"] == "commit"
 
 
 async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
@@ -122,7 +121,7 @@ async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
     with pytest.raises(OSError, match="lost"):
         async with begin(storage):
             raise AssertionError("no job")
-    no_bookkeeping_is_left(store.objects)
+    store.check_no_bookkeeping()
 
 
 async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(staged, caplog):
@@ -135,7 +134,7 @@ async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_wr
     assert "instant.unfinished" in caplog.text
     staged.clock.pass_lease()
     await committed(staged.backend)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_staging_is_open_for_the_job_and_for_nobody_after_it(staged):
@@ -172,7 +171,7 @@ async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its
         tasks.start_soon(winner)
     assert len(set(instants)) == 2
     assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @families
@@ -199,4 +198,4 @@ async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(has_st
         tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=20, for_s=80))
         tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=45))
     assert len(set(instants)) == 4
-    table_is_at_rest(store.objects)
+    store.check_at_rest()

@@ -10,28 +10,8 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.projection import PARTITION_METADATA
 from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.jobs.scene import (
-    abandon,
-    begin,
-    committed,
-    die,
-    flights,
-    mark,
-    name_of,
-    only_commits_are_left,
-    publish,
-    table,
-    write_rows,
-)
+from tests.engine.jobs.scene import abandon, begin, committed, die, flights, mark, name_of, publish, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
-from tests.table_invariants import (
-    committed_files,
-    data_files,
-    decisions,
-    fences,
-    no_bookkeeping_is_left,
-    table_is_at_rest,
-)
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
@@ -52,7 +32,7 @@ async def test_a_rollback_reads_each_segment_once_and_many_at_a_time(staged):
 async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_was_is_fine(store, kind):
     """The first commit wrote partA/f0; the second marked partA/f0', partB/f1 and partA/f2, which does not exist."""
     await committed(store.backend, months={1: 3})
-    kept = data_files(store.objects)
+    kept = store.data_files
     async with begin(store.faulty, markers=MarkerSettings(kind=kind)) as job:
         await write_rows(job, store.faulty, {1: 1, 2: 1})
         await mark(job, store.faulty, [f"month=1/{name_of(job, attempt=2)}"])
@@ -60,8 +40,8 @@ async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_w
     (ended,) = await table(store.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome, ended.marked) == (job.instant, "rolled back", 3)
     assert ended.fences == (0 if store.backend.has_staging else 1), "two had landed, and nothing can land on them again"
-    assert data_files(store.objects) - fences(store.objects) == kept
-    only_commits_are_left(store)
+    assert store.data_files - store.fences == kept
+    store.check_only_commits_are_left()
 
 
 @kinds
@@ -73,7 +53,7 @@ async def test_extra_files_are_deleted_once_and_committed_ones_never(store, kind
         await job.commit([winner])
     deleted = [path for path in store.faulty.paths("delete") if not path.startswith(".hoodie")]
     assert sorted(deleted) == sorted(file.path for file in extra.files)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_an_extra_file_that_is_gone_already_is_fine(store):
@@ -82,7 +62,7 @@ async def test_an_extra_file_that_is_gone_already_is_fine(store):
         winner = await write_rows(job, store.backend, attempt=1)
         await store.backend.delete([file.path for file in extra.files])
         await job.commit([winner])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @pytest.mark.parametrize("error", [NotPermitted("no"), Unavailable("silence")], ids=repr)
@@ -94,17 +74,17 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, erro
         store.faulty.add(refused("delete", "month=*", error=error))
         with pytest.raises(type(error)):
             await job.commit([winner])
-        assert decisions(store.objects) == {}
+        assert store.decisions == {}
         store.faulty.heal()
         await job.commit([winner])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
 async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(store, kind, damage, caplog):
     await committed(store.backend)
-    kept = data_files(store.objects)
+    kept = store.data_files
     left = await abandon(store, kind)
     folder = marker_folder(left)
     if damage == "no type":
@@ -118,8 +98,8 @@ async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(sto
     (ended,) = await table(store.backend).rollback(left)
     assert ended.marked == 2
     assert "markers.unreadable" in caplog.text
-    assert data_files(store.objects) - fences(store.objects) == kept
-    no_bookkeeping_is_left(store.objects)
+    assert store.data_files - store.fences == kept
+    store.check_no_bookkeeping()
 
 
 @kinds
@@ -135,7 +115,7 @@ async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_miss
     else:
         await unstaged.backend.put(f"{folder}/MARKERS.type", b"")
     await table(unstaged.backend).rollback(job.instant)
-    assert on_its_way in fences(unstaged.objects)
+    assert on_its_way in unstaged.fences
     with pytest.raises(AlreadyExists):
         await unstaged.backend.put_new(on_its_way, b"late")
 
@@ -213,22 +193,22 @@ async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committ
             await anyio.sleep(1)
             await job.commit([report])
     assert [each.outcome for each in ended] == ["was committed"]
-    assert committed_files(unstaged.objects) == {file.path for file in report.files}
-    table_is_at_rest(unstaged.objects)
+    assert unstaged.committed_files == {file.path for file in report.files}
+    unstaged.check_at_rest()
 
 
 async def test_a_name_whose_one_put_has_landed_needs_no_fence(unstaged):
     """A second copy could come only from a client that sends a put twice: tasks send it once."""
     async with begin(unstaged.backend) as job:
         report = await write_rows(job, unstaged.backend, {1: 1})
-    assert [file.path for file in report.files] == sorted(fences(unstaged.objects)), "the name was to be fenced"
-    assert data_files(unstaged.objects) == set()
+    assert [file.path for file in report.files] == sorted(unstaged.fences), "the name was to be fenced"
+    assert unstaged.data_files == set()
 
 
 async def test_after_a_rollback_a_file_is_named_by_no_entry(store):
     left = await abandon(store)
     await table(store.backend).rollback(left)
-    entry = decisions(store.objects)[left]
+    entry = store.decisions[left]
     assert (entry["kind"], entry["added"], entry["removed"], entry["operation"]) == ("rollback", [], [], "rollback")
     assert not [path for path in store.objects if path.startswith(f".hoodie/{left}")], "nothing is projected"
 
@@ -243,7 +223,7 @@ async def test_a_fence_is_told_from_a_landed_file_when_the_fencing_is_repeated(u
         unstaged.faulty.heal()
         result = await job.commit([winner])
     assert result.fences == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine(unstaged):
@@ -260,7 +240,7 @@ async def test_a_landed_file_that_somebody_else_deletes_meanwhile_is_fine(unstag
     assert all(file.path not in unstaged.objects for file in report.files)
     with pytest.raises(NotFound):
         await storage.get(report.files[0].path)
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(store):
@@ -270,7 +250,7 @@ async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(store)
         await mark(job, store.backend, [path])
         await store.backend.put(path, b"PAR1 and no more")
     assert path not in store.objects
-    no_bookkeeping_is_left(store.objects)
+    store.check_no_bookkeeping()
 
 
 async def test_twins_on_the_way_to_one_name_cannot_be(staged):
@@ -282,4 +262,4 @@ async def test_twins_on_the_way_to_one_name_cannot_be(staged):
         with pytest.raises(FileExistsError):
             publish(job.ticket, staged.backend, path, flights({1: 2}))
         await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()

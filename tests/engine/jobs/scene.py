@@ -29,8 +29,8 @@ from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
+from tests import table_invariants
 from tests.support.faulty import FaultyBackend, Verb, lost_request
-from tests.table_invariants import no_bookkeeping_is_left, only_committed_files_exist
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 LEASE = LeaseSettings()
@@ -92,6 +92,51 @@ class Store:
     @property
     def modified(self) -> dict[str, float]:
         return {path: modified for path, (_, modified) in self.backend._objects.items()}
+
+    @property
+    def log_entries(self) -> list[dict[str, Any]]:
+        return table_invariants.log_entries(self.objects)
+
+    @property
+    def decisions(self) -> dict[str, dict[str, Any]]:
+        return table_invariants.decisions(self.objects)
+
+    @property
+    def commits(self) -> list[dict[str, Any]]:
+        return table_invariants.commits(self.objects)
+
+    @property
+    def committed_files(self) -> set[str]:
+        return table_invariants.committed_files(self.objects)
+
+    @property
+    def data_files(self) -> set[str]:
+        return table_invariants.data_files(self.objects)
+
+    @property
+    def retained_files(self) -> set[str]:
+        return table_invariants.retained_files(self.objects)
+
+    @property
+    def fences(self) -> set[str]:
+        return table_invariants.fences(self.objects)
+
+    def check_at_rest(self) -> None:
+        table_invariants.table_is_at_rest(self.objects)
+
+    def check_projection(self) -> None:
+        table_invariants.projection_follows_the_log(self.objects)
+
+    def check_no_bookkeeping(self) -> None:
+        table_invariants.no_bookkeeping_is_left(self.objects)
+
+    def check_only_committed_files(self) -> None:
+        table_invariants.only_committed_files_exist(self.objects)
+
+    def check_only_commits_are_left(self) -> None:
+        """Check that the log's files are all there is, and that no writer has left bookkeeping."""
+        self.check_only_committed_files()
+        self.check_no_bookkeeping()
 
 
 class TickingClock:
@@ -212,12 +257,6 @@ def die(storage: FaultyBackend) -> None:
     """Nothing of this process reaches storage any more."""
     verbs: tuple[Verb, ...] = ("get", "put", "put_new", "list", "delete", "close_staging")
     storage.add(*map(lost_request, verbs))
-
-
-def only_commits_are_left(store: Store) -> None:
-    """Check that the log's files are all there is, and that no writer has left bookkeeping."""
-    only_committed_files_exist(store.objects)
-    no_bookkeeping_is_left(store.objects)
 
 
 async def abandon(store: Store, kind: MarkerKind = "batched", mode: str = "append") -> str:

@@ -11,19 +11,11 @@ import trio.testing
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, only_commits_are_left, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend
 from tests.support.loops import on_both_loops
 from tests.support.posted import PostedBackend
-from tests.table_invariants import (
-    committed_files,
-    data_files,
-    log_entries,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
-    projection_is_a_prefix_of_the_log,
-    table_is_at_rest,
-)
+from tests.table_invariants import projection_is_a_prefix_of_the_log
 
 PASSES = 200
 """Of the event loop: more than a write takes from its begin to the ack of a marker."""
@@ -92,15 +84,15 @@ def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, l
         backend, has_started = run(store, kind, at=at, lands=lands)
         assert backend.scope.cancel_called
         try:
-            only_committed_files_exist(store.objects)
+            store.check_only_committed_files()
             projection_is_a_prefix_of_the_log(store.objects)
             if has_started:
-                table_is_at_rest(store.objects)
+                store.check_at_rest()
             else:
-                assert len(log_entries(store.objects)) <= 2
+                assert len(store.log_entries) <= 2
             store.clock.pass_lease()
             anyio.run(committed, store.backend, backend="trio")
-            table_is_at_rest(store.objects)
+            store.check_at_rest()
         except AssertionError as error:
             raise AssertionError(f"cancelled at call {at} of {calls}: {error}") from error
 
@@ -126,7 +118,7 @@ def test_in_whatever_pass_of_the_loop_a_write_is_cancelled_its_block_ends_whole(
     for passes in range(PASSES):
         store = fresh_store(has_staging=False)
         assert trio.run(cancelled_after, passes, store.backend, clock=trio.testing.MockClock(autojump_threshold=0))
-        only_committed_files_exist(store.objects)
+        store.check_only_committed_files()
         projection_is_a_prefix_of_the_log(store.objects)
 
 
@@ -157,7 +149,7 @@ async def test_a_cancelled_block_rolls_back_on_either_loop(store):
             scope.cancel()
             await anyio.sleep_forever()
     assert scope.cancelled_caught
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 @pytest.mark.parametrize("delay_s", [1, 30])
@@ -174,9 +166,9 @@ async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_
             async with begin(storage) as job:
                 report = await write_rows(job, storage)
                 await job.commit([report])
-    table_is_at_rest(unstaged.objects)
-    assert len(data_files(unstaged.objects) - {*committed_files(unstaged.objects)}) in (0, 2)
-    assert (log_entries(unstaged.objects)[0]["kind"] == "commit") == (delay_s == 1)
+    unstaged.check_at_rest()
+    assert len(unstaged.data_files - {*unstaged.committed_files}) in (0, 2)
+    assert (unstaged.log_entries[0]["kind"] == "commit") == (delay_s == 1)
 
 
 async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped(unstaged):
@@ -187,7 +179,7 @@ async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers
                 with anyio.move_on_after(1):
                     await mark(job, storage, [f"month=1/{name_of(job)}"])
                 raise ZeroDivisionError
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(
@@ -198,7 +190,7 @@ async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_
         with anyio.move_on_after(1):
             async with begin(storage, markers=MarkerSettings()) as job:
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for(staged):
@@ -209,7 +201,7 @@ async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_w
             async with begin(storage, markers=MarkerSettings()) as job:
                 await table(staged.backend).rollback(job.instant)
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
-    no_bookkeeping_is_left(staged.objects)
+    staged.check_no_bookkeeping()
 
 
 async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped(staged):
@@ -219,7 +211,7 @@ async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for
         with anyio.move_on_after(11):
             async with begin(table(storage)):
                 await anyio.sleep_forever()
-    no_bookkeeping_is_left(staged.objects)
+    staged.check_no_bookkeeping()
 
 
 async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_is_dropped(staged):
@@ -229,4 +221,4 @@ async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_i
         async with begin(table(storage)) as job:
             await anyio.sleep(11)
             await job.commit([])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()

@@ -21,11 +21,7 @@ from tests.engine.jobs.scene import (
     table,
     write_rows,
 )
-from tests.table_invariants import (
-    decisions,
-    projection_is_a_prefix_of_the_log,
-    table_is_at_rest,
-)
+from tests.table_invariants import projection_is_a_prefix_of_the_log, table_is_at_rest
 
 pytestmark = pytest.mark.no_cover
 
@@ -94,11 +90,11 @@ def fresh_store(*, has_staging: bool) -> Store:
 def check_rescued(store: Store) -> None:
     """The next write ends what the dead writer left, and what was decided before stays decided."""
     projection_is_a_prefix_of_the_log(store.objects)
-    before = decisions(store.objects)
+    before = store.decisions
     store.clock.pass_lease()
     anyio.run(committed, store.backend, "append", {7: 1}, backend="trio")
     table_is_at_rest(without_probes(store))
-    after = decisions(store.objects)
+    after = store.decisions
     assert dict(list(after.items())[: len(before)]) == before
     assert {entry["kind"] for instant, entry in after.items() if instant not in before} <= {"commit", "rollback"}
     assert len(after) - len(before) in (1, 2), "at most one rollback, and the next write's own commit"
@@ -162,4 +158,4 @@ def test_two_rescuers_at_once_do_each_other_no_harm(has_staging):
         store.clock.pass_lease()
         anyio.run(rescue, store, backend="trio")
         with told_where(f"died after call {at} of {calls}"):
-            table_is_at_rest(store.objects)
+            store.check_at_rest()

@@ -30,7 +30,6 @@ from tests.engine.jobs.scene import (
     mark,
     mark_directly,
     name_of,
-    only_commits_are_left,
     publish,
     table,
     write_in_thread,
@@ -38,13 +37,6 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import (
-    committed_files,
-    data_files,
-    decisions,
-    fences,
-    table_is_at_rest,
-)
 
 families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 BATCHED = MarkerSettings()
@@ -71,11 +63,11 @@ async def test_a_job_whose_service_nobody_reaches_commits_exactly_what_its_tasks
         reports.append(await write_cut_off(job, store.backend, {2: 4}, task=1, attempt=1))
         result = await job.commit(reports)
     assert (result.rows, result.files, result.fences) == (12, 3, 0)
-    assert committed_files(store.objects) == {file.path for report in reports for file in report.files}
+    assert store.committed_files == {file.path for report in reports for file in report.files}
     assert (result.marker_mode, result.markers, result.direct_markers) == ("direct", 5, 5)
     assert (result.marker_objects, result.puts) == (5, 5)
     assert f"markers.mixed instant={job.instant} direct=5 markers=5 tasks=2" in caplog.text
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -91,7 +83,7 @@ async def test_some_tasks_may_reach_it_and_others_not(store, caplog):
     assert (result.marker_mode, result.markers, result.direct_markers) == ("mixed", 3, 1)
     assert "<td>mixed</td>" in result._repr_html_()
     assert f"markers.mixed instant={job.instant} direct=1 markers=3 tasks=1" in caplog.text
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_while_all_reach_it_the_result_and_the_log_say_nothing_else(store, caplog):
@@ -110,8 +102,8 @@ async def test_a_marker_that_both_have_made_is_one_marker(store):
         publish(job.ticket, store.backend, other, flights({2: 2}))
         result = await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
     assert (result.markers, result.direct_markers, result.marker_objects) == (2, 1, 2)
-    assert committed_files(store.objects) == {path}
-    table_is_at_rest(store.objects)
+    assert store.committed_files == {path}
+    store.check_at_rest()
 
 
 async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(store):
@@ -120,8 +112,8 @@ async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(sto
         report = replace(await write_rows(job, store.backend), unused=(unused,))
         await mark_directly(job, store.backend, [unused])
         result = await job.commit([report])
-    assert (result.fences, fences(store.objects)) == (0, set())
-    table_is_at_rest(store.objects)
+    assert (result.fences, store.fences) == (0, set())
+    store.check_at_rest()
 
 
 async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(store):
@@ -134,7 +126,7 @@ async def test_to_expect_direct_markers_costs_a_job_one_put_and_one_get(store):
     assert [path for path in store.faulty.paths("get") if path.startswith(marker_folder(job.instant))] == [
         flag_path(job.instant)
     ]
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -146,7 +138,7 @@ async def test_the_flag_comes_before_the_first_direct_marker_and_the_look_for_th
     calls = [(call.verb, path) for call in store.faulty.calls for path in call.paths]
     wanted = [("put_new", flag_path(job.instant)), ("put_new", marker), ("get", seal_path(job.instant))]
     assert [call for call in calls if call in wanted] == wanted
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropped(store):
@@ -159,7 +151,7 @@ async def test_where_a_task_has_raised_the_flag_its_markers_are_listed_and_dropp
         result = await job.commit([report])
     assert (result.direct_markers, result.fences) == (1, 0 if store.backend.has_staging else 1)
     assert store.faulty.paths("list").count(marker_folder(job.instant)) == 1 + 1, "before the entry, and to delete them"
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(unstaged):
@@ -168,7 +160,7 @@ async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(u
         await job.commit([await write_rows(job, unstaged.backend)])
     await DirectFlag().put(unstaged.backend, job.instant)
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -180,8 +172,8 @@ async def test_the_published_files_of_a_loser_that_fell_back_are_removed(store, 
         publish(job.ticket, store.backend, loser, flights({1: 2}))
         if commits:
             await job.commit([report])
-    assert loser not in data_files(store.objects)
-    only_commits_are_left(store)
+    assert loser not in store.data_files
+    store.check_only_commits_are_left()
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -194,7 +186,7 @@ async def test_a_loser_that_fell_back_can_publish_nothing_any_more(store, commit
             await job.commit([report])
     with pytest.raises(NotFound if store.backend.has_staging else FileExistsError):
         publish(job.ticket, store.backend, loser, flights({1: 2}))
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -208,7 +200,7 @@ async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothin
                 await write_cut_off(job, store.backend, {1: 2}, task=1)
     with pytest.raises(Sealed, match="stands at position 1"):
         await write_cut_off(job, store.backend, {1: 2}, task=1)
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
@@ -243,7 +235,7 @@ async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refus
                 await anyio.sleep(1)
                 if commits:
                     await job.commit([report])
-            only_commits_are_left(store)
+            store.check_only_commits_are_left()
     # A rollback has its entry before all else: whoever comes too late to publish is refused by it.
     assert outcomes == {"published", "refused"} | ({"excluded"} if commits else set()), "else there was no race"
 
@@ -256,14 +248,14 @@ async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_m
     await write_cut_off(job, store.backend, {3: 2}, task=1)  # its task lives on, and has been told nothing
     late = f"month=4/{name_of(job, task=2)}"
     await mark_directly(job, store.backend, [late])
-    assert len(data_files(store.objects)) == 3
+    assert len(store.data_files) == 3
     store.clock.pass_lease()
     await committed(store.backend)
-    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
-    assert (late in fences(store.objects)) is not store.backend.has_staging
+    assert store.decisions[job.instant]["kind"] == "rollback"
+    assert (late in store.fences) is not store.backend.has_staging
     with pytest.raises(Sealed):
         await write_cut_off(job, store.backend, {3: 2}, task=1, attempt=1)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tasks_that_fell_back(store):
@@ -287,7 +279,7 @@ async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tas
             die(store.faulty)
         await table(store.backend).rollback(job.instant)
     assert refused
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 @on_both_loops

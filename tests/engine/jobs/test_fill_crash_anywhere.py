@@ -15,7 +15,7 @@ from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.filling import SIZING, Months, appended, write_planned
 from tests.engine.jobs.scene import FAMILIES, Store, begin
 from tests.support.dying import DyingBackend
-from tests.table_invariants import commits, committed_files, decisions, table_is_at_rest
+from tests.table_invariants import committed_files
 
 pytestmark = pytest.mark.no_cover
 
@@ -72,11 +72,11 @@ def check_rescued(store: Store, writes: Sequence[Months]) -> None:
     """``writes`` are those that may have been committed, in the order of the log."""
     store.clock.pass_lease()
     anyio.run(appended, store.backend, NEXT, backend="trio")
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
     found = set(held(store.objects))
     committed = [months for months in (BEFORE, *writes, NEXT) if found & set(flights(months))]
     assert held(store.objects) == flights(*committed), "rows are missing, or there twice"
-    assert len(committed) == len(commits(store.objects)), "a commit without its rows"
+    assert len(committed) == len(store.commits), "a commit without its rows"
 
 
 def fresh_store(*, has_staging: bool) -> Store:
@@ -102,7 +102,7 @@ def test_wherever_a_writer_that_fills_dies_the_next_one_leaves_each_committed_ro
     whole = copied(start)
     calls = run_to_death(whole, writer, kind, at=None).count
     assert calls > 30
-    kinds = [entry["kind"] for entry in decisions(whole.objects).values()]
+    kinds = [entry["kind"] for entry in whole.decisions.values()]
     assert kinds == ["commit", *("rollback" if writer is leave_what_was_filled else "commit" for _ in writes)]
     for at in range(1, calls + 1):
         store = copied(start)

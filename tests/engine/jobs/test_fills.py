@@ -26,13 +26,12 @@ from tests.engine.jobs.filling import Months, appended, filling_job, profile_of,
 from tests.engine.jobs.scene import Store, begin, committed, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 from tests.support.loops import on_both_loops
-from tests.table_invariants import commits, committed_files, data_files, fences, table_is_at_rest
 
 
 def flights_in(store: Store) -> dict[int, list[int]]:
     """What the committed files hold, by month, as the files themselves say."""
     found: dict[int, list[int]] = {}
-    for path in sorted(committed_files(store.objects)):
+    for path in sorted(store.committed_files):
         for row in pq.read_table(io.BytesIO(store.objects[path])).to_pylist():
             found.setdefault(row["month"], []).append(row["flight"])
     return {month: sorted(flights) for month, flights in found.items()}
@@ -44,17 +43,17 @@ async def test_an_append_fills_the_small_file_of_its_partition(store):
     result = await appended(store.backend, {1: [4]})
     assert (result.files, result.removed_files, result.rows) == (1, 1, 1)
     assert flights_in(store) == {1: [1, 2, 4], 2: [3]}
-    assert len(committed_files(store.objects)) == 2
-    table_is_at_rest(store.objects)
+    assert len(store.committed_files) == 2
+    store.check_at_rest()
 
 
 @on_both_loops
 async def test_many_appends_leave_one_file_a_partition(unstaged):
     for number in range(12):
         await appended(unstaged.backend, {1: [number], 2: [100 + number]})
-    assert Counter(path.partition("/")[0] for path in committed_files(unstaged.objects)) == {"month=1": 1, "month=2": 1}
+    assert Counter(path.partition("/")[0] for path in unstaged.committed_files) == {"month=1": 1, "month=2": 1}
     assert flights_in(unstaged) == {1: list(range(12)), 2: list(range(100, 112))}
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -93,7 +92,7 @@ async def test_with_sizing_off_nothing_is_planned(unstaged):
     await appended(unstaged.backend, {1: [1]})
     for sizing in (None, SizingSettings(small_file_bytes=0)):
         await appended(unstaged.backend, {1: [2]}, sizing=sizing)
-    assert len(committed_files(unstaged.objects)) == 3
+    assert len(unstaged.committed_files) == 3
 
 
 @on_both_loops
@@ -106,7 +105,7 @@ async def test_what_another_live_write_fills_is_left_alone(unstaged):
         assert result.removed_files == 0
         await first.commit([report])
     assert flights_in(unstaged) == {1: [1, 2, 3]}
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @asynccontextmanager
@@ -128,8 +127,8 @@ async def test_an_append_that_lost_its_small_file_commits_its_own_rows(store):
         result = await job.commit([report])
     assert (result.files, result.removed_files, result.rows) == (1, 0, 1)
     assert flights_in(store) == {1: [1, 2, 3, 4]}
-    assert data_files(store.objects) == committed_files(store.objects)
-    table_is_at_rest(store.objects)
+    assert store.data_files == store.committed_files
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -139,7 +138,7 @@ async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
         result = await job.commit([report])
     assert result.removed_files == 2
     assert flights_in(store) == {1: [1, 2, 3, 4], 2: [20, 21], 3: [30, 31]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -150,7 +149,7 @@ async def test_a_small_file_that_was_overwritten_does_not_come_back(unstaged):
         result = await job.commit([report])
     assert result.removed_files == 0
     assert flights_in(unstaged) == {1: [3], 2: [2000]}
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -162,7 +161,7 @@ async def test_an_overwrite_of_a_file_that_was_filled_meanwhile_conflicts(unstag
         with pytest.raises(ConflictError, match="month=1"):
             await job.commit([report])
     assert flights_in(unstaged) == {1: [1, 2]}
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -173,7 +172,7 @@ async def test_a_file_cut_anew_of_which_storage_does_not_tell_is_written_again(s
         result = await job.commit([report])
     assert result.rows == 1
     assert flights_in(store) == {1: [1, 2, 3, 4]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -185,7 +184,7 @@ async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again
         result = await job.commit([report])
     assert result.rows == 1
     assert flights_in(store) == {1: [1, 2, 3, 4]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -204,7 +203,7 @@ async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(store, twice, 
         with pytest.raises(RolledBack):
             await job.commit([report])
     assert flights_in(store) == {1: [1, 2, 4]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -231,7 +230,7 @@ async def test_a_job_that_was_rolled_back_cuts_nothing_anew(store):
         with pytest.raises(RolledBack):
             await job.commit([report])
     assert flights_in(store) == {1: [1, 2, 4]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -243,7 +242,7 @@ async def test_of_two_attempts_that_filled_one_file_the_reported_one_counts(stor
         await job.commit([second])
     assert first.fills
     assert flights_in(store) == {1: [1, 2]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -260,14 +259,14 @@ async def test_a_fill_that_was_not_planned_or_is_reported_twice_is_refused(unsta
             await job.commit([report, twin])
         await job.commit([report])
     assert flights_in(unstaged) == {1: [1, 3], 2: [2]}
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
 async def test_readers_of_the_hudi_format_see_a_fill_as_a_replacement(unstaged):
     await appended(unstaged.backend, {1: [1]})
     await appended(unstaged.backend, {1: [2]})
-    second = commits(unstaged.objects)[1]
+    second = unstaged.commits[1]
     assert second["operation"] == "append"
     assert f".hoodie/{second['instant']}.replacecommit" in unstaged.objects
 
@@ -279,7 +278,7 @@ async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while(un
     await appended(unstaged.backend, {1: [2]})
     assert small.path in unstaged.objects
     assert [file.path for file in (await table(unstaged.backend).snapshot(first.position)).files] == [small.path]
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -297,7 +296,7 @@ async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed(staged):
         storage.add(lost_request("publish", looked))
         await job.commit([report])
         assert len(refused) == 1
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 @on_both_loops
@@ -312,6 +311,6 @@ async def test_who_is_rolled_back_while_it_cuts_a_lost_fill_anew_brings_no_file_
         storage.add(lost_request("publish", rolled_back))
         with pytest.raises(RolledBack):
             await job.commit([report])
-        assert data_files(store.objects) - fences(store.objects) == committed_files(store.objects)
+        assert store.data_files - store.fences == store.committed_files
     assert flights_in(store) == {1: [1, 2, 4]}
-    table_is_at_rest(store.objects)
+    store.check_at_rest()

@@ -17,7 +17,7 @@ from tallymark.engine.tasks.report import TaskReport
 from tests.engine.jobs.scene import Store, mark, name_of, publish
 from tests.engine.jobs.yearly import BY, begin, flights, held
 from tests.support.examples import examples
-from tests.table_invariants import overwrites_replace_what_their_base_held, table_is_at_rest
+from tests.table_invariants import overwrites_replace_what_their_base_held
 
 pytestmark = pytest.mark.no_cover
 
@@ -168,4 +168,4 @@ def test_the_table_is_what_the_model_says(rounds, has_staging):
     store = Store(has_staging=has_staging)
     trio.run(_play, store, [[(FULL, 0)], *rounds], clock=trio.testing.MockClock(autojump_threshold=0))
     overwrites_replace_what_their_base_held(store.objects)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()

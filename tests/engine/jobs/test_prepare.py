@@ -10,16 +10,7 @@ from tallymark.engine.settings import MarkerSettings, ServiceSettings
 from tallymark.engine.table import open_table
 from tallymark.engine.timeline.java_properties import load, store
 from tallymark.engine.timeline.properties import PROPERTIES
-from tests.engine.jobs.scene import (
-    FLIGHTS,
-    Store,
-    begin,
-    committed,
-    flights,
-    table,
-    write_in_thread,
-    write_rows,
-)
+from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, flights, table, write_in_thread, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops
 from tests.table_invariants import FLOOR, table_is_at_rest
@@ -47,18 +38,18 @@ async def test_the_first_write_creates_the_table_with_its_floor(staged):
         assert f".hoodie/{FLOOR}.commit" in staged.objects, "before any data"
         await job.commit([await write_rows(job, staged.backend)])
     assert load(staged.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_an_empty_write_makes_an_empty_table(staged):
     await write_with(table(staged.backend))
     snapshot = await table(staged.backend).snapshot()
     assert (snapshot.files, snapshot.rows, snapshot.schema) == ((), 0, FLIGHTS)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 @pytest.mark.parametrize("delays", [(0, 0), (1, 0), (0, 1), (2, 1)])
-async def test_of_two_first_writers_one_creates_the_table_and_both_write(unstaged, delays):
+async def test_of_three_first_writers_one_creates_the_table_and_all_write(unstaged, delays):
     """Whatever is slow: the look for the properties, the look around, the creation."""
     get_s, list_s = delays
     slow_one = FaultyBackend(unstaged.backend, slow("get", 0, PROPERTIES, after_s=get_s), slow("list", list_s, ""))
@@ -66,7 +57,7 @@ async def test_of_two_first_writers_one_creates_the_table_and_both_write(unstage
         for backend in (slow_one, FaultyBackend(unstaged.backend, slow("put_new", 0.5, PROPERTIES)), unstaged.backend):
             writers.start_soon(committed, backend)
     assert len((await table(unstaged.backend).snapshot()).files) == 6
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_table_that_appears_between_the_two_looks_is_no_strange_directory(unstaged):
@@ -80,7 +71,7 @@ async def test_a_table_that_appears_between_the_two_looks_is_no_strange_director
 
     await committed(Late(unstaged.backend))
     assert len((await table(unstaged.backend).snapshot()).files) == 4
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_floor_that_its_creator_died_over_is_completed_by_the_next_write():
@@ -97,7 +88,7 @@ async def test_an_unclear_creation_is_met_by_the_next_write(unstaged):
     with pytest.raises(OSError, match="lost"):
         await committed(FaultyBackend(unstaged.backend, lost_answer("put_new", PROPERTIES)))
     await committed(unstaged.backend)
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_an_existing_table_keeps_its_partitioning_where_none_is_named(staged):
@@ -136,7 +127,7 @@ async def test_labels_of_time_zones_and_inner_nullability_may_differ(staged):
 
     await write_with(table(staged.backend), schema=schema("UTC", True))
     await write_with(table(staged.backend), schema=schema("Europe/Vienna", True))
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 @pytest.mark.parametrize(
@@ -225,7 +216,7 @@ async def test_settings_that_cannot_be_met_end_the_write_and_leave_nothing(stage
     await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="listens on all interfaces"):
         await write_with(table(staged.backend), markers=MarkerSettings(), service=ServiceSettings(host="0.0.0.0"))
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_storage_that_takes_no_writes_is_one_error(staged):
@@ -267,7 +258,7 @@ async def test_a_marker_that_could_leave_the_table_is_refused(staged, path, kind
             await mark(job, staged.backend, [path])
         assert set(staged.objects) == before
         await job.commit([])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_what_is_asked_of_a_table_that_is_not_there_is_refused(staged):

@@ -3,16 +3,15 @@
 import anyio
 import pytest
 
-from tallymark.backends import AlreadyExists, NotPermitted, Unavailable
+from tallymark.backends import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.jobs.prepare import check_exclusive, is_trial
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.properties import PROPERTIES
 from tests.engine.jobs.scene import Store, begin, committed, table
-from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
+from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import no_bookkeeping_is_left, table_is_at_rest
 
 TRIALS = f"{HEARTBEAT_FOLDER}/probe-*"
 
@@ -79,8 +78,8 @@ async def test_what_an_author_died_over_does_not_keep_the_next_one_and_is_swept_
     assert left in unstaged.objects
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    no_bookkeeping_is_left(unstaged.objects)
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_no_bookkeeping()
+    unstaged.check_at_rest()
 
 
 async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store(unstaged):
@@ -97,19 +96,3 @@ async def test_a_name_that_somebody_swept_in_between_is_no_fault_of_the_store(un
     storage = Swept(unstaged.backend)
     await check_exclusive(storage)
     assert len(set(storage.paths("put_new"))) == 2
-
-
-async def test_a_store_that_takes_nothing_says_why_and_not_that_it_ignores_anything(staged):
-    with pytest.raises(NotPermitted, match="refused"):
-        await committed(FaultyBackend(staged.backend, refused("put_new")))
-    assert staged.objects == {}
-
-
-async def test_an_existing_table_is_found_by_the_loser_of_a_race_for_its_creation(unstaged):
-    async with anyio.create_task_group() as writers:
-        for _ in range(5):
-            writers.start_soon(committed, unstaged.backend)
-    assert len((await table(unstaged.backend).snapshot()).files) == 10
-    table_is_at_rest(unstaged.objects)
-    with pytest.raises(AlreadyExists):
-        await unstaged.backend.put_new(PROPERTIES, b"")

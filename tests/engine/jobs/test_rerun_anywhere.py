@@ -16,15 +16,7 @@ from tests.engine.jobs.test_crash_anywhere import clean, fresh_store
 from tests.support.examples import examples
 from tests.support.faulty import Fault, FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_virtual_time
-from tests.table_invariants import (
-    commits,
-    decisions,
-    one_decision_an_instant,
-    only_committed_files_exist,
-    projection_follows_the_log,
-    projection_is_a_prefix_of_the_log,
-    table_is_at_rest,
-)
+from tests.table_invariants import one_decision_an_instant, projection_is_a_prefix_of_the_log
 
 pytestmark = pytest.mark.no_cover
 
@@ -47,7 +39,7 @@ HELD[overwrite] = {**HELD[append], "month=1": 2}
 
 def committed_once(store: Store, txn: str = TXN) -> None:
     """The log holds exactly one commit of the txn."""
-    assert [entry["txn"] for entry in commits(store.objects)].count(txn) == 1
+    assert [entry["txn"] for entry in store.commits].count(txn) == 1
 
 
 def held(store: Store) -> dict[str, int]:
@@ -73,7 +65,7 @@ def test_wherever_a_job_dies_its_rerun_leaves_its_rows_once(writer, kind: Marker
         with told_where(f"died after call {at} of {calls}"):
             committed_once(store)
             assert held(store) == HELD[writer]
-            table_is_at_rest(store.objects)
+            store.check_at_rest()
 
 
 @families
@@ -94,11 +86,11 @@ def test_wherever_the_rerun_dies_too_the_next_one_leaves_the_rows_once(has_stagi
             with told_where(f"died after call {first}, the rerun after call {second} of {calls}"):
                 committed_once(store)
                 assert held(store) == HELD[overwrite]
-                projection_follows_the_log(store.objects)
-                only_committed_files_exist(store.objects)
+                store.check_projection()
+                store.check_only_committed_files()
                 store.clock.pass_lease()  # a rerun that died may have left its own beat, which a later write sweeps
                 run_to_death(store, clean, "batched", at=None)
-                table_is_at_rest(store.objects)
+                store.check_at_rest()
 
 
 pauses = st.sampled_from([0.0, 0.01, 0.02, 0.5])
@@ -140,8 +132,8 @@ def test_of_jobs_of_one_txn_at_once_exactly_one_commits(has_staging, first, seco
     all_at_once()
     committed_once(store)
     one_decision_an_instant(store.objects)
-    assert {entry["kind"] for entry in decisions(store.objects).values()} <= {"commit", "rollback"}
+    assert {entry["kind"] for entry in store.decisions.values()} <= {"commit", "rollback"}
     assert [result.is_rerun for result in results].count(False) == 1, "one has written it, the others were told so"
     assert len({(result.instant, result.position, result.rows) for result in results}) == 1
     assert sum(held(store).values()) == (10 if mode == "append" else 5)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()

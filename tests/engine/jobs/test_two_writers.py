@@ -6,16 +6,7 @@ import pytest
 from tallymark.engine.errors import ConflictError
 from tests.engine.jobs.scene import Store, WallClock, begin, committed, table, write_rows
 from tests.support.loops import on_both_loops
-from tests.table_invariants import (
-    commits,
-    committed_files,
-    data_files,
-    decisions,
-    fences,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
-    table_is_at_rest,
-)
+from tests.table_invariants import no_bookkeeping_is_left
 
 dynamic = {"mode": "overwrite", "partition_overwrite": "dynamic"}
 whole = {"mode": "overwrite"}
@@ -36,9 +27,9 @@ async def conflicting(store: Store, first: dict, second: dict, months=None, othe
             told = error
     if told is not None:
         assert told.winner == winner.instant
-        assert decisions(store.objects)[loser.instant]["kind"] == "rollback"
-        left = {path for path in data_files(store.objects) if path.endswith(f"_{loser.instant}.parquet")}
-        assert left <= fences(store.objects)
+        assert store.decisions[loser.instant]["kind"] == "rollback"
+        left = {path for path in store.data_files if path.endswith(f"_{loser.instant}.parquet")}
+        assert left <= store.fences
     return told
 
 
@@ -49,8 +40,8 @@ async def test_two_appends_at_once_both_succeed(store):
         reports = [await write_rows(job, store.backend) for job in (one, other)]
         results = [await other.commit([reports[1]]), await one.commit([reports[0]])]
     assert [result.position for result in results] == [2, 3]
-    assert len(committed_files(store.objects)) == 6
-    table_is_at_rest(store.objects)
+    assert len(store.committed_files) == 6
+    store.check_at_rest()
 
 
 async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_nothing(store):
@@ -60,58 +51,53 @@ async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_
     assert error.partition == "month=1"
     assert "month=1" in str(error)
     assert error.winner in str(error)
-    assert {(f.partition, f.rows) for f in (await table(store.backend).snapshot()).files} == {
-        ("month=1", 2),
-        ("month=2", 5),
-    }
-    table_is_at_rest(store.objects)
+    files = (await table(store.backend).snapshot()).files
+    assert {(file.partition, file.rows) for file in files} == {("month=1", 2), ("month=2", 5)}
+    store.check_at_rest()
 
 
-async def test_the_loser_of_an_empty_partition_is_told_too(store):
-    await committed(store.backend, months={2: 5})
-    error = await conflicting(store, dynamic, dynamic)
-    assert error is not None
-    assert error.partition == "month=1"
-    table_is_at_rest(store.objects)
-
-
-async def test_overwrites_of_different_partitions_both_succeed(store):
-    await committed(store.backend, months={1: 5, 2: 5})
-    assert await conflicting(store, dynamic, dynamic, {1: 2}, {2: 3}) is None
-    assert (await table(store.backend).snapshot()).rows == 5
-    table_is_at_rest(store.objects)
-
-
-@pytest.mark.parametrize("overwrite", [dynamic, whole], ids=["dynamic", "whole"])
-async def test_files_appended_meanwhile_survive_an_overwrite(store, overwrite):
-    await committed(store.backend, months={1: 5})
-    assert await conflicting(store, append, overwrite, {1: 2}, {1: 3}) is None
-    assert (await table(store.backend).snapshot()).rows == 5, "2 appended, 3 written; the old 5 replaced"
-    table_is_at_rest(store.objects)
-
-
-@pytest.mark.parametrize("overwrite", [dynamic, whole], ids=["dynamic", "whole"])
-async def test_an_append_goes_on_after_an_overwrite(store, overwrite):
-    await committed(store.backend, months={1: 5})
-    assert await conflicting(store, overwrite, append, {1: 2}, {1: 3}) is None
-    assert (await table(store.backend).snapshot()).rows == 5
-    table_is_at_rest(store.objects)
-
-
-@pytest.mark.parametrize(("first", "second"), [(whole, dynamic), (dynamic, whole), (whole, whole)])
-async def test_an_overwrite_of_everything_excludes_every_other_overwrite(store, first, second):
-    await committed(store.backend, months={1: 5, 2: 5})
+@pytest.mark.parametrize(
+    ("first", "second", "months"),
+    [
+        (dynamic, dynamic, {2: 5}),
+        (whole, dynamic, {1: 5, 2: 5}),
+        (dynamic, whole, {1: 5, 2: 5}),
+        (whole, whole, {1: 5, 2: 5}),
+    ],
+    ids=["an empty partition", "everything, then a part", "a part, then everything", "everything twice"],
+)
+async def test_overwrites_that_share_a_partition_exclude_each_other(store, first, second, months):
+    await committed(store.backend, months=months)
     error = await conflicting(store, first, second)
     assert error is not None
     assert error.partition == "month=1"
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "months", "others"),
+    [
+        (dynamic, dynamic, {1: 5, 2: 5}, {2: 3}),
+        (append, dynamic, {1: 5}, {1: 3}),
+        (append, whole, {1: 5}, {1: 3}),
+        (dynamic, append, {1: 5}, {1: 3}),
+        (whole, append, {1: 5}, {1: 3}),
+    ],
+    ids=["different partitions", "append, then part", "append, then all", "part, then append", "all, then append"],
+)
+async def test_what_replaces_nothing_of_the_other_succeeds_beside_it(store, first, second, months, others):
+    """The first writes 2 rows of month 1, the second 3 rows; the old rows that an overwrite covers are replaced."""
+    await committed(store.backend, months=months)
+    assert await conflicting(store, first, second, {1: 2}, others) is None
+    assert (await table(store.backend).snapshot()).rows == 5
+    store.check_at_rest()
 
 
 async def test_two_overwrites_of_everything_exclude_each_other_on_an_empty_table_too(unstaged):
     error = await conflicting(unstaged, whole, whole)
     assert error is not None
     assert error.partition is None
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_of_two_overwrites_with_nothing_one_is_told(unstaged):
@@ -120,8 +106,8 @@ async def test_of_two_overwrites_with_nothing_one_is_told(unstaged):
         await winner.commit([])
         with pytest.raises(ConflictError):
             await loser.commit([])
-    assert committed_files(unstaged.objects) == set()
-    table_is_at_rest(unstaged.objects)
+    assert unstaged.committed_files == set()
+    unstaged.check_at_rest()
 
 
 async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
@@ -130,14 +116,14 @@ async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
         report = await write_rows(other, unstaged.backend)
         await nothing.commit([])
         await other.commit([report])
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_who_was_told_of_a_conflict_can_read_again_and_write_again(store):
     await committed(store.backend)
     assert await conflicting(store, dynamic, dynamic) is not None
     await committed(store.backend, "overwrite", {1: 7}, partition_overwrite="dynamic")
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -152,12 +138,12 @@ async def test_many_writers_in_one_millisecond_each_get_an_instant_and_all_commi
     async with anyio.create_task_group() as writers:
         for _ in range(12):
             writers.start_soon(write)
-    assert len(commits(store.objects)) == 13
+    assert len(store.commits) == 13
     no_leftovers_but_beats(store)
-    only_committed_files_exist(store.objects)
+    store.check_only_committed_files()
     store.clock.pass_lease()
     await table(store.backend).clean()
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 def no_leftovers_but_beats(store: Store) -> None:

@@ -12,20 +12,9 @@ from tallymark.engine.jobs.request import TXN_LENGTH
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tests.engine.jobs.scene import (
-    FLIGHTS,
-    Store,
-    begin,
-    committed,
-    die,
-    flights,
-    impatient,
-    table,
-    write_rows,
-)
+from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, die, flights, impatient, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, lost_request, refused
 from tests.support.loops import on_both_loops
-from tests.table_invariants import commits, decisions, projection_follows_the_log, table_is_at_rest
 
 TXN = "etl:7"
 ENTRY = f"{LOG_FOLDER}/*"
@@ -49,7 +38,7 @@ async def rows(store: Store) -> int:
 @pytest.mark.parametrize("txn", ["etl:7", "a:b:c", "dag.task:scheduled__2026-11-21T02:00:00+00:00", "é t l:x y"])
 async def test_a_name_and_a_batch_make_a_txn(staged, txn):
     assert (await run(staged.backend, txn=txn)).txn == txn
-    assert [entry["txn"] for entry in commits(staged.objects)] == [txn]
+    assert [entry["txn"] for entry in staged.commits] == [txn]
 
 
 @pytest.mark.parametrize(
@@ -126,7 +115,7 @@ async def test_other_txns_and_writes_without_one_are_not_held_up(store):
     for txn in (TXN, "etl:8", "other:7", None, None):
         assert not (await run(store.backend, txn=txn)).is_rerun
     assert await rows(store) == 25
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_rerun_stays_one_after_the_rows_were_overwritten(staged):
@@ -141,9 +130,9 @@ async def test_a_failed_run_does_not_count(store):
         await fail(store.backend)
     again = await run(store.backend)
     assert not again.is_rerun
-    assert [entry["kind"] for entry in decisions(store.objects).values()] == ["rollback", "commit"]
+    assert [entry["kind"] for entry in store.decisions.values()] == ["rollback", "commit"]
     assert await rows(store) == 5
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])
@@ -157,7 +146,7 @@ async def test_a_rerun_finishes_what_a_writer_died_over_after_its_commit(store, 
     store.clock.pass_lease()
     again = await run(store.backend, mode)
     assert (again.is_rerun, again.pending) == (True, None)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_rerun_lets_readers_see_a_commit_whose_writer_still_lives(store):
@@ -168,11 +157,11 @@ async def test_a_rerun_lets_readers_see_a_commit_whose_writer_still_lives(store)
         store.faulty.add(lost_request("put_new", ".hoodie/2*"))
         await job.commit([report])
         assert (await run(store.backend, "overwrite")).is_rerun
-        projection_follows_the_log(store.objects)
+        store.check_projection()
         assert {path for path in store.objects if path.startswith("month=")} >= {file.path for file in report.files}
         assert f".hoodie/.tallymark/open/{job.instant}" in store.objects
         store.faulty.heal()
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_rerun_that_cannot_finish_it_says_so_and_the_next_one_does(unstaged):
@@ -185,7 +174,7 @@ async def test_a_rerun_that_cannot_finish_it_says_so_and_the_next_one_does(unsta
     assert "the next write or clean does it" in str(again.pending)
     unstaged.clock.pass_lease()
     assert (await run(unstaged.backend)).pending is None
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @pytest.mark.parametrize("lands", [True, False])
@@ -200,7 +189,7 @@ async def test_a_rerun_cures_a_commit_that_nobody_knows_about(store, lands):
     again = await run(store.backend)
     assert again.is_rerun == lands
     assert await rows(store) == 5
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -211,9 +200,9 @@ async def test_of_two_jobs_of_one_txn_one_commits_and_the_other_returns_its_resu
         assert await other.commit([reports[1]]) == replace(result, is_rerun=True)
         assert await other.commit([reports[1]]) == other.committed
         loser = other.instant
-    assert (result.is_rerun, decisions(store.objects)[loser]["kind"]) == (False, "rollback")
+    assert (result.is_rerun, store.decisions[loser]["kind"]) == (False, "rollback")
     assert await rows(store) == 5
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_twin_is_told_of_its_txn_and_not_of_a_conflict(store):
@@ -223,7 +212,7 @@ async def test_a_twin_is_told_of_its_txn_and_not_of_a_conflict(store):
         reports = [await write_rows(job, store.backend) for job in (one, other)]
         await one.commit([reports[0]])
         assert (await other.commit([reports[1]])).is_rerun
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_conflict_with_a_stranger_is_still_one(staged):
@@ -298,4 +287,4 @@ async def test_a_twin_that_was_declared_otherwise_is_refused_and_leaves_nothing(
         with pytest.raises(InvalidRequest, match="give this one a txn of its own"):
             await other.commit([reports[1]])
     assert await rows(unstaged) == 5
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()

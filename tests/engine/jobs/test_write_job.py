@@ -1,6 +1,5 @@
 """A job's block, its commit, and what both promise."""
 
-import re
 from dataclasses import replace
 
 import anyio
@@ -19,7 +18,6 @@ from tests.engine.jobs.scene import (
     impatient,
     mark,
     name_of,
-    only_commits_are_left,
     publish,
     table,
     write_in_thread,
@@ -28,15 +26,9 @@ from tests.engine.jobs.scene import (
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops
 from tests.table_invariants import (
-    committed_files,
-    data_files,
-    decisions,
-    fences,
-    log_entries,
     no_bookkeeping_is_left,
     one_decision_an_instant,
     only_committed_files_exist,
-    projection_follows_the_log,
     table_is_at_rest,
 )
 
@@ -52,9 +44,9 @@ async def test_real_tasks_in_threads_are_committed_to_the_row(store, kind):
             await write_in_thread(job, store.backend, flights({2: 4}), task=1),
         ]
         result = await job.commit(reports)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
     assert (result.rows, result.files, result.partitions, result.removed_files) == (12, 3, 2, 0)
-    assert result.bytes == sum(len(store.objects[path]) for path in committed_files(store.objects))
+    assert result.bytes == sum(len(store.objects[path]) for path in store.committed_files)
     assert (result.position, result.instant, result.pending) == (1, job.instant, None)
     assert result.marker_mode == kind
     assert result.markers >= 3
@@ -64,7 +56,7 @@ async def test_real_tasks_in_threads_are_committed_to_the_row(store, kind):
     snapshot = await table(store.backend).snapshot()
     assert snapshot.rows == 12
     assert snapshot.bytes == result.bytes
-    assert {file.path for file in snapshot.files} == committed_files(store.objects)
+    assert {file.path for file in snapshot.files} == store.committed_files
 
 
 @kinds
@@ -96,63 +88,13 @@ async def test_batched_markers_share_objects_and_the_result_counts_them(store):
     assert "<td>12</td>" in result._repr_html_()
 
 
-async def test_an_append_leaves_what_was_there_untouched(store):
-    await committed(store.backend)
-    before = {path: (store.objects[path], store.modified[path]) for path in data_files(store.objects)}
-    store.clock.now += 5
-    await committed(store.backend)
-    assert before.items() <= {p: (store.objects[p], store.modified[p]) for p in data_files(store.objects)}.items()
-    assert len(data_files(store.objects)) == 4
-    table_is_at_rest(store.objects)
-
-
-async def test_an_overwrite_replaces_the_whole_table(store):
-    await committed(store.backend, months={1: 2, 2: 2, 3: 1})
-    result = await committed(store.backend, "overwrite", {2: 1})
-    assert (result.removed_files, result.files) == (3, 1)
-    assert {path.partition("/")[0] for path in data_files(store.objects)} == {"month=2"}
-    table_is_at_rest(store.objects)
-
-
-async def test_an_overwrite_with_nothing_empties_the_table(store):
-    await committed(store.backend)
-    async with begin(store.backend, "overwrite") as job:
-        result = await job.commit([])
-    assert (result.removed_files, result.files, result.rows) == (2, 0, 0)
-    assert data_files(store.objects) == set()
-    table_is_at_rest(store.objects)
-
-
-async def test_a_dynamic_overwrite_touches_only_partitions_that_the_input_has(store):
-    await committed(store.backend, months={1: 2, 2: 2, 3: 1})
-    kept = {
-        path: (store.objects[path], store.modified[path]) for path in data_files(store.objects) if "=2/" not in path
-    }
-    store.clock.now += 5
-    result = await committed(store.backend, "overwrite", {2: 1, 9: 1}, partition_overwrite="dynamic")
-    assert (result.removed_files, result.files, result.partitions) == (1, 2, 2)
-    assert kept == {path: (store.objects[path], store.modified[path]) for path in kept}
-    assert len(data_files(store.objects)) == 4
-    table_is_at_rest(store.objects)
-
-
-async def test_a_dynamic_overwrite_with_nothing_changes_nothing(store):
-    await committed(store.backend)
-    before = {path: store.objects[path] for path in data_files(store.objects)}
-    async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
-        result = await job.commit([])
-    assert (result.removed_files, result.files) == (0, 0)
-    assert {path: store.objects[path] for path in data_files(store.objects)} == before
-    table_is_at_rest(store.objects)
-
-
 async def test_a_partition_that_only_a_failed_attempt_has_touched_is_not_overwritten(store):
     await committed(store.backend, months={1: 2, 2: 2})
     async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
         await write_rows(job, store.backend, {1: 9}, task=0, attempt=0)
         winner = await write_rows(job, store.backend, {2: 1}, task=0, attempt=1)
         await job.commit([winner])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
     assert {(f.partition, f.rows) for f in (await table(store.backend).snapshot()).files} == {
         ("month=1", 2),
         ("month=2", 1),
@@ -167,8 +109,8 @@ async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_aske
             file = publish(job.ticket, store.backend, path, flights())
             result = await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
     assert result.removed_files == 2
-    assert len(data_files(store.objects)) == 1
-    table_is_at_rest(store.objects)
+    assert len(store.data_files) == 1
+    store.check_at_rest()
 
 
 async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(store):
@@ -176,8 +118,8 @@ async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(sto
         twins = [await write_rows(job, store.backend, task=0, attempt=attempt) for attempt in (0, 1)]
         result = await job.commit([twins[1]])
     assert result.rows == twins[1].rows
-    assert committed_files(store.objects) == {file.path for file in twins[1].files}
-    table_is_at_rest(store.objects)
+    assert store.committed_files == {file.path for file in twins[1].files}
+    store.check_at_rest()
 
 
 @on_both_loops
@@ -194,8 +136,8 @@ async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(store):
         await mark(job, store.backend, report.unused)
         result = await job.commit([report])
     assert result.fences == 0
-    assert fences(store.objects) == set()
-    table_is_at_rest(store.objects)
+    assert store.fences == set()
+    store.check_at_rest()
 
 
 @pytest.mark.parametrize("fault", [lost_request, lost_answer])
@@ -205,28 +147,21 @@ async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_co
     async with begin(storage, tasks=TaskSettings(publish_pause_s=0)) as job:
         result = await job.commit([await write_in_thread(job, storage, flights({1: 5}))])
     unclear, published = storage.paths("publish")
-    assert committed_files(unstaged.objects) == {published}
+    assert unstaged.committed_files == {published}
     assert (unclear in unstaged.objects) == (fault is lost_request), "an empty file keeps the name that nobody has"
     assert (result.rows, result.files, result.markers) == (5, 1, 2)
-    table_is_at_rest(unstaged.objects)
-
-
-async def test_the_result_can_be_shown(staged):
-    result = await committed(staged.backend)
-    shown = result._repr_html_()
-    assert re.search("rows</th><td>5<", shown)
-    assert "pending" not in shown
+    unstaged.check_at_rest()
 
 
 @kinds
 async def test_what_is_not_committed_is_rolled_back(store, kind):
     await committed(store.backend)
-    kept = data_files(store.objects)
+    kept = store.data_files
     async with begin(store.backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
         await write_rows(job, store.backend)
-    only_commits_are_left(store)
-    assert committed_files(store.objects) == kept
-    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
+    store.check_only_commits_are_left()
+    assert store.committed_files == kept
+    assert store.decisions[job.instant]["kind"] == "rollback"
 
 
 @kinds
@@ -241,8 +176,8 @@ async def test_an_error_of_the_users_leaves_bare_and_rolls_back(store, kind):
             raise Mishap("mine")
     assert caught.value.args == ("mine",)
     assert caught.value.__context__ is None or not isinstance(caught.value.__context__, BaseExceptionGroup)
-    only_commits_are_left(store)
-    projection_follows_the_log(store.objects)
+    store.check_only_commits_are_left()
+    store.check_projection()
 
 
 async def test_a_users_error_leaves_bare_though_the_rollback_outlasts_many_beats(staged):
@@ -252,7 +187,7 @@ async def test_a_users_error_leaves_bare_though_the_rollback_outlasts_many_beats
             await write_rows(job, staged.faulty)
             staged.faulty.add(slow("delete", 45))
             raise ZeroDivisionError
-    only_commits_are_left(staged)
+    staged.check_only_commits_are_left()
 
 
 async def test_beats_do_not_come_back_after_a_slow_end(staged):
@@ -261,7 +196,7 @@ async def test_beats_do_not_come_back_after_a_slow_end(staged):
         staged.faulty.add(slow("delete", 25), slow("put", 3, "*/beat/*"))
         await anyio.sleep(2)  # a beat is on its way
         await job.commit([])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_a_segment_that_is_in_flight_at_the_end_is_not_left(unstaged):
@@ -274,7 +209,7 @@ async def test_a_segment_that_is_in_flight_at_the_end_is_not_left(unstaged):
     async with anyio.create_task_group() as tasks, begin(storage, markers=MarkerSettings()) as job:
         tasks.start_soon(ask, job)
         await anyio.sleep(1)
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(staged, caplog):
@@ -282,10 +217,10 @@ async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(s
         await write_rows(job, staged.faulty)
         staged.faulty.add(lost_request("get", "*/log/*"))
     assert "instant.unfinished" in caplog.text
-    assert data_files(staged.objects) != set()
+    assert staged.data_files != set()
     staged.clock.pass_lease()
     await committed(staged.backend)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_an_end_that_gets_no_answer_is_bounded(staged, caplog):
@@ -297,7 +232,7 @@ async def test_an_end_that_gets_no_answer_is_bounded(staged, caplog):
     assert "no answer for 60 s" in caplog.text
     staged.clock.pass_lease()
     await committed(staged.backend)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_the_log_tells_what_markers_cost_the_tasks_and_how_long_commit_and_deletion_took(unstaged, caplog):
@@ -317,8 +252,8 @@ async def test_a_job_is_committed_once(unstaged):
         await job.commit([report])
         with pytest.raises(InvalidRequest, match="has been committed already; begin a new one"):
             await job.commit([report])
-    table_is_at_rest(unstaged.objects)
-    assert len(log_entries(unstaged.objects)) == 1
+    unstaged.check_at_rest()
+    assert len(unstaged.log_entries) == 1
 
 
 async def test_reports_of_another_job_are_refused(unstaged):
@@ -328,7 +263,7 @@ async def test_reports_of_another_job_are_refused(unstaged):
             await second.commit([report])
         await first.commit([report])
         await second.commit([])
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_two_reports_of_one_task_are_refused_and_the_winners_alone_still_goes(unstaged):
@@ -337,8 +272,8 @@ async def test_two_reports_of_one_task_are_refused_and_the_winners_alone_still_g
         with pytest.raises(InvalidRequest, match=r"two reports of task 0 \(attempts 3 and 4\)"):
             await job.commit(twins)
         await job.commit([twins[0], twins[0]])
-    assert committed_files(unstaged.objects) == {file.path for file in twins[0].files}
-    table_is_at_rest(unstaged.objects)
+    assert unstaged.committed_files == {file.path for file in twins[0].files}
+    unstaged.check_at_rest()
 
 
 async def test_a_file_that_was_never_marked_is_refused(store):
@@ -349,7 +284,7 @@ async def test_a_file_that_was_never_marked_is_refused(store):
         with pytest.raises(InvalidRequest, match=f"{stray.name} was never marked"):
             await job.commit([report, bad])
         await job.commit([report])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(store):
@@ -360,7 +295,7 @@ async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(stor
             await job.commit(reports)
         store.faulty.heal()
         await job.commit(reports)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(store):
@@ -374,8 +309,8 @@ async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(s
         with pytest.raises(InvalidRequest, match="call commit with the same reports again"):
             await job.commit(reports)
         await job.commit(reports[:1])
-    assert committed_files(store.objects) == {file.path for file in reports[0].files}
-    table_is_at_rest(store.objects)
+    assert store.committed_files == {file.path for file in reports[0].files}
+    store.check_at_rest()
 
 
 async def test_a_commit_whose_fencing_failed_half_way_may_not_change_its_mind_either(unstaged):
@@ -387,7 +322,7 @@ async def test_a_commit_whose_fencing_failed_half_way_may_not_change_its_mind_ei
         with pytest.raises(InvalidRequest):
             await job.commit(reports)
         await job.commit(reports[:1])
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(store):
@@ -402,7 +337,7 @@ async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(store)
         store.faulty.heal()
         result = await job.commit([report])
         assert result.position == 1
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
     one_decision_an_instant(store.objects)
 
 
@@ -420,7 +355,7 @@ async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_st
             await job.commit([report])
         store.faulty.heal()
         await job.commit([report])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(store):
@@ -434,7 +369,7 @@ async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_c
         store.faulty.heal()
         await table(store.backend).rollback(job.instant)
         assert (await job.commit([report])).position == 1
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_ends(store):
@@ -446,8 +381,8 @@ async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_
                 await job.commit([report])
             finally:
                 store.faulty.heal()
-    assert committed_files(store.objects) == {file.path for file in report.files}
-    table_is_at_rest(store.objects)
+    assert store.committed_files == {file.path for file in report.files}
+    store.check_at_rest()
     with pytest.raises(InvalidRequest, match="has been committed already"):
         await job.commit([report])
 
@@ -477,8 +412,8 @@ async def test_an_unknown_commit_that_had_not_landed_is_rolled_back_when_the_blo
                 await job.commit([report])
             finally:
                 store.faulty.heal()
-    assert committed_files(store.objects) == set()
-    only_commits_are_left(store)
+    assert store.committed_files == set()
+    store.check_only_commits_are_left()
 
 
 async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog):
@@ -490,12 +425,12 @@ async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog)
     assert "read only" in result.pending
     assert result.pending in result._repr_html_().replace("&#x27;", "'")
     assert "projection.postponed" in caplog.text
-    assert committed_files(staged.objects) == {file.path for file in report.files}
+    assert staged.committed_files == {file.path for file in report.files}
     await table(staged.backend).clean()
-    projection_follows_the_log(staged.objects)
+    staged.check_projection()
     staged.clock.pass_lease()
     await table(staged.backend).clean()
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_after_its_end_a_job_commits_nothing_more(unstaged):
@@ -503,5 +438,5 @@ async def test_after_its_end_a_job_commits_nothing_more(unstaged):
         report = await write_rows(job, unstaged.backend)
     with pytest.raises(InvalidRequest, match="was rolled back when its block ended; begin a new one"):
         await job.commit([report])
-    only_commits_are_left(unstaged)
-    assert committed_files(unstaged.objects) == set()
+    unstaged.check_only_commits_are_left()
+    assert unstaged.committed_files == set()

@@ -11,7 +11,6 @@ from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import committed_files, projection_follows_the_log, table_is_at_rest
 
 OFTEN = ViewSettings(checkpoint_entries=1)
 BATCHED = MarkerSettings()
@@ -45,7 +44,7 @@ async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(store):
     for number in range(1, 8):
         await write(store.backend, views=ViewSettings(checkpoint_entries=3))
         assert (newest_position(store) if checkpoints(store) else 0) == number // 3 * 3
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones(unstaged):
@@ -59,10 +58,10 @@ async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_lat
 async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(store):
     await some_history(store)
     files = {file.path for file in (await table(store.faulty).snapshot()).files}
-    assert files == committed_files(store.objects)
+    assert files == store.committed_files
     await write(store.faulty)
     assert ".hoodie/.tallymark/log" not in store.faulty.paths("list")
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_old_positions_times_instants_and_the_timeline_are_told_as_without_one(unstaged):
@@ -94,7 +93,7 @@ async def test_a_clean_lets_go_what_was_replaced_before_a_checkpoint(unstaged):
     await some_history(unstaged)
     gone = await table(unstaged.backend).clean(retain_hours=0)
     assert (gone.files, gone.horizon) == (1, 3)
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers(unstaged):
@@ -107,15 +106,15 @@ async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers(un
     assert newest_position(unstaged) == 1
     await table(unstaged.backend).checkpoint()
     assert newest_position(unstaged) == 2
-    projection_follows_the_log(unstaged.objects)
+    unstaged.check_projection()
 
 
 @pytest.mark.parametrize("fault", [refused("put", f"{CHECKPOINT_FOLDER}/*"), hanging("put", f"{CHECKPOINT_FOLDER}/*")])
 async def test_a_job_that_can_leave_no_checkpoint_is_committed_all_the_same(unstaged, fault, caplog):
     await write(FaultyBackend(unstaged.backend, fault))
     assert "checkpoint.postponed" in caplog.text
-    assert len(committed_files(unstaged.objects)) == 2
-    table_is_at_rest(unstaged.objects)
+    assert len(unstaged.committed_files) == 2
+    unstaged.check_at_rest()
 
 
 async def test_a_job_is_answered_before_its_checkpoint_is_begun(unstaged):
@@ -144,10 +143,10 @@ async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part(
         await unstaged.backend.put(part.path, b"damaged")
     assert (await table(unstaged.backend).checkpoint()).parts_written > 0
     files = {file.path for file in (await table(unstaged.faulty).snapshot()).files}
-    assert files == committed_files(unstaged.objects)
+    assert files == unstaged.committed_files
     assert b"damaged" not in {unstaged.objects.get(path) for path in unstaged.faulty.paths("get")}
     assert (await table(unstaged.backend).checkpoint()).parts_written == 0
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -208,9 +207,9 @@ def test_wherever_a_writer_that_leaves_a_checkpoint_dies_the_next_one_leaves_wha
         store.clock.pass_lease()
         with told_where(f"died after call {at} of {calls}"):
             anyio.run(_write, store.backend, BATCHED, backend="trio")
-            table_is_at_rest(store.objects)
+            store.check_at_rest()
             files = anyio.run(_files, store, backend="trio")
-            assert files == committed_files(store.objects)
+            assert files == store.committed_files
 
 
 async def _files(store: Store) -> set[str]:

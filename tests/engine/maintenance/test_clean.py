@@ -26,14 +26,7 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
-from tests.table_invariants import (
-    data_files,
-    fences,
-    log_entries,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
-    table_is_at_rest,
-)
+from tests.table_invariants import no_bookkeeping_is_left
 
 DAY_S = 24 * 3600.0
 
@@ -52,12 +45,12 @@ async def test_fences_go_after_their_time_by_the_stores_clock_and_not_before(uns
     fence = await fenced(unstaged)
     unstaged.clock.now += DAY_S - 1
     assert (await table(unstaged.backend).clean()).fences_swept == 0
-    assert fence in data_files(unstaged.objects)
+    assert fence in unstaged.data_files
     unstaged.clock.now += 1
     assert (await table(unstaged.backend).clean()).fences_swept == 1
-    assert fence not in data_files(unstaged.objects)
-    assert fences(unstaged.objects) == set()
-    table_is_at_rest(unstaged.objects)
+    assert fence not in unstaged.data_files
+    assert unstaged.fences == set()
+    unstaged.check_at_rest()
     assert (await table(unstaged.backend).clean()).fences_swept == 0
 
 
@@ -68,7 +61,7 @@ async def test_a_zombie_runs_into_the_fence_until_it_is_swept(unstaged):
         with pytest.raises(FileExistsError):
             publish(job.ticket, unstaged.backend, fence, flights({1: 1}))
         await job.commit([])
-    only_committed_files_exist(unstaged.objects)
+    unstaged.check_only_committed_files()
 
 
 async def test_fences_of_an_instant_that_is_not_decided_stay(unstaged):
@@ -85,7 +78,7 @@ async def test_fences_of_an_instant_that_is_not_decided_stay(unstaged):
         await job.commit([report])
         assert (await table(unstaged.backend, commit=settings).clean()).fences_swept == 0, "it is not over yet"
     assert (await table(unstaged.backend, commit=settings).clean()).fences_swept == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_fences_of_a_commit_that_stood_still_before_its_entry_stay_for_a_day_after_it(unstaged):
@@ -104,7 +97,7 @@ async def test_fences_of_a_commit_that_stood_still_before_its_entry_stay_for_a_d
     assert (await table(unstaged.backend).clean()).fences_swept == 0
     unstaged.clock.now += 1
     assert (await table(unstaged.backend).clean()).fences_swept == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_writer_that_reserves_what_a_clean_takes_for_left_behind_keeps_it(unstaged):
@@ -154,8 +147,8 @@ async def test_a_beat_that_nobody_has_reserved_goes_after_a_lease_and_its_instan
     assert f"{HEARTBEAT_FOLDER}/{late}" in unstaged.objects
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    assert [(entry["kind"], entry["instant"]) for entry in log_entries(unstaged.objects)[1:]] == [("rollback", late)]
-    table_is_at_rest(unstaged.objects)
+    assert [(entry["kind"], entry["instant"]) for entry in unstaged.log_entries[1:]] == [("rollback", late)]
+    unstaged.check_at_rest()
 
 
 async def test_an_interrupted_sweep_is_done_again(unstaged):
@@ -164,9 +157,9 @@ async def test_an_interrupted_sweep_is_done_again(unstaged):
     storage = FaultyBackend(unstaged.backend, lost_request("delete", ".hoodie/.tallymark/fence/*"))
     with pytest.raises(OSError, match="lost"):
         await table(storage).clean()
-    assert fences(unstaged.objects) != set()
+    assert unstaged.fences != set()
     await table(unstaged.backend).clean()
-    assert fences(unstaged.objects) == set()
+    assert unstaged.fences == set()
     no_bookkeeping_is_left({path: data for path, data in unstaged.objects.items() if "/beat/" not in path})
 
 
@@ -176,10 +169,10 @@ async def test_a_list_that_cannot_be_read_deletes_nothing(unstaged, data):
     (path,) = [path for path in unstaged.objects if "/fence/" in path]
     await unstaged.backend.put(path, data)
     unstaged.clock.now += DAY_S
-    before = data_files(unstaged.objects)
+    before = unstaged.data_files
     with pytest.raises(CorruptObject, match="is not a list of fences"):
         await table(unstaged.backend).clean()
-    assert data_files(unstaged.objects) == before
+    assert unstaged.data_files == before
 
 
 async def test_markers_and_seals_that_landed_after_their_instants_end_are_dropped(unstaged):
@@ -187,7 +180,7 @@ async def test_markers_and_seals_that_landed_after_their_instants_end_are_droppe
     for path in (f".temp/{result.instant}/MARKERS5", f".tallymark/seal/{result.instant}"):
         await unstaged.backend.put(f".hoodie/{path}", b"")
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_numbers_that_landed_once_more_go_with_the_instant_that_did_so_too(unstaged):
@@ -204,7 +197,7 @@ async def test_numbers_that_landed_once_more_go_with_the_instant_that_did_so_too
         )
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_what_landed_under_an_instant_that_never_was_is_dropped_after_a_lease_and_not_before(unstaged):
@@ -216,7 +209,7 @@ async def test_what_landed_under_an_instant_that_never_was_is_dropped_after_a_le
     assert late in unstaged.objects
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_markers_of_open_instants_stay(unstaged):
@@ -227,7 +220,7 @@ async def test_markers_of_open_instants_stay(unstaged):
         await job.commit([report])
         await table(unstaged.backend).clean()
         assert await table(unstaged.backend).open_instants() != []
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 @pytest.fixture
@@ -253,7 +246,7 @@ async def test_a_body_stays_for_a_writer_that_lives_and_commits_again_however_ol
         result = await job.commit([report])
     assert (await table(unstaged.backend).snapshot()).position == result.position
     assert len(bodies(unstaged)) == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_body_whose_instant_was_rolled_back_goes_however_young_it_is(unstaged, small_bodies):
@@ -269,7 +262,7 @@ async def test_a_body_whose_instant_was_rolled_back_goes_however_young_it_is(uns
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
     assert bodies(unstaged) == kept
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_the_body_of_a_rollback_stays_as_long_as_the_log(unstaged, monkeypatch):
@@ -282,7 +275,7 @@ async def test_the_body_of_a_rollback_stays_as_long_as_the_log(unstaged, monkeyp
     assert len(kept) == 2
     await table(unstaged.backend).clean()
     assert bodies(unstaged) == kept
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_of_two_bodies_of_a_commit_the_one_that_its_entry_names_stays(unstaged, small_bodies):

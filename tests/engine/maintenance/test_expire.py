@@ -12,14 +12,7 @@ from tallymark.engine.settings import CommitSettings
 from tests.engine.jobs.scene import LEASE, Store, TickingClock, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
 from tests.support.loops import on_both_loops
-from tests.table_invariants import (
-    committed_files,
-    data_files,
-    log_entries,
-    no_bookkeeping_is_left,
-    retained_files,
-    table_is_at_rest,
-)
+from tests.table_invariants import table_is_at_rest
 
 HOUR_S = 3600.0
 
@@ -27,27 +20,27 @@ HOUR_S = 3600.0
 async def replaced(store: Store, *, clock: Clock | None = None, **made) -> set[str]:
     """A table with two files, of which an overwrite of one month has replaced the first; returns that file's path."""
     await committed(store.backend, months={1: 2, 2: 2}, readers="table", clock=clock, **made)
-    before = data_files(store.objects)
+    before = store.data_files
     await committed(store.backend, "overwrite", {1: 3}, partition_overwrite="dynamic", clock=clock)
-    gone = before - committed_files(store.objects)
+    gone = before - store.committed_files
     assert len(gone) == 1
     return gone
 
 
 async def test_replaced_files_stay_for_their_hours_by_the_stores_clock_and_not_longer(store):
     old = await replaced(store, retain_hours=24)
-    assert retained_files(store.objects) == old
-    table_is_at_rest(store.objects)
+    assert store.retained_files == old
+    store.check_at_rest()
     store.clock.now += 24 * HOUR_S - 1
     kept = await table(store.backend).clean()
     assert (kept.files, kept.horizon) == (0, 0)
-    assert old <= data_files(store.objects)
+    assert old <= store.data_files
     store.clock.now += 1
     gone = await table(store.backend).clean()
     assert (gone.files, gone.partitions, gone.horizon, gone.is_dry_run) == (1, ("month=1",), 2, False)
     assert gone.bytes > 0
-    assert not old & data_files(store.objects)
-    table_is_at_rest(store.objects)
+    assert not old & store.data_files
+    store.check_at_rest()
 
 
 async def test_a_clean_has_an_entry_of_its_own_that_readers_of_hudi_do_not_see(unstaged):
@@ -55,7 +48,7 @@ async def test_a_clean_has_an_entry_of_its_own_that_readers_of_hudi_do_not_see(u
     timeline = {path for path in unstaged.objects if path.startswith(".hoodie/2")}
     unstaged.clock.now += 24 * HOUR_S
     await table(unstaged.backend).clean()
-    entry = log_entries(unstaged.objects)[-1]
+    entry = unstaged.log_entries[-1]
     assert (entry["kind"], entry["operation"], entry["horizon"]) == ("clean", "clean", 2)
     assert (entry["added"], entry["removed"], entry["scope"]) == ([], [], None)
     assert {path for path in unstaged.objects if path.startswith(".hoodie/2")} == timeline
@@ -69,7 +62,7 @@ async def test_where_nothing_is_due_the_log_does_not_grow(unstaged):
     unstaged.clock.now += 24 * HOUR_S
     for _ in range(3):
         await table(unstaged.backend).clean()
-    assert [entry["kind"] for entry in log_entries(unstaged.objects)] == ["commit", "commit", "clean"]
+    assert [entry["kind"] for entry in unstaged.log_entries] == ["commit", "commit", "clean"]
 
 
 class Clocks:
@@ -85,7 +78,7 @@ class Clocks:
 
 
 def kinds(store: Store) -> list[str]:
-    return [entry["kind"] for entry in log_entries(store.objects)]
+    return [entry["kind"] for entry in store.log_entries]
 
 
 async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours(staged):
@@ -93,12 +86,12 @@ async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_ho
     old = await replaced(staged, retain_hours=24, clock=clocks.wall)
     clocks.pass_s(25 * HOUR_S - 2)
     await committed(staged.backend, months={3: 1}, clock=clocks.wall)
-    assert old <= data_files(staged.objects)
+    assert old <= staged.data_files
     clocks.pass_s(2)
     await committed(staged.backend, months={3: 1}, clock=clocks.wall)
-    assert not old & data_files(staged.objects)
+    assert not old & staged.data_files
     assert kinds(staged) == ["commit"] * 4 + ["clean"]
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_writes_that_each_replace_something_do_not_cause_a_clean_each(unstaged):
@@ -109,7 +102,7 @@ async def test_writes_that_each_replace_something_do_not_cause_a_clean_each(unst
         clocks.pass_s(600)
         await committed(unstaged.backend, "overwrite", {1: 1}, partition_overwrite="dynamic", clock=clocks.wall)
     assert kinds(unstaged).count("clean") == 5
-    assert len(retained_files(unstaged.objects)) <= 25 * 6
+    assert len(unstaged.retained_files) <= 25 * 6
     table_is_at_rest({path: data for path, data in unstaged.objects.items() if "/beat/" not in path})
 
 
@@ -120,7 +113,7 @@ async def test_with_no_patience_each_write_lets_go_what_is_due(unstaged):
     commit = CommitSettings(clean_overdue_ratio=0)
     async with begin(table(unstaged.backend, commit=commit, clock=clocks.wall)) as job:
         await job.commit([await write_rows(job, unstaged.backend)])
-    assert not old & data_files(unstaged.objects)
+    assert not old & unstaged.data_files
 
 
 async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
@@ -150,7 +143,7 @@ async def test_a_clock_that_is_ahead_makes_a_write_look_and_lets_nothing_go(unst
     old = await replaced(unstaged, retain_hours=24, clock=clocks.wall)
     clocks.wall.pass_s(1000 * HOUR_S)
     await committed(unstaged.backend, months={3: 1}, clock=clocks.wall)
-    assert old <= data_files(unstaged.objects)
+    assert old <= unstaged.data_files
     assert kinds(unstaged) == ["commit"] * 3
 
 
@@ -161,24 +154,24 @@ async def test_instants_from_a_clock_that_was_ahead_do_not_keep_writes_from_look
     old = await replaced(unstaged, retain_hours=24, clock=ahead)
     clocks.pass_s(25 * HOUR_S)
     await committed(unstaged.backend, months={3: 1}, clock=clocks.wall)
-    assert not old & data_files(unstaged.objects)
+    assert not old & unstaged.data_files
 
 
 async def test_a_commit_is_told_before_anything_goes(staged):
     """Off the commit path: when the commit returns, what is due is there still."""
     old = await replaced(staged, retain_hours=0)
     kept = await begin_and_commit(staged)
-    assert not old & data_files(staged.objects), "the overwrite's own end lets go, with no hours to keep"
-    assert kept <= data_files(staged.objects)
+    assert not old & staged.data_files, "the overwrite's own end lets go, with no hours to keep"
+    assert kept <= staged.data_files
 
 
 async def begin_and_commit(store: Store) -> set[str]:
     async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
         report = await write_rows(job, store.backend, {2: 1})
-        before = data_files(store.objects)
+        before = store.data_files
         await job.commit([report])
-        assert data_files(store.objects) == before
-    return committed_files(store.objects)
+        assert store.data_files == before
+    return store.committed_files
 
 
 async def test_hours_of_this_call_take_the_place_of_the_tables(unstaged):
@@ -186,7 +179,7 @@ async def test_hours_of_this_call_take_the_place_of_the_tables(unstaged):
     unstaged.clock.now += 2 * HOUR_S
     assert (await table(unstaged.backend).clean(retain_hours=3)).files == 0
     assert (await table(unstaged.backend).clean(retain_hours=2)).files == 1
-    assert not old & data_files(unstaged.objects)
+    assert not old & unstaged.data_files
 
 
 async def test_a_file_is_kept_from_its_replacement_on_however_old_it_is(unstaged):
@@ -200,15 +193,15 @@ async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstage
     await replaced(unstaged)
     unstaged.clock.now += 12 * HOUR_S
     await committed(unstaged.backend, "overwrite", {1: 1, 2: 1})
-    assert len(retained_files(unstaged.objects)) == 3
+    assert len(unstaged.retained_files) == 3
     unstaged.clock.now += 12 * HOUR_S
     assert (await table(unstaged.backend).clean()).horizon == 2
-    assert len(retained_files(unstaged.objects)) == 2
-    table_is_at_rest(unstaged.objects)
+    assert len(unstaged.retained_files) == 2
+    unstaged.check_at_rest()
     unstaged.clock.now += 12 * HOUR_S
     assert (await table(unstaged.backend).clean()).horizon == 3
-    assert retained_files(unstaged.objects) == set()
-    table_is_at_rest(unstaged.objects)
+    assert unstaged.retained_files == set()
+    unstaged.check_at_rest()
 
 
 async def test_a_directory_table_keeps_nothing_and_logs_no_clean(staged):
@@ -216,8 +209,8 @@ async def test_a_directory_table_keeps_nothing_and_logs_no_clean(staged):
     await committed(staged.backend, "overwrite", {1: 2})
     result = await table(staged.backend).clean()
     assert (result.files, result.horizon) == (0, 0)
-    assert [entry["kind"] for entry in log_entries(staged.objects)] == ["commit", "commit"]
-    table_is_at_rest(staged.objects)
+    assert [entry["kind"] for entry in staged.log_entries] == ["commit", "commit"]
+    staged.check_at_rest()
 
 
 @on_both_loops
@@ -234,8 +227,8 @@ async def test_two_cleans_at_once_let_go_once(unstaged):
             cleans.start_soon(clean)
     assert sum(result.files for result in results) == 1
     assert {result.horizon for result in results} == {2}
-    assert [entry["kind"] for entry in log_entries(unstaged.objects)].count("clean") == 1
-    table_is_at_rest(unstaged.objects)
+    assert [entry["kind"] for entry in unstaged.log_entries].count("clean") == 1
+    unstaged.check_at_rest()
 
 
 async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write(unstaged):
@@ -244,12 +237,12 @@ async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write(unsta
     storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=1/*"))
     with pytest.raises(OSError, match="lost"):
         await table(storage).clean()
-    assert [entry["kind"] for entry in log_entries(unstaged.objects)][-1] == "clean"
-    assert old <= data_files(unstaged.objects)
+    assert [entry["kind"] for entry in unstaged.log_entries][-1] == "clean"
+    assert old <= unstaged.data_files
     unstaged.clock.pass_lease()
     await committed(unstaged.backend, months={7: 1})
-    assert not old & data_files(unstaged.objects)
-    table_is_at_rest(unstaged.objects)
+    assert not old & unstaged.data_files
+    unstaged.check_at_rest()
 
 
 async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced(unstaged):
@@ -273,10 +266,10 @@ async def test_nothing_goes_without_an_entry(unstaged):
     storage = FaultyBackend(unstaged.backend, lost_request("put_new", "*/log/*"))
     with pytest.raises(CommitUnknown, match="no answer for 5 s"):
         await table(storage, commit=CommitSettings(decision_timeout_s=5)).clean()
-    assert old <= data_files(unstaged.objects)
+    assert old <= unstaged.data_files
     unstaged.clock.pass_lease()
     assert (await table(unstaged.backend).clean()).files == 1
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(unstaged, caplog):
@@ -287,10 +280,10 @@ async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(unstaged, 
     result = await committed(storage, months={3: 1}, clock=clocks.wall)
     assert result.position == 3
     assert "clean.postponed" in caplog.text
-    assert old <= data_files(unstaged.objects)
+    assert old <= unstaged.data_files
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    table_is_at_rest(unstaged.objects)
+    unstaged.check_at_rest()
 
 
 async def test_deletes_are_told_as_they_go(unstaged, monkeypatch):
@@ -320,7 +313,7 @@ async def test_a_long_delete_keeps_its_lease(unstaged):
             await unstaged.backend.delete(paths)
 
     assert (await table(Slow()).clean()).files == 1
-    no_bookkeeping_is_left(unstaged.objects)
+    unstaged.check_no_bookkeeping()
 
 
 async def test_a_dry_run_tells_what_would_go_and_leaves_storage_as_it_is(store):

@@ -9,14 +9,7 @@ from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.deaths import copied, run_to_death, told_where, without_probes
 from tests.engine.jobs.scene import FAMILIES_BY_COST, LEASE, Store, TickingClock, committed, table
-from tests.table_invariants import (
-    data_files,
-    file_path,
-    log_entries,
-    projection_is_a_prefix_of_the_log,
-    retained_files,
-    table_is_at_rest,
-)
+from tests.table_invariants import file_path, projection_is_a_prefix_of_the_log, table_is_at_rest
 
 pytestmark = pytest.mark.no_cover
 
@@ -48,18 +41,18 @@ def store_with_due_files(*, has_staging: bool) -> Store:
         store.clock.now += 2 * HOUR_S  # a write waits with its clean until something is overdue
 
     anyio.run(write, backend="trio")
-    assert len(retained_files(store.objects)) == 3
+    assert len(store.retained_files) == 3
     return store
 
 
 def nothing_needed_is_gone(store: Store) -> None:
     """Every file of every position from the horizon on is there: what is live, and what was replaced later."""
-    entries = log_entries(store.objects)
+    entries = store.log_entries
     horizon = max(entry["horizon"] for entry in entries)
     files: set[str] = set()
     for number, entry in enumerate(entries, start=1):
         files = (files - set(map(file_path, entry["removed"]))) | set(map(file_path, entry["added"]))
-        missing = files - data_files(store.objects) if number >= horizon else set()
+        missing = files - store.data_files if number >= horizon else set()
         assert not missing, f"position {number}, with a horizon of {horizon}, misses {missing}"
 
 
@@ -78,7 +71,7 @@ def test_wherever_a_clean_dies_the_next_one_finishes_it(cleaner, has_staging, ne
             projection_is_a_prefix_of_the_log(store.objects)
             store.clock.pass_lease()
             run_to_death(store, next_one, "direct", at=None)
-            assert len(retained_files(store.objects)) == 1
+            assert len(store.retained_files) == 1
             table_is_at_rest(store.objects if next_one is clean else without_probes(store))
             nothing_needed_is_gone(store)
 
@@ -100,13 +93,13 @@ def test_wherever_a_clean_beside_readers_dies_what_they_hold_stays_and_the_rest_
             store.clock.pass_lease()
             anyio.run(store.backend.put, living.path, living.encode(), backend="trio")
             run_to_death(store, clean, "direct", at=None)
-            assert held <= data_files(store.objects)
-            assert len(retained_files(store.objects)) == 2
+            assert held <= store.data_files
+            assert len(store.retained_files) == 2
             assert dead.path not in store.objects
             store.clock.pass_lease()
             run_to_death(store, clean, "direct", at=None)
-            assert len(retained_files(store.objects)) == 1
-            table_is_at_rest(store.objects)
+            assert len(store.retained_files) == 1
+            store.check_at_rest()
 
 
 def reader(*, position: int) -> Reader:
@@ -117,7 +110,7 @@ def reader(*, position: int) -> Reader:
 
 def held_at(store: Store, *, position: int) -> set[str]:
     files: set[str] = set()
-    for entry in log_entries(store.objects)[:position]:
+    for entry in store.log_entries[:position]:
         files = (files - set(map(file_path, entry["removed"]))) | set(map(file_path, entry["added"]))
     return files
 
@@ -137,5 +130,5 @@ def test_wherever_the_next_clean_dies_too_the_third_finishes_it(has_staging):
                 nothing_needed_is_gone(store)
                 store.clock.pass_lease()
                 run_to_death(store, clean, "direct", at=None)
-                assert len(retained_files(store.objects)) == 1
-                table_is_at_rest(store.objects)
+                assert len(store.retained_files) == 1
+                store.check_at_rest()

@@ -22,21 +22,11 @@ from tests.engine.jobs.scene import (
     flights,
     mark,
     name_of,
-    only_commits_are_left,
     publish,
     table,
     write_rows,
 )
 from tests.support.faulty import FaultyBackend, hanging, lost_request, slow
-from tests.table_invariants import (
-    committed_files,
-    data_files,
-    decisions,
-    fences,
-    no_bookkeeping_is_left,
-    only_committed_files_exist,
-    table_is_at_rest,
-)
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
@@ -59,18 +49,18 @@ async def reserve_as(store: Store, instant: str, writer: WriterIdentity) -> None
 @kinds
 async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(store, kind):
     left = await abandon(store, kind)
-    assert len(data_files(store.objects)) == 2
+    assert len(store.data_files) == 2
     store.clock.pass_lease()
     await committed(store.backend)
-    assert decisions(store.objects)[left]["kind"] == "rollback"
-    table_is_at_rest(store.objects)
+    assert store.decisions[left]["kind"] == "rollback"
+    store.check_at_rest()
 
 
 async def test_a_writer_whose_lease_is_not_over_is_left_alone(staged):
     left = await abandon(staged)
     staged.clock.now += LEASE.expiry_s
     await committed(staged.backend)
-    assert left not in decisions(staged.objects)
+    assert left not in staged.decisions
     assert f"{OPEN_FOLDER}/{left}" in staged.objects
 
 
@@ -78,8 +68,8 @@ async def test_a_writer_of_this_machine_whose_process_is_gone_is_rolled_back_at_
     left = await abandon(staged)
     await reserve_as(staged, left, replace(WriterIdentity.here(), started="1"))
     await committed(staged.backend)
-    assert decisions(staged.objects)[left]["kind"] == "rollback"
-    table_is_at_rest(staged.objects)
+    assert staged.decisions[left]["kind"] == "rollback"
+    staged.check_at_rest()
 
 
 @pytest.mark.parametrize("field", ["host", "boot_id", "pid_namespace"])
@@ -87,11 +77,11 @@ async def test_of_a_writer_elsewhere_only_its_lease_tells(staged, field):
     left = await abandon(staged)
     await reserve_as(staged, left, replace(WriterIdentity.here(), started="1", **changed(field)))
     await committed(staged.backend)
-    assert left not in decisions(staged.objects)
+    assert left not in staged.decisions
     staged.clock.pass_lease()
     await table(staged.backend).rollback()
-    assert decisions(staged.objects)[left]["kind"] == "rollback"
-    table_is_at_rest(staged.objects)
+    assert staged.decisions[left]["kind"] == "rollback"
+    staged.check_at_rest()
 
 
 async def test_a_lease_is_as_long_as_its_writer_keeps_it(staged):
@@ -100,7 +90,7 @@ async def test_a_lease_is_as_long_as_its_writer_keeps_it(staged):
     staged.clock.now += 60
     hasty = table(staged.backend, lease=LeaseSettings(heartbeat_interval_s=1, expiry_s=5))
     assert await hasty.rollback() == ()
-    assert left not in decisions(staged.objects)
+    assert left not in staged.decisions
 
 
 async def test_a_living_writer_is_not_disturbed_however_long_it_writes(staged):
@@ -111,7 +101,7 @@ async def test_a_living_writer_is_not_disturbed_however_long_it_writes(staged):
             await anyio.sleep(100)
             assert await table(staged.backend).rollback() == ()
         await job.commit([await write_rows(job, staged.backend)])
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_beats_go_on_while_a_writer_helps_others(staged):
@@ -130,7 +120,7 @@ async def test_beats_go_on_while_a_writer_helps_others(staged):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
         await committed(storage)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 @kinds
@@ -142,9 +132,9 @@ async def test_a_writer_that_was_rolled_back_cannot_commit_and_leaves_nothing(st
             store.clock.pass_lease()
             await committed(store.backend, months={5: 1})
             await job.commit([report])
-    assert decisions(store.objects)[job.instant]["kind"] == "rollback"
-    assert len(committed_files(store.objects)) == 3
-    table_is_at_rest(store.objects)
+    assert store.decisions[job.instant]["kind"] == "rollback"
+    assert len(store.committed_files) == 3
+    store.check_at_rest()
 
 
 async def test_it_learns_so_at_its_next_beat_and_the_block_ends(store):
@@ -156,7 +146,7 @@ async def test_it_learns_so_at_its_next_beat_and_the_block_ends(store):
             begun = anyio.current_time()
             await anyio.sleep_forever()
     assert anyio.current_time() - begun <= LEASE.heartbeat_interval_s
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 async def test_an_error_that_follows_from_it_does_not_hide_it(unstaged):
@@ -182,7 +172,7 @@ async def test_while_beats_are_missed_every_ack_asks_the_log_first(unstaged):
             unstaged.clock.pass_lease()
             await table(unstaged.backend).rollback()
             await mark(job, unstaged.faulty, [f"month=4/{name_of(job)}"])
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 async def write_until_death(job, storage: FaultyBackend, *, death_s: float) -> list[str]:
@@ -223,9 +213,9 @@ async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_no
             landed = await write_until_death(job, store.faulty, death_s=149)
     assert len(landed) > 5
     assert [each.outcome for each in ended] == ["rolled back"]
-    only_committed_files_exist(store.objects)
+    store.check_only_committed_files()
     await table(store.backend).clean()  # markers that came too late, for nothing
-    no_bookkeeping_is_left(store.objects)
+    store.check_no_bookkeeping()
 
 
 @kinds
@@ -243,10 +233,10 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, ki
         landed = await write_until_death(job, store.faulty, death_s=9)
     assert len(landed) >= 5
     assert [each.outcome for each in ended] == ["rolled back"]
-    only_committed_files_exist(store.objects)
+    store.check_only_committed_files()
     await anyio.sleep(200)
     await table(store.backend).clean()
-    only_commits_are_left(store)
+    store.check_only_commits_are_left()
 
 
 async def test_an_instant_that_is_not_open_cannot_be_rolled_back(staged):
@@ -260,10 +250,10 @@ async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(st
     async with begin(table(staged.faulty), "overwrite") as job:
         await job.commit([await write_rows(job, staged.faulty, {3: 1})])
         staged.faulty.add(lost_request("delete"))
-    assert len(data_files(staged.objects)) == 3
+    assert len(staged.data_files) == 3
     (ended,) = await table(staged.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome) == (job.instant, "was committed")
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease(staged):
@@ -274,10 +264,10 @@ async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_
             raise AssertionError("no instant, no job")
     await committed(staged.backend)
     with pytest.raises(AssertionError, match="left behind"):
-        no_bookkeeping_is_left(staged.objects)
+        staged.check_no_bookkeeping()
     staged.clock.pass_lease()
     await committed(staged.backend)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_a_probe_that_was_left_goes_with_the_lease(staged):
@@ -285,7 +275,7 @@ async def test_a_probe_that_was_left_goes_with_the_lease(staged):
     await staged.backend.put(heartbeat_path("probe-1"), b"")
     staged.clock.pass_lease()
     await table(staged.backend).clean()
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(store):
@@ -308,7 +298,7 @@ async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(st
             assert f"{OPEN_FOLDER}/{job.instant}" in store.objects, "else nobody would come back for its files"
             assert await table(store.backend).markers(job.instant)
             await job.commit([report])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(store):
@@ -332,7 +322,7 @@ async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(sto
     assert len(dropped) == 1
     await anyio.sleep(LEASE.expiry_s + 1)
     await committed(store.backend)
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_what_is_named_after_no_instant_never_comes_into_the_log(unstaged):
@@ -341,8 +331,8 @@ async def test_what_is_named_after_no_instant_never_comes_into_the_log(unstaged)
     await unstaged.backend.put(".hoodie/.temp/zz/MARKERS.type", b"DIRECT")
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
-    assert len(decisions(unstaged.objects)) == 1
-    table_is_at_rest(unstaged.objects)
+    assert len(unstaged.decisions) == 1
+    unstaged.check_at_rest()
 
 
 @kinds
@@ -356,10 +346,10 @@ async def test_with_staging_a_task_that_goes_on_can_publish_nothing(staged, kind
             begun.publish()
         with pytest.raises(NotFound):
             staged.backend.new_file(zombie, staging=job.ticket.staging)
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
     with pytest.raises(NotFound):
         begun.publish()
-    table_is_at_rest(staged.objects)
+    staged.check_at_rest()
 
 
 @kinds
@@ -372,12 +362,12 @@ async def test_without_staging_the_name_of_a_lost_attempt_is_fenced(unstaged, ki
         if commits:
             result = await job.commit([report])
             assert result.fences == 1
-    assert zombie in fences(unstaged.objects)
+    assert zombie in unstaged.fences
     if commits:
-        assert decisions(unstaged.objects)[job.instant]["fenced"] == [zombie]
+        assert unstaged.decisions[job.instant]["fenced"] == [zombie]
     with pytest.raises(FileExistsError):
         publish(job.ticket, unstaged.backend, zombie, flights({1: 1}))
-    only_commits_are_left(unstaged)
+    unstaged.check_only_commits_are_left()
 
 
 @kinds
@@ -386,10 +376,10 @@ async def test_markers_asked_after_the_seal_are_refused_and_leave_nothing(kind, 
         await job.commit([await write_rows(job, store.backend)])
         with pytest.raises(Sealed):
             await mark(job, store.backend, [f"month=1/{name_of(job, attempt=8)}"])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
     with pytest.raises(Sealed):
         await mark(job, store.backend, [f"month=1/{name_of(job, attempt=9)}"])
-    table_is_at_rest(store.objects)
+    store.check_at_rest()
 
 
 async def test_a_direct_marker_that_lands_while_the_job_seals_is_either_seen_or_refused():
@@ -411,4 +401,4 @@ async def test_a_direct_marker_that_lands_while_the_job_seals_is_either_seen_or_
             async with anyio.create_task_group() as tasks, begin(job_side) as job:
                 tasks.start_soon(zombie, job, task)
                 await job.commit([])
-            table_is_at_rest(store.objects)
+            store.check_at_rest()

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tallymark.engine.errors import InvalidRequest
 from tests.engine.jobs.scene import Store, TickingClock, begin, table, write_rows
 from tests.support.examples import examples
-from tests.table_invariants import data_files, log_entries, table_is_at_rest
 
 HOUR_S = 3600.0
 RETAIN_HOURS = 3.0
@@ -61,7 +60,7 @@ class History:
             await table(self.store.backend).clean(retain_hours=what if self.readers == "table" else None)
         else:
             await self._write(kind, what)
-        self.model.follow(len(log_entries(self.store.objects)))
+        self.model.follow(len(self.store.log_entries))
         self._pass_s(1)
 
     def _pass_s(self, seconds: float) -> None:
@@ -84,13 +83,13 @@ class History:
         self.model.commit(added, removed, self.store.clock.now, result.position)
 
     async def check(self) -> None:
-        table_is_at_rest(self.store.objects)
-        there = data_files(self.store.objects)
+        self.store.check_at_rest()
+        there = self.store.data_files
         for position, held in enumerate(self.model.held):
             assert await self._as_of(position) == (held if held <= there else None)
         for time, position in self.model.decided:
             assert await self._as_of(datetime.fromtimestamp(time + 0.5, UTC)) == await self._as_of(position)
-        horizon = max((entry["horizon"] for entry in log_entries(self.store.objects)), default=0)
+        horizon = max((entry["horizon"] for entry in self.store.log_entries), default=0)
         if self.readers == "table":
             assert all(held <= there for held in self.model.held[horizon:])
 

@@ -17,7 +17,6 @@ from tests.engine.jobs.filling import SIZING, Months, appended, filling_job, pro
 from tests.engine.jobs.scene import FLIGHTS, Store, table
 from tests.engine.planning.test_write_plan import planned, rows_of
 from tests.support.loops import on_both_loops
-from tests.table_invariants import committed_files
 
 THREE_MONTHS = {1: range(5), 2: range(2), 3: range(1)}
 
@@ -31,13 +30,13 @@ async def sized_plan(store: Store, months: Months, **named: Any) -> WritePlan:
 @on_both_loops
 async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills(unstaged):
     await appended(unstaged.backend, {1: [1, 2], 2: [3]})
-    small = committed_files(unstaged.objects)
+    small = unstaged.committed_files
     plan = await sized_plan(unstaged, THREE_MONTHS)
     async with filling_job(unstaged.backend, THREE_MONTHS) as (job, report):
         assert plan.sizing == await job.size(profile_of(THREE_MONTHS))
         result = await job.commit([report])
     assert plan.sizing is not None
-    assert {file.path for file in plan.sizing.fills} == small - committed_files(unstaged.objects) == small
+    assert {file.path for file in plan.sizing.fills} == small - unstaged.committed_files == small
     assert (plan.files, plan.rows, plan.rewritten_bytes) == (
         result.files,
         8,

@@ -13,14 +13,8 @@ from tallymark.engine.planning.input_rows import CountedRows
 from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.timeline.scope import Scope
-from tests.engine.jobs.scene import (
-    FLIGHTS,
-    Store,
-    committed,
-    table,
-)
+from tests.engine.jobs.scene import FLIGHTS, Store, committed, table
 from tests.support.loops import on_both_loops
-from tests.table_invariants import committed_files
 
 PRICES = PriceList(currency="USD", put=5.0, list=5.0, get=0.4, sent_gb=100.0)
 
@@ -44,7 +38,7 @@ async def planned(store: Store, mode: Any = "append", **named) -> WritePlan:
 @on_both_loops
 async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(store):
     await committed(store.backend, months={1: 3, 2: 2})
-    before = committed_files(store.objects)
+    before = store.committed_files
     plan = await planned(store, "overwrite", incoming=rows_of((2, 5), (3, 1)))
     assert {file.path for file in plan.removed} == before
     assert (plan.scope, plan.removed_rows, plan.removed_bytes) == (
@@ -58,7 +52,7 @@ async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(store
         ("month=3", "new", 1, 1),
     ]
     await committed(store.backend, "overwrite", months={2: 5, 3: 1})
-    assert not before & committed_files(store.objects)
+    assert not before & store.committed_files
 
 
 @on_both_loops
