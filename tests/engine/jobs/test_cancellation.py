@@ -1,6 +1,8 @@
 """A write is cancelled at each of its calls to storage in turn; its block still ends whole."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import anyio
 import anyio.lowlevel
@@ -171,9 +173,21 @@ async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_
     assert (unstaged.log_entries[0]["kind"] == "commit") == (delay_s == 1)
 
 
-async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped(unstaged):
+@asynccontextmanager
+async def late_puts(store: Store, path: str, *delays_s: float) -> AsyncIterator[PostedBackend]:
+    """Storage on which puts of such paths land after these delays in turn, the last one's from then on, and go on
+    when their sender stops waiting."""
+    left = list(delays_s)
+
+    def delay(posted: str) -> float:
+        return 0 if path not in posted else left.pop(0) if len(left) > 1 else left[0]
+
     async with anyio.create_task_group() as network:
-        storage = PostedBackend(unstaged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+        yield PostedBackend(store.backend, network, delay)
+
+
+async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped(unstaged):
+    async with late_puts(unstaged, "/MARKERS1", 20) as storage:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
                 with anyio.move_on_after(1):
@@ -182,21 +196,17 @@ async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers
     unstaged.check_only_commits_are_left()
 
 
-async def test_a_segment_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(
-    unstaged,
-):
-    async with anyio.create_task_group() as network:
-        storage = PostedBackend(unstaged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+async def test_a_segment_that_is_in_flight_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(unstaged):
+    async with late_puts(unstaged, "/MARKERS1", 20) as storage:
         with anyio.move_on_after(1):
             async with begin(storage, markers=MarkerSettings()) as job:
                 await mark(job, storage, [f"month=1/{name_of(job)}"])
     unstaged.check_only_commits_are_left()
 
 
-async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_waited_for(staged):
-    """The beat learns it, and cancels the block."""
-    async with anyio.create_task_group() as network:
-        storage = PostedBackend(staged.backend, network, lambda path: 20 if "/MARKERS1" in path else 0)
+async def test_a_segment_that_is_in_flight_when_another_rolls_the_job_back_is_waited_for(staged):
+    """The heartbeat learns it, and cancels the block."""
+    async with late_puts(staged, "/MARKERS1", 20) as storage:
         with pytest.raises(RolledBack):  # noqa: PT012
             async with begin(storage, markers=MarkerSettings()) as job:
                 await table(staged.backend).rollback(job.instant)
@@ -204,21 +214,13 @@ async def test_a_segment_that_is_on_its_way_when_another_rolls_the_job_back_is_w
     staged.check_no_bookkeeping()
 
 
-async def test_a_beat_that_is_on_its_way_when_the_job_is_cancelled_is_waited_for_before_the_beat_is_dropped(staged):
-    beats = iter([0, 0, 20])
-    async with anyio.create_task_group() as network:
-        storage = PostedBackend(staged.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
-        with anyio.move_on_after(11):
-            async with begin(table(storage)):
-                await anyio.sleep_forever()
+@pytest.mark.parametrize("ends", ["cancelled", "committed"])
+async def test_a_heartbeat_that_is_in_flight_at_the_end_is_waited_for_before_the_heartbeat_is_dropped(staged, ends):
+    async with late_puts(staged, "/beat/2", 0, 0, 20, 0) as storage:
+        with anyio.move_on_after(11 if ends == "cancelled" else 1000):
+            async with begin(table(storage)) as job:
+                await anyio.sleep(11 if ends == "committed" else 1000)
+                await job.commit([])
+    assert [entry["kind"] for entry in staged.log_entries] == ["commit" if ends == "committed" else "rollback"]
     staged.check_no_bookkeeping()
-
-
-async def test_a_beat_that_cannot_be_called_back_is_waited_for_before_the_beat_is_dropped(staged):
-    beats = iter([0, 0, 20])
-    async with anyio.create_task_group() as network:
-        storage = PostedBackend(staged.backend, network, lambda path: next(beats, 0) if "/beat/2" in path else 0)
-        async with begin(table(storage)) as job:
-            await anyio.sleep(11)
-            await job.commit([])
     staged.check_at_rest()

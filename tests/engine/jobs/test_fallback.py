@@ -164,28 +164,21 @@ async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(u
 
 
 @pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-async def test_the_published_files_of_a_loser_that_fell_back_are_removed(store, commits):
+@pytest.mark.parametrize("has_published", [True, False], ids=["published", "late"])
+async def test_a_loser_that_fell_back_leaves_no_file_and_can_publish_nothing_any_more(store, commits, has_published):
     async with begin(store.backend, markers=BATCHED) as job:
         report = await write_rows(job, store.backend)
         loser = f"month=1/{name_of(job, attempt=1)}"
         await mark_directly(job, store.backend, [loser])
-        publish(job.ticket, store.backend, loser, flights({1: 2}))
+        if has_published:
+            publish(job.ticket, store.backend, loser, flights({1: 2}))
         if commits:
             await job.commit([report])
-    assert loser not in store.data_files
-    store.check_only_commits_are_left()
-
-
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-async def test_a_loser_that_fell_back_can_publish_nothing_any_more(store, commits):
-    async with begin(store.backend, markers=BATCHED) as job:
-        report = await write_rows(job, store.backend)
-        loser = f"month=1/{name_of(job, attempt=1)}"
-        await mark_directly(job, store.backend, [loser])
-        if commits:
-            await job.commit([report])
-    with pytest.raises(NotFound if store.backend.has_staging else FileExistsError):
-        publish(job.ticket, store.backend, loser, flights({1: 2}))
+    if has_published:
+        assert loser not in store.data_files
+    else:
+        with pytest.raises(NotFound if store.backend.has_staging else FileExistsError):
+            publish(job.ticket, store.backend, loser, flights({1: 2}))
     store.check_only_commits_are_left()
 
 

@@ -7,8 +7,6 @@ from tallymark.engine.timeline.log import CommitLog, new_nonce
 from tallymark.engine.timeline.scope import Scope
 from tests.engine.jobs.scene import Store, committed, table
 
-PARTITIONS = 10_000
-
 
 def file(month: int, number: int) -> DataFile:
     return DataFile(f"month={month}", f"f{month}-{number}_0-0-0_x.parquet", 1, 1)
@@ -27,18 +25,18 @@ def commit(number: int, added: list[DataFile], removed: list[DataFile]) -> LogEn
     )
 
 
-async def table_of_many_partitions(store: Store, *entries: LogEntry) -> None:
+async def table_of_many_partitions(store: Store, *entries: LogEntry, partitions: int = 100) -> None:
     """By its log: whether its files hold anything, no clean asks."""
     await committed(store.backend, months={1: 1}, readers="table")
     log = CommitLog(store.backend, CommitSettings())
-    many = commit(0, [file(month, 0) for month in range(2, PARTITIONS + 1)], [])
+    many = commit(0, [file(month, 0) for month in range(2, partitions + 1)], [])
     for entry in (many, *entries):
         await log.win(entry, check=lambda _: None)
 
 
 async def test_of_ten_thousand_partitions_the_one_that_was_touched_is_looked_at(unstaged):
     appends = [commit(number, [file(7, number)], []) for number in range(2, 200)]
-    await table_of_many_partitions(unstaged, commit(1, [file(7, 1)], [file(7, 0)]), *appends)
+    await table_of_many_partitions(unstaged, commit(1, [file(7, 1)], [file(7, 0)]), *appends, partitions=10_000)
     result = await table(unstaged.faulty).clean(retain_hours=0)
     assert result.looked_at == CleanScan(entries=1, partitions=1)
     assert (result.files, result.partitions) == (1, ("month=7",))
