@@ -123,7 +123,7 @@ def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_wait
     def request(paths, io="CREATE"):
         raise Closed("over")
 
-    scene.direct.request = request  # type: ignore[method-assign]
+    scene.direct.request = request
     ack = scene.source.request(["a"])
     scene.service.refuse_all(NOBODY)
     assert isinstance(failed_with(ack), Closed)
