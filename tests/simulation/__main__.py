@@ -1,4 +1,4 @@
-"""Play seeds, judge each run, and tell how the first broken ones came about.
+"""Play seeds, judge each run, and print how the first broken ones happened.
 
 python -m tests.simulation --seeds 2000              # what CI does
 python -m tests.simulation --seed 1297               # one run again, with its whole history
@@ -9,9 +9,16 @@ import logging
 import os
 import sys
 
-from tests.simulation.campaign import Campaign, Finding, examine
+from tests.simulation.campaign import (
+    Campaign,
+    Finding,
+    examine,
+    print_finding,
+    print_missing,
+    print_summary,
+    show_progress,
+)
 from tests.simulation.kind import draw, run
-from tests.simulation.summary import print_finding, print_missing, print_summary, show_progress
 
 FAILURES_MAX = 3
 """Enough to see a pattern; each is shrunk, which takes a while."""

@@ -1,7 +1,7 @@
 """Blocking code of the library, such as the task writer, as one of the simulated tasks: without a thread.
 
 The code runs in a greenlet. Where it would block its thread it hands an awaitable to the trio task that carries it,
-and goes on when that has been awaited.
+and continues when that has been awaited.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The engine that runs a job's tasks, and one attempt of one of them.
 
 The engine is the least that Spark and its like do: attempts in processes of their own, one of which is the winner of
-its task; reports that reach the driver some time later; losers that nobody stops.
+its task; reports that reach the driver some time later; losers that are not stopped.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,9 +27,30 @@ from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.client import Client
 from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
 from tests.simulation.process import Process
-from tests.simulation.rows import ASTRAY, ROWS, first_flight
 from tests.simulation.scene import Scene
 from tests.simulation.storage import Port
+
+ROWS = 2
+"""In each batch."""
+
+ASTRAY = 99
+"""The place of the row that only one attempt reads."""
+
+_OTHERS = {"founder": 90, "rescuer": 91}
+
+Row = tuple[int, str]
+"""Its flight, and the partition of its file."""
+
+
+def first_flight(writer: str, task: int, attempt: int, place: int) -> int:
+    """The first flight of a batch: no other batch of the run has any of its rows."""
+    number = _OTHERS[writer] if writer in _OTHERS else int(writer.removeprefix("writer"))
+    return ((number * 10 + task) * 10 + attempt) * 1000 + place * 10
+
+
+def partition_of(month: int, *, by_year: bool) -> str:
+    return f"year={YEARS[month]}/month={month}" if by_year else f"month={month}"
+
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
 YEARLY = FLIGHTS.append(pa.field("year", pa.int32()))
@@ -43,7 +64,7 @@ class TasksFailed(Exception):
 
 
 class Stage:
-    """The tasks of one job. Lives in the driver; attempts tell it how they ended."""
+    """The tasks of one job. It runs in the driver; attempts report to it how they ended."""
 
     def __init__(
         self,
@@ -84,7 +105,7 @@ class Stage:
     def _start(self, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
         name = f"{self._driver.name}/task{task}.{number}"
         process = self._scene.process(name, attempt.host, attempt.mishap)
-        process.on_death.append(partial(self._tell, None, task, process))
+        process.on_death.append(partial(self._report, None, task, process))
         self._scene.start(process, self._attempt, process, task, number, plan, attempt)
 
     async def _attempt(self, process: Process, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan) -> None:
@@ -98,17 +119,17 @@ class Stage:
                 )
             except (TallymarkError, InputFailed) as error:
                 self._scene.note(process, f"fails: {error!r}")
-            self._tell(report, task, process)
+            self._report(report, task, process)
             if report is not None:
                 self._scene.note(process, "succeeds")
                 if attempt.dies_after:
                     self._scene.kernel.soon(partial(self._scene.kill, process))
             await source.settled()  # the process of an executor outlives its tasks
 
-    def _tell(self, report: TaskReport | None, task: int, process: Process) -> None:
-        self._scene.kernel.after(REPORT_S, partial(self._hear, report, task, process))
+    def _report(self, report: TaskReport | None, task: int, process: Process) -> None:
+        self._scene.kernel.after(REPORT_S, partial(self._receive, report, task, process))
 
-    def _hear(self, report: TaskReport | None, task: int, process: Process) -> None:
+    def _receive(self, report: TaskReport | None, task: int, process: Process) -> None:
         if report is None:
             if task not in self._winners:
                 self._failed[task].add(process.name)
@@ -209,7 +230,7 @@ async def _settle(future: Future[None], act: Callable[[Sequence[str]], Awaitable
 
 
 class _Recorded:
-    """The markers of one attempt. Writes down which were asked for, and what the answers were."""
+    """The markers of one attempt. Records which were requested, and the answers."""
 
     def __init__(self, scene: Scene, process: Process, ticket: WriteTicket, background: TaskGroup) -> None:
         self.scene = scene

@@ -1,8 +1,15 @@
-"""What must hold of a run. The promises themselves are ``tests/promises.py``; here it is said which hold when."""
+"""Checks of a run on a table. The promises are in ``tests/promises.py``; ``judge`` decides which apply, and when."""
 
+import io
 import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
 
-from tests.history import Told
+import pyarrow.parquet as pq
+
+from tests.history import Befell, Landed, Told
 from tests.promises import (
     all_or_nothing,
     bounded,
@@ -14,14 +21,14 @@ from tests.promises import (
     writers_go_by_what_they_have_read,
     writers_learn_the_truth,
 )
-from tests.simulation.asked import commits_replace_what_was_asked
-from tests.simulation.lease_judge import readers_under_leases_find_their_files
-from tests.simulation.row_judge import rows_are_those_of_committed_writers
-from tests.simulation.view_judge import (
+from tests.simulation.executor import ASTRAY, ROWS, Row, first_flight, partition_of
+from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan, WriterPlan
+from tests.simulation.reader_judge import (
     a_view_is_never_newer_than_its_reader,
     answers_exactly_what_is_retained,
     never_misses_a_committed_file,
     never_serves_a_deleted_file,
+    readers_under_leases_find_their_files,
 )
 from tests.simulation.world import LEASE, Outcome
 from tests.table_invariants import (
@@ -29,6 +36,9 @@ from tests.table_invariants import (
     data_files,
     decisions,
     fences,
+    file_path,
+    holds,
+    log_entries,
     once_and_only_once,
     overwrites_replace_what_their_base_held,
     retained_files,
@@ -36,10 +46,10 @@ from tests.table_invariants import (
 )
 
 ANSWERED_S = 500.0
-"""The service, four puts of a direct marker, each given up after half a minute, and looks at the seal and the log."""
+"""The service, four puts of a direct marker, each given up after half a minute, and reads of the seal and the log."""
 
 FAULTS = ("InvalidRequest", "CorruptObject", "UnsupportedTable", "NotAuthenticated")
-"""Errors that nobody in a simulation has earned."""
+"""Errors that no process in a simulation may get."""
 
 
 def judge(outcome: Outcome) -> None:
@@ -69,9 +79,9 @@ def judge(outcome: Outcome) -> None:
     ):
         _with_history(outcome, lambda check=check, storage=storage: check(storage))
     _with_history(outcome, lambda: rows_are_those_of_committed_writers(outcome))
-    _with_history(outcome, lambda: commits_replace_what_was_asked(outcome))
+    _with_history(outcome, lambda: commits_replace_what_was_requested(outcome))
     _with_history(outcome, lambda: no_fence_is_left(outcome))
-    _with_history(outcome, lambda: no_writer_fails_without_cause(outcome))
+    _with_history(outcome, lambda: no_write_fails_without_cause(outcome))
 
 
 def no_fence_is_left(outcome: Outcome) -> None:
@@ -80,10 +90,10 @@ def no_fence_is_left(outcome: Outcome) -> None:
     assert data_files(outcome.swept) == committed_files(outcome.swept) | retained_files(outcome.swept)
 
 
-def no_writer_fails_without_cause(outcome: Outcome) -> None:
-    """The rescuer, at peace, commits. Others may lose to rivals, to mishaps or to the weather, but by no fault of ours.
+def no_write_fails_without_cause(outcome: Outcome) -> None:
+    """The rescuer, undisturbed, commits. Others may lose to rivals, mishaps or faults, but not by a fault of ours.
 
-    A writer that beats in time is never taken for dead.
+    A writer whose heartbeats are in time is never treated as dead.
     """
     told = {event.writer: event for event in outcome.history.of(Told)}
     assert "rescuer" in told, "the rescuer did not come to an end"
@@ -106,8 +116,8 @@ def _overwrites(outcome: Outcome, writer: str) -> bool:
 
 def _tasks_had_to_succeed(outcome: Outcome, writer: str) -> bool:
     """Whether each task had an attempt that nothing could keep from its end."""
-    weather, plan = outcome.plan.weather, outcome.plan.writers[int(writer.removeprefix("writer"))]
-    if weather.reset or weather.unreachable or not weather.is_kind_to_storage:
+    faults, plan = outcome.plan.faults, outcome.plan.writers[int(writer.removeprefix("writer"))]
+    if faults.reset or faults.unreachable or not faults.is_storage_reliable:
         return False
     if plan.raises or plan.patience_s < math.inf:
         return False
@@ -125,3 +135,133 @@ def _with_history(outcome: Outcome, check) -> None:
         check()
     except AssertionError as error:
         raise AssertionError(f"{error}\n{outcome.history!r}") from error
+
+
+def rows_are_those_of_committed_writers(outcome: Outcome) -> None:
+    """Each commit adds the rows of its writer, of one attempt a task, once; the rows that it removes it holds once
+    more, or they are what its overwrite replaces: all that its base held there."""
+    files = _rows_of_files(outcome)
+    writer_of = _writers(outcome)
+    counts = {entry["nonce"] for entry in decisions(outcome.swept).values() if entry["kind"] == "commit"}
+    state: Counter[Row] = Counter()
+    states = [state]
+    for position, entry in enumerate(log_entries(outcome.swept), start=1):
+        if entry["nonce"] in counts:
+            writer = writer_of[entry["instant"]]
+            added, removed = _rows(files, entry["added"]), _rows(files, entry["removed"])
+            is_mine = partial(_is_of, writer)
+            mine = Counter({row: count for row, count in added.items() if is_mine(row)})
+            _one_attempt_a_task(mine, writer, outcome)
+            rewritten, replaced = added - mine, _replaced(entry, states)
+            assert rewritten + replaced == removed, (
+                f"entry {position} of {writer} lets go {sorted(removed.items())}, of which it holds "
+                f"{sorted(rewritten.items())} and replaces {sorted(replaced.items())}"
+            )
+            assert removed <= state, f"entry {position} of {writer} lets go rows twice"
+            state = state - removed + added
+        states.append(state)
+    doubled = [row for row, count in state.items() if count > 1]
+    assert not doubled, f"rows stand in the table twice: {doubled}"
+
+
+def _replaced(entry: Mapping[str, Any], states: list[Counter[Row]]) -> Counter[Row]:
+    """The rows that an overwrite has seen in what it replaces."""
+    if entry["scope"] is None:
+        return Counter()
+    return Counter({row: count for row, count in states[entry["base"]].items() if holds(entry["scope"], row[1])})
+
+
+def _one_attempt_a_task(rows: Counter[Row], writer: str, outcome: Outcome) -> None:
+    left = rows
+    for task, plan in enumerate(outcome.tasks[writer]):
+        whole = [_written(writer, task, number, plan, each, outcome) for number, each in enumerate(plan.attempts)]
+        found = [one for one in whole if one <= left]
+        assert found, f"of task {task} of {writer} no attempt's rows are all there: {sorted(rows.items())}"
+        left = left - max(found, key=len)
+    assert not left, f"rows of {writer} that no winner has written, or that stand there twice: {sorted(left.items())}"
+
+
+def _written(
+    writer: str, task: int, number: int, plan: TaskPlan, attempt: AttemptPlan, outcome: Outcome
+) -> Counter[Row]:
+    batches = [(place, month, ROWS) for place, month in enumerate(plan.months)]
+    if attempt.astray is not None:
+        batches.append((ASTRAY, attempt.astray, 1))
+    return Counter(
+        (first_flight(writer, task, number, place) + row, partition_of(month, by_year=outcome.plan.by_year))
+        for place, month, count in batches
+        for row in range(count)
+    )
+
+
+def _is_of(writer: str, row: Row) -> bool:
+    return row[0] // 100_000 == first_flight(writer, 0, 0, 0) // 100_000
+
+
+def _rows(files: Mapping[str, Counter[Row]], named: list[Any]) -> Counter[Row]:
+    return sum((files[file_path(file)] for file in named), Counter[Row]())
+
+
+def _rows_of_files(outcome: Outcome) -> dict[str, Counter[Row]]:
+    """Return the rows of all data files that ever existed, deleted ones included."""
+    found: dict[str, Counter[Row]] = {}
+    for event in outcome.history.of(Landed):
+        if event.path.endswith(".parquet"):
+            found[event.path] = Counter(_read(event.path, event.data))
+    return found
+
+
+def _read(path: str, data: bytes) -> Iterator[Row]:
+    partition = path.rpartition("/")[0]
+    for row in pq.ParquetFile(io.BytesIO(data)).read().to_pylist():
+        assert partition.endswith(f"month={row['month']}"), f"{path} holds {row}"
+        yield row["flight"], partition
+
+
+def _writers(outcome: Outcome) -> dict[str, str]:
+    """Instant to the name of its writer."""
+    return {
+        event.what.rpartition(" ")[2]: event.process
+        for event in outcome.history.of(Befell)
+        if event.what.startswith("has instant ")
+    }
+
+
+def commits_replace_what_was_requested(outcome: Outcome) -> None:
+    """The scope of each commit is what its writer had named, and its files lie nowhere else."""
+    for number, entry in _commits(outcome):
+        writer = outcome.plan.writers[number]
+        part = _named_part(writer, by_year=outcome.plan.by_year)
+        wanted = _requested_scope(writer, part, {file[0] for file in entry["added"]})
+        assert entry["scope"] == wanted, f"writer{number} had asked for {wanted}, and has replaced {entry['scope']}"
+        astray = [file for file in entry["added"] if part and not f"{file[0]}/".startswith(f"{part}/")]
+        assert not astray, f"writer{number} had named {part}, and has committed {astray}"
+
+
+def _commits(outcome: Outcome) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Number of the writer, and entry."""
+    decided = decisions(outcome.swept)
+    for event in outcome.history.of(Befell):
+        if event.what.startswith("has instant ") and event.process.startswith("writer"):
+            entry = decided.get(event.what.rpartition(" ")[2])
+            if entry is not None and entry["kind"] == "commit":
+                yield int(event.process.removeprefix("writer")), entry
+
+
+def _named_part(writer: WriterPlan, *, by_year: bool) -> str:
+    """The path of what it names; empty where it names nothing."""
+    if writer.month is not None:
+        month = f"month={writer.month}"
+        return f"year={YEARS[writer.month]}/{month}" if by_year else month
+    return f"year={writer.year}" if by_year and writer.year is not None else ""
+
+
+def _requested_scope(writer: WriterPlan, part: str, touched: set[str]) -> dict[str, Any] | None:
+    """As an entry has it."""
+    if writer.mode == "append":
+        return None
+    if writer.month is not None:
+        return {"all": False, "partitions": [part], "prefixes": []}
+    if writer.dynamic:
+        return {"all": False, "partitions": sorted(touched), "prefixes": []}
+    return {"all": not part, "partitions": [], "prefixes": [part] if part else []}

@@ -29,7 +29,7 @@ LIMIT_S = 40 * 3600.0
 
 
 class Stuck(AssertionError):
-    """Somebody waits for ever, or nearly so."""
+    """A task waits permanently, or nearly so."""
 
 
 class Kernel:
@@ -141,7 +141,7 @@ class Kernel:
 
 
 class _Clock(trio.abc.Clock):
-    """Trio asks how long to sleep when no task can run: time goes on in that very moment."""
+    """Virtual clock: where trio wants to sleep because no task can run, time advances at once."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel

@@ -1,21 +1,14 @@
 """The kinds of runs: write jobs on a table, and servers of markers without one. Its seed says which one a run is."""
 
 import random
-from collections.abc import Iterator
 
-from tests.simulation.checkpoint_plan import with_checkpoints
-from tests.simulation.fill_plan import with_fills
 from tests.simulation.judge import judge as judge_tables
-from tests.simulation.lease_plan import with_leases
 from tests.simulation.marker_judge import judge_markers
 from tests.simulation.marker_plan import MarkerPlan, draw_markers
-from tests.simulation.marker_shrink import smaller_marker_plans
 from tests.simulation.marker_world import MarkerOutcome, run_markers
-from tests.simulation.number_plan import with_numbers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
-from tests.simulation.shrink import smaller_plans as smaller_table_plans
-from tests.simulation.viewer_plan import with_viewers
+from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_numbers, with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
 
@@ -38,7 +31,7 @@ def draw(seed: int) -> AnyPlan:
 
 
 def run(plan: AnyPlan) -> AnyOutcome:
-    """Play the plan to its end. Raises Stuck if somebody waits for ever."""
+    """Play the plan to its end. Raises Stuck if a task waits permanently."""
     return run_markers(plan) if isinstance(plan, MarkerPlan) else run_tables(plan)
 
 
@@ -48,11 +41,6 @@ def judge(outcome: AnyOutcome) -> None:
         judge_markers(outcome)
     else:
         judge_tables(outcome)
-
-
-def smaller_plans(plan: AnyPlan) -> Iterator[AnyPlan]:
-    """Plans with one part less, the largest parts first."""
-    return smaller_marker_plans(plan) if isinstance(plan, MarkerPlan) else smaller_table_plans(plan)
 
 
 def shown(plan: AnyPlan) -> list[str]:

@@ -17,7 +17,7 @@ from tests.simulation.marker_world import MarkerOutcome
 from tests.table_invariants import decisions
 
 FAULTS = ("InvalidRequest", "CorruptObject", "NotAuthenticated")
-"""Errors that nobody in a simulation has earned."""
+"""Errors that no process in a simulation may get."""
 
 GIVEN_UP_S = 30.0
 """``MarkerSettings.flush_timeout_s`` where it is as usual: what takes longer is given up, and may land all the same."""
@@ -40,11 +40,11 @@ def judge_markers(outcome: MarkerOutcome) -> None:
     no_ack_after_the_end(at_servers)
     every_ack_is_durable(_undecided(outcome), outcome.at_rest)
     for check in (
-        nobody_is_refused_without_cause,
+        no_request_fails_without_cause,
         nothing_is_stuck,
         nothing_is_left,
         nothing_follows_a_deletion,
-        few_segments_lie_there,
+        few_segments_remain,
     ):
         try:
             check(outcome)
@@ -52,8 +52,8 @@ def judge_markers(outcome: MarkerOutcome) -> None:
             raise AssertionError(f"{error}\n{history!r}") from error
 
 
-def nobody_is_refused_without_cause(outcome: MarkerOutcome) -> None:
-    """By a fault of ours, or by an end that had not come. Where nothing goes wrong, nobody is refused at all."""
+def no_request_fails_without_cause(outcome: MarkerOutcome) -> None:
+    """No request fails by a fault of ours, or by an end that had not happened. Without faults no request is refused."""
     decided = decisions(outcome.at_rest)
     asked = {event.request: event for event in outcome.history.of(Asked)}
     ends = {event.error for event in outcome.history.of(Ended)}
@@ -74,16 +74,16 @@ def nothing_is_stuck(outcome: MarkerOutcome) -> None:
 
 
 def nothing_is_left(outcome: MarkerOutcome) -> None:
-    """After the deletion of an instant on which nobody works any more."""
+    """Nothing remains after the deletion of an instant that no process uses any more."""
     left = [path for path in outcome.deleted if path.startswith(".hoodie/.temp/")]
     assert not left, f"not deleted: {left}"
     assert not markers_in(outcome.deleted)
 
 
 def nothing_follows_a_deletion(outcome: MarkerOutcome) -> None:
-    """What a server still had under way, it has waited for. (What it gave up, or another server sent, may land.)"""
-    plan, weather = outcome.plan, outcome.plan.weather
-    is_long = weather.late or weather.outage or (weather.tail and weather.tail_s >= GIVEN_UP_S)
+    """A server has waited for what it still had in flight. (What it gave up, or another server sent, may land.)"""
+    plan, faults = outcome.plan, outcome.plan.faults
+    is_long = faults.late or faults.outage or (faults.tail and faults.tail_s >= GIVEN_UP_S)
     if is_long or not _is_wide(plan):
         return
     for server, instant, number in outcome.deletions:
@@ -95,11 +95,11 @@ def nothing_follows_a_deletion(outcome: MarkerOutcome) -> None:
             assert not follows, f"{server} had deleted the directory: {event}"
 
 
-def few_segments_lie_there(outcome: MarkerOutcome) -> None:
-    """One server whom nothing befalls leaves as few segments as its settings can have."""
+def few_segments_remain(outcome: MarkerOutcome) -> None:
+    """One undisturbed server leaves as few segments as its settings allow."""
     plan = outcome.plan
     [server, *others] = plan.servers
-    is_calm = plan.weather.is_kind_to_storage and _is_wide(plan)
+    is_calm = plan.faults.is_storage_reliable and _is_wide(plan)
     if others or server.mishap or server.acts or not is_calm or server.settings.merge_bytes_ratio_max < 4:
         return
     limit = max(server.settings.segment_count_max, SEGMENTS_MAX)
@@ -109,15 +109,15 @@ def few_segments_lie_there(outcome: MarkerOutcome) -> None:
 
 
 def _patience_s(plan: MarkerPlan) -> float:
-    """A request waits for a load, a claim, a flush before its own and its own, and looks at the log."""
+    """A request waits for a load, a claim, a flush before its own and its own, and reads the log."""
     settings = [server.settings for server in plan.servers]
     flush_s = max(each.flush_attempt_count * (each.flush_timeout_s + each.flush_retry_pause_s * 4) for each in settings)
-    weather = plan.weather
-    return 60.0 + 8 * flush_s + 10 * weather.tail_s
+    faults = plan.faults
+    return 60.0 + 8 * flush_s + 10 * faults.tail_s
 
 
 def _disturbed(outcome: MarkerOutcome) -> set[str]:
-    """The names under which disturbed processes were asked, or asked."""
+    """Return the names under which disturbed processes were requested, or sent requests."""
     return {
         event.server
         for event in outcome.history.of(Asked)
@@ -126,8 +126,8 @@ def _disturbed(outcome: MarkerOutcome) -> set[str]:
 
 
 def _is_peaceful(plan: MarkerPlan) -> bool:
-    weather = plan.weather
-    is_calm = weather.is_kind_to_storage and not weather.reset and not weather.unreachable
+    faults = plan.faults
+    is_calm = faults.is_storage_reliable and not faults.reset and not faults.unreachable
     mishaps = [part.mishap for parts in (plan.servers, plan.clients, plan.visitors) for part in parts]
     acts = [act for server in plan.servers for act in server.acts]
     is_patient = all(client.wait_s >= 20 for client in plan.clients)
@@ -151,7 +151,7 @@ def _without_rollbacks(history: History) -> History:
 
 
 def _before_deletions(history: History) -> History:
-    """Whoever deletes the directory of a decided instant deletes the claims of its numbers: no number counts then."""
+    """Leave out deleted directories: with them the claims of their numbers are deleted, and no number counts."""
     chosen, over = History(), set()
     for event in history.events:
         if isinstance(event, Removed) and "/SERVER" in event.path:

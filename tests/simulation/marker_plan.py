@@ -1,4 +1,4 @@
-"""What happens in a run without a table, drawn from its seed: servers of markers, and those who ask them.
+"""What happens in a run without a table, drawn from its seed: servers of markers, and their clients.
 
 An embedder of the marker engine has instants and data files of its own. What it relies on is the engine, the service
 and the client, and what storage holds in the end.
@@ -10,41 +10,40 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tallymark.engine.settings import MarkerSettings
+from tests.simulation.fault_profile import FIRST_SEGMENT, FaultProfile, draw_fault_profile
 from tests.simulation.plan import Mishap, draw_host, draw_mishap
-from tests.simulation.weather import Weather
-from tests.simulation.weather_plan import FIRST_SEGMENT, draw_weather
 
 INSTANTS = ("20261121000000000", "20261121000001000")
 
 SERVER_STEPS_MAX = 1500
-"""Steps of a server before which something may befall it: most take fewer."""
+"""Steps of a server before which a mishap may happen to it: most take fewer."""
 SERVER_LANDMARKS = (("put", FIRST_SEGMENT), ("put", "/SERVER"), ("list", "/.temp/"))
 CLIENT_STEPS_MAX = 120
 
 BUSY = 0.3
 """Share of plans in which readers read while segments are merged."""
-BUSY_ASKS, BUSY_S = 24, 4.0
+BUSY_REQUESTS, BUSY_S = 24, 4.0
 
 FEW_NAMES, MANY_NAMES = 6, 60
-"""Names that all requests are drawn from: few are asked for twice all the time, many fill segments."""
+"""Names that all requests are drawn from: few are often requested twice, many fill segments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AskPlan:
+class RequestPlan:
     """One request for markers."""
 
     at_s: float
     instant: int
     names: tuple[int, ...]
     server: int = 0
-    """Who is asked first; where it cannot be reached, the next one is."""
+    """The server that gets the request first; where it cannot be reached, the next one does."""
     patience_s: float = math.inf
     """After that the requester waits no longer: in a server it is cancelled, wherever it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ActPlan:
-    """Something that a server does with its engine: ``close`` and open another, ``forget`` and serve anew, ..."""
+    """Something that a server does with its engine: ``close`` and open another, ``forget`` and serve again, ..."""
 
     what: Literal["seal", "forget", "close", "names", "delete"]
     at_s: float
@@ -60,10 +59,10 @@ class ServerPlan:
     waits_for_last: bool
     """It takes over when the server before it has ended, or seems to have: after ``TAKEOVER_S`` at most."""
     settings: MarkerSettings
-    asks: tuple[AskPlan, ...]
+    requests: tuple[RequestPlan, ...]
     """By tasks of the server's own process, without the service."""
     acts: tuple[ActPlan, ...]
-    says_farewell: bool
+    sends_shutdown_error: bool
     mishap: Mishap | None = None
 
 
@@ -71,36 +70,36 @@ class ServerPlan:
 class ClientPlan:
     host: str
     wait_s: float
-    asks: tuple[AskPlan, ...]
+    requests: tuple[RequestPlan, ...]
     mishap: Mishap | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class VisitorPlan:
-    """Somebody who reads an instant's markers again and again, or ends the instant: first the log, then its markers."""
+class MarkerVisitorPlan:
+    """A process that reads an instant's markers repeatedly, or ends the instant: first the log, then its markers."""
 
     host: str
     what: Literal["load", "end"]
     instant: int
     at_s: tuple[float, ...]
     is_calm: bool
-    """Storage treats it well, whatever befalls the others."""
+    """Its requests to storage succeed, whatever happens to the others."""
     mishap: Mishap | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkerPlan:
     seed: int
-    weather: Weather
+    faults: FaultProfile
     instant_count: int
     servers: tuple[ServerPlan, ...]
     clients: tuple[ClientPlan, ...]
-    visitors: tuple[VisitorPlan, ...]
+    visitors: tuple[MarkerVisitorPlan, ...]
     has_staging: bool = False
     body_bytes: int = 1 << 20
 
     @property
-    def servers_look_at_the_log(self) -> bool:
+    def servers_read_the_log(self) -> bool:
         """An instant that only its one server ends needs no log."""
         is_ended = any(visitor.what == "end" for visitor in self.visitors)
         return is_ended or any(act.what == "delete" for server in self.servers for act in server.acts)
@@ -126,40 +125,42 @@ def draw_markers(seed: int) -> MarkerPlan:
         servers=servers,
         clients=tuple(_client(chance, kinds, pool, server_count) for _ in range(chance.choice((0, 1, 2, 3)))),
         visitors=visitors,
-        weather=draw_weather(chance, kinds),
+        faults=draw_fault_profile(chance, kinds),
     )
 
 
 def _busy(chance: random.Random, server: ServerPlan) -> ServerPlan:
     """It flushes one segment after the other, and merges them all the time, where it merges at all."""
-    asks = (AskPlan(at_s=BUSY_S * chance.random(), instant=0, names=(number,)) for number in range(BUSY_ASKS))
-    return replace(server, asks=(*server.asks, *asks), start_s=0.0)
+    requests = (
+        RequestPlan(at_s=BUSY_S * chance.random(), instant=0, names=(number,)) for number in range(BUSY_REQUESTS)
+    )
+    return replace(server, requests=(*server.requests, *requests), start_s=0.0)
 
 
-def _curious(chance: random.Random) -> VisitorPlan:
+def _curious(chance: random.Random) -> MarkerVisitorPlan:
     """Reads what the busy one writes, again and again."""
-    moments = sorted(BUSY_S * chance.random() for _ in range(BUSY_ASKS // 2))
-    return VisitorPlan(
+    moments = sorted(BUSY_S * chance.random() for _ in range(BUSY_REQUESTS // 2))
+    return MarkerVisitorPlan(
         host=draw_host(chance), what="load", instant=0, at_s=tuple(moments), is_calm=chance.random() < 0.7
     )
 
 
 class _Pool:
-    """Draws what is asked for."""
+    """Source of requests."""
 
     def __init__(self, chance: random.Random, instant_count: int, names: int) -> None:
         self.chance = chance
         self.instant_count = instant_count
         self.names = names
 
-    def asks(self, count: int, *, servers: int = 1, hasty: float) -> tuple[AskPlan, ...]:
-        """In bursts: what comes while a flush is under way is where things go wrong."""
+    def requests(self, count: int, *, servers: int = 1, hasty: float) -> tuple[RequestPlan, ...]:
+        """Draw requests in bursts: those during a flush find most faults."""
         within_s = self.chance.choice((0.02, 0.3, 3.0, 60.0))
-        return tuple(self._ask(within_s, servers, hasty) for _ in range(count))
+        return tuple(self._request(within_s, servers, hasty) for _ in range(count))
 
-    def _ask(self, within_s: float, servers: int, hasty: float) -> AskPlan:
+    def _request(self, within_s: float, servers: int, hasty: float) -> RequestPlan:
         chance = self.chance
-        return AskPlan(
+        return RequestPlan(
             at_s=round(within_s * chance.random(), 4),
             instant=chance.randrange(self.instant_count),
             names=tuple(chance.randrange(self.names) for _ in range(chance.choice((1, 1, 1, 2, 4)))),
@@ -169,15 +170,15 @@ class _Pool:
 
 
 def _server(chance: random.Random, kinds: set[str], pool: _Pool, number: int, settings: MarkerSettings) -> ServerPlan:
-    asks = pool.asks(chance.choice((0, 1, 5, 20)), hasty=chance.choice((0.0, 0.4, 0.7)))
+    requests = pool.requests(chance.choice((0, 1, 5, 20)), hasty=chance.choice((0.0, 0.4, 0.7)))
     return ServerPlan(
         host=draw_host(chance),
         start_s=chance.choice((0.0, 0.0, 0.01, 0.5)),
         waits_for_last=number > 0 and chance.random() < 0.5,
         settings=settings,
-        asks=asks,
+        requests=requests,
         acts=tuple(_act(chance, pool.instant_count) for _ in range(chance.choice((0, 0, 1, 2)))),
-        says_farewell=chance.random() < 0.5,
+        sends_shutdown_error=chance.random() < 0.5,
         mishap=draw_mishap(chance, kinds, probability=0.7, steps=SERVER_STEPS_MAX, landmarks=SERVER_LANDMARKS),
     )
 
@@ -195,14 +196,14 @@ def _client(chance: random.Random, kinds: set[str], pool: _Pool, server_count: i
     return ClientPlan(
         host=draw_host(chance),
         wait_s=chance.choice((2.0, 20.0, 60.0)),
-        asks=pool.asks(chance.choice((1, 2, 6, 12)), servers=server_count, hasty=chance.choice((0.0, 0.3))),
+        requests=pool.requests(chance.choice((1, 2, 6, 12)), servers=server_count, hasty=chance.choice((0.0, 0.3))),
         mishap=draw_mishap(chance, kinds, probability=0.3, steps=CLIENT_STEPS_MAX),
     )
 
 
-def _visitor(chance: random.Random, kinds: set[str], instant_count: int) -> VisitorPlan:
+def _visitor(chance: random.Random, kinds: set[str], instant_count: int) -> MarkerVisitorPlan:
     is_end = chance.random() < 0.25
-    return VisitorPlan(
+    return MarkerVisitorPlan(
         host=draw_host(chance),
         what="end" if is_end else "load",
         instant=chance.randrange(instant_count),

@@ -21,7 +21,7 @@ from tallymark.engine.settings import CommitSettings, ServiceSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
 from tests.history import Acked, Asked, Ended, GaveUp, Loaded, Refused
-from tests.simulation.marker_plan import INSTANTS, ActPlan, AskPlan, ServerPlan
+from tests.simulation.marker_plan import INSTANTS, ActPlan, RequestPlan, ServerPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 
@@ -41,14 +41,14 @@ class _Handler(Handler):
 class Server:
     """One server's process; ``run`` is its main task."""
 
-    def __init__(self, scene: Scene, number: int, plan: ServerPlan, *, looks_at_log: bool) -> None:
+    def __init__(self, scene: Scene, number: int, plan: ServerPlan, *, reads_log: bool) -> None:
         self.plan = plan
         self.process = scene.process(f"server{number}", plan.host, plan.mishap)
         self.engine: MarkerEngine | None = None
         self._scene = scene
         self._port = scene.port(self.process)
         self._log = CommitLog(self._port, LOG)
-        self._looks_at_log = looks_at_log
+        self._reads_log = reads_log
         self._lives: Counter[str] = Counter()
         self._closing = trio.Event()
         self._opened = trio.Event()
@@ -57,7 +57,7 @@ class Server:
             bytes(32),
             ServiceSettings(host=plan.host),
             _Handler(self.create_many),
-            shutdown_error=Closed("this server has ended") if plan.says_farewell else None,
+            shutdown_error=Closed("this server has ended") if plan.sends_shutdown_error else None,
         )
         self.deletions: list[tuple[str, int]] = []
         """Instants whose directory this server has deleted, and how many events had happened by then."""
@@ -67,7 +67,7 @@ class Server:
         """Events of the history before the first request of each life: what was acked by then it must know."""
 
     async def run(self, last: "Server | None") -> None:
-        """Until cancelled: a server that nothing befalls is there to the end."""
+        """Serve until cancelled: an undisturbed server runs to the end."""
         if last is not None and self.plan.waits_for_last:
             with trio.move_on_after(TAKEOVER_S):
                 await last.process.has_ended.wait()
@@ -78,8 +78,8 @@ class Server:
             await nursery.start(self._service.run)
             self._addresses = {instant: self._service.address(instant) for instant in INSTANTS}
             self._serves.set()
-            for ask in self.plan.asks:
-                nursery.start_soon(self._ask, ask)
+            for request_plan in self.plan.requests:
+                nursery.start_soon(self._request, request_plan)
             for act in self.plan.acts:
                 nursery.start_soon(self._act, act)
 
@@ -112,7 +112,7 @@ class Server:
         if self.engine is None:
             raise Closed("no engine is open here")
         self._begun.setdefault(self.life(instant), len(self._scene.history.events))
-        if self._looks_at_log:
+        if self._reads_log:
             return self.engine.directory(instant, check_open=self._check_open(instant))
         return self.engine.directory(instant)
 
@@ -176,7 +176,7 @@ class Server:
         for instant in instants:
             self._scene.history.record(Ended(at=trio.current_time(), server=self.life(instant), error=error))
 
-    async def _ask(self, plan: AskPlan) -> None:
+    async def _request(self, plan: RequestPlan) -> None:
         await trio.sleep(plan.at_s)
         with trio.move_on_after(plan.patience_s), suppress(TallymarkError):  # the history says what came of it
             await self.create(INSTANTS[plan.instant], paths_of(plan))
@@ -214,7 +214,7 @@ class Server:
         note_loaded(self._scene, life, instant, self._begun[life], map(str, names))
 
     async def _end(self, instant: str) -> None:
-        """The order that the protocol asks for: the log first, then the seal, then the markers."""
+        """End the instant in the order of the protocol: the log first, then the seal, then the markers."""
         if not await won_end(self._scene, self.process, self._log, instant):
             return
         if self.engine is not None and not self._closing.is_set():
@@ -259,7 +259,7 @@ def note_loaded(scene: Scene, reader: str, instant: str, events_before: int, nam
     )
 
 
-def paths_of(plan: AskPlan) -> list[str]:
+def paths_of(plan: RequestPlan) -> list[str]:
     return [f"month={name % 3}/f{name}.parquet" for name in plan.names]
 
 

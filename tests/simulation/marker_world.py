@@ -1,4 +1,4 @@
-"""A run without a table: servers of markers, clients that ask them, readers, and peace at the end."""
+"""A run without a table: servers of markers, their clients, readers, and quiescence at the end."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -19,16 +19,16 @@ from tallymark.engine.timeline.log import CommitLog
 from tests.history import Acked, Asked, GaveUp, History, Refused
 from tests.simulation.blocking import until_done
 from tests.simulation.client import Client
-from tests.simulation.marker_plan import INSTANTS, AskPlan, ClientPlan, MarkerPlan, VisitorPlan
+from tests.simulation.fault_profile import FaultProfile
+from tests.simulation.marker_plan import INSTANTS, ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan
 from tests.simulation.marker_server import LOG, Server, deleted, note_loaded, paths_of, won_end
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
 from tests.simulation.storage import Port
-from tests.simulation.weather import Weather
 
 SETTLED_S = 2000.0
-"""By then everything that was sent has landed, every process goes on, and every patience is over."""
+"""By then everything that was sent has landed, every process continues, and every time limit is over."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class MarkerOutcome:
 
 
 def run_markers(plan: MarkerPlan) -> MarkerOutcome:
-    """Play the plan to its end. Raises Stuck if somebody waits for ever."""
+    """Play the plan to its end. Raises Stuck if a task waits permanently."""
     scene = Scene(plan)
     outcome = MarkerOutcome(plan, scene.history)
     with simulated_machines(scene):
@@ -84,7 +84,7 @@ async def _play(scene: Scene, plan: MarkerPlan, outcome: MarkerOutcome) -> None:
 async def _act(scene: Scene, plan: MarkerPlan, outcome: MarkerOutcome) -> None:
     servers: list[Server] = []
     for number, server_plan in enumerate(plan.servers):
-        server = Server(scene, number, server_plan, looks_at_log=plan.servers_look_at_the_log)
+        server = Server(scene, number, server_plan, reads_log=plan.servers_read_the_log)
         last = servers[-1] if servers else None
         servers.append(server)
         scene.start(server.process, server.run, last)
@@ -96,14 +96,14 @@ async def _act(scene: Scene, plan: MarkerPlan, outcome: MarkerOutcome) -> None:
         scene.start(process, _VISITS[visitor.what], scene, process, visitor)
     await trio.sleep(SETTLED_S)
     outcome.deletions = [(server.process.name, *deletion) for server in servers for deletion in server.deletions]
-    await _in_peace(scene, plan, servers, outcome)
+    await _quiesce(scene, plan, servers, outcome)
 
 
-async def _in_peace(scene: Scene, plan: MarkerPlan, servers: list[Server], outcome: MarkerOutcome) -> None:
-    scene.is_at_peace = True
-    scene.weather = scene.network.weather = Weather()
+async def _quiesce(scene: Scene, plan: MarkerPlan, servers: list[Server], outcome: MarkerOutcome) -> None:
+    scene.is_quiescent = True
+    scene.faults = scene.network.faults = FaultProfile()
     for port in scene.ports:
-        port.weather = scene.weather
+        port.faults = scene.faults
     for server in servers:
         for instant in INSTANTS[: plan.instant_count]:
             await _probe(scene, server, instant, outcome)
@@ -117,14 +117,14 @@ async def _in_peace(scene: Scene, plan: MarkerPlan, servers: list[Server], outco
 
 
 async def _probe(scene: Scene, server: Server, instant: str, outcome: MarkerOutcome) -> None:
-    """As a client would whose server nobody has touched for long."""
+    """Send a request as a client whose server has been idle for long."""
     if server.process.has_ended.is_set() or server.engine is None:
         return
     is_over = server.has_ended(instant) or instant in _decided(scene)
     path = f"month=0/probe-of-{server.process.name}.parquet"
     answer = "nothing"
 
-    async def ask(_: Process) -> None:
+    async def request_plan(_: Process) -> None:
         nonlocal answer
         try:
             await server.create(instant, [path])
@@ -134,7 +134,7 @@ async def _probe(scene: Scene, server: Server, instant: str, outcome: MarkerOutc
             answer = "acked"
 
     process = scene.process(f"probe of {server.life(instant)}", server.plan.host)
-    scene.start(process, ask, process)
+    scene.start(process, request_plan, process)
     with trio.move_on_after(PROBE_S):
         await process.has_ended.wait()
     name = server.process.name
@@ -142,7 +142,7 @@ async def _probe(scene: Scene, server: Server, instant: str, outcome: MarkerOutc
 
 
 PROBE_S = 60.0
-"""A load, a claim and a flush take a second, if nobody else holds them up."""
+"""A load, a claim and a flush take a second, if no other request delays them."""
 
 
 def _decided(scene: Scene) -> set[str]:
@@ -171,7 +171,7 @@ async def _end(scene: Scene, instant: str, process: Process) -> None:
 
 
 class _Client:
-    """A process that asks for markers through the service."""
+    """A process that requests markers through the service."""
 
     def __init__(self, scene: Scene, process: Process, plan: ClientPlan, servers: list[Server]) -> None:
         self._scene = scene
@@ -181,11 +181,11 @@ class _Client:
         self._clients: dict[tuple[int, str], Client] = {}
 
     async def run(self) -> None:
-        async with background_tasks() as background, trio.open_nursery() as asks:
-            for ask in self._plan.asks:
-                asks.start_soon(self._ask, ask, background)
+        async with background_tasks() as background, trio.open_nursery() as requests:
+            for request_plan in self._plan.requests:
+                requests.start_soon(self._request, request_plan, background)
 
-    async def _ask(self, plan: AskPlan, background: TaskGroup) -> None:
+    async def _request(self, plan: RequestPlan, background: TaskGroup) -> None:
         """One server after the other, until one of them has an answer."""
         await trio.sleep(plan.at_s)
         for number in range(plan.server, len(self._servers)):
@@ -193,7 +193,7 @@ class _Client:
             if future is None or not isinstance(future.exception(), ServiceUnavailable):
                 return
 
-    async def _asked(self, number: int, plan: AskPlan, background: TaskGroup) -> Future[None] | None:
+    async def _asked(self, number: int, plan: RequestPlan, background: TaskGroup) -> Future[None] | None:
         """What came of it; None if the client did not wait for that."""
         instant = INSTANTS[plan.instant]
         client = await self._client(number, instant, background)
@@ -231,9 +231,9 @@ class _Client:
         return self._clients.get((number, instant))
 
 
-async def _load_now_and_then(scene: Scene, process: Process, plan: VisitorPlan) -> None:
-    weather = Weather(page_size=2) if plan.is_calm else scene.weather
-    port = scene.port(process, weather)
+async def _load_now_and_then(scene: Scene, process: Process, plan: MarkerVisitorPlan) -> None:
+    faults = FaultProfile(page_size=2) if plan.is_calm else scene.faults
+    port = scene.port(process, faults)
     for moment in plan.at_s:
         await trio.sleep_until(moment)
         await _read(scene, process, port, INSTANTS[plan.instant])
@@ -249,9 +249,9 @@ async def _read(scene: Scene, process: Process, port: Port, instant: str) -> Non
         note_loaded(scene, process.name, instant, before, map(str, loaded.names))
 
 
-async def _end_once(scene: Scene, process: Process, plan: VisitorPlan) -> None:
+async def _end_once(scene: Scene, process: Process, plan: MarkerVisitorPlan) -> None:
     """As an operator does with an instant whose writer seems dead: its servers may live, and learn it from the log."""
-    port = scene.port(process, Weather(page_size=2) if plan.is_calm else scene.weather)
+    port = scene.port(process, FaultProfile(page_size=2) if plan.is_calm else scene.faults)
     await trio.sleep_until(plan.at_s[0])
     instant = INSTANTS[plan.instant]
     if await won_end(scene, process, CommitLog(port, LOG), instant):

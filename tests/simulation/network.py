@@ -1,7 +1,7 @@
 """Connections between simulated processes: bytes in order, each after its time, until the connection breaks.
 
-``Listener``, ``Stream`` and ``Sockets`` have what the service asks of sockets and of its poll; ``Network.dial`` is the
-client's side.
+``Listener``, ``Stream`` and ``Sockets`` implement what the service uses of sockets and of its poll. ``Network.dial`` is
+the client's side.
 """
 
 from collections import Counter
@@ -10,18 +10,18 @@ from collections.abc import Callable
 import trio
 
 from tallymark.engine.rpc.server import READ, WRITE
+from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
-from tests.simulation.weather import Weather
 
 DEAD_AFTER_S = 30.0
 """By then the system has noticed that a peer does not answer any more."""
 
 
 class Network:
-    def __init__(self, kernel: Kernel, weather: Weather) -> None:
+    def __init__(self, kernel: Kernel, faults: FaultProfile) -> None:
         self.kernel = kernel
-        self.weather = weather
+        self.faults = faults
         self.chance = kernel.stream("network")
         self.mishaps: Counter[str] = Counter()
         self.frame_count = 0
@@ -40,8 +40,8 @@ class Network:
         self._listeners.pop(address, None)
 
     async def dial(self, process: Process, address: tuple[str, int]) -> "Stream":
-        """Raises ConnectionRefusedError; waits for ever where nothing gets through."""
-        await trio.sleep(self.weather.frame_s)
+        """Connect to a listener. Raises ConnectionRefusedError; waits permanently where the hosts are cut off."""
+        await trio.sleep(self.faults.frame_s)
         if self.is_cut(process.host, address[0]):
             await trio.sleep_forever()
         listener = self._listeners.get(address)
@@ -53,15 +53,15 @@ class Network:
         return near
 
     def is_cut(self, one: str, other: str) -> bool:
-        """Whether two hosts cannot reach each other now. Drawn anew whenever the last cut has ended."""
-        weather, pair = self.weather, (min(one, other), max(one, other))
-        if not weather.unreachable:
+        """Whether two hosts cannot reach each other now. Drawn again whenever the last cut has ended."""
+        faults, pair = self.faults, (min(one, other), max(one, other))
+        if not faults.unreachable:
             return False
         now = self.kernel.now
         until = self._cut_until.get(pair, 0.0)
         if abs(until) <= now:
-            until = now + weather.unreachable_s * (0.5 + self.chance.random())
-            if self.chance.random() >= weather.unreachable:
+            until = now + faults.unreachable_s * (0.5 + self.chance.random())
+            if self.chance.random() >= faults.unreachable:
                 until = -until
             else:
                 self.mishaps["hosts cut off"] += 1
@@ -156,20 +156,20 @@ class Stream:
             network.mishaps["frame into a half-open connection"] += 1
             self.lost_frame_count += 1
             return
-        if network.weather.reset and network.chance.random() < network.weather.reset:
+        if network.faults.reset and network.chance.random() < network.faults.reset:
             network.mishaps["connection reset"] += 1
-            network.kernel.after(network.weather.frame_s, self._reset)
-            network.kernel.after(network.weather.frame_s, peer._reset)
+            network.kernel.after(network.faults.frame_s, self._reset)
+            network.kernel.after(network.faults.frame_s, peer._reset)
             if network.chance.random() < 0.5:
                 self.lost_frame_count += 1
                 return  # with the frame, or right after it
-        peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.weather.frame_s)
+        peer._last_arrival = max(peer._last_arrival, network.kernel.now + network.faults.frame_s)
         network.kernel.at(peer._last_arrival, lambda: peer._arrived(data))
 
     def shut(self) -> None:
         if not self._is_closed:
             self._is_closed = True
-            self._network.kernel.after(self._network.weather.frame_s, self.peer._ended)
+            self._network.kernel.after(self._network.faults.frame_s, self.peer._ended)
 
     def close(self) -> None:
         self.shut()
@@ -200,10 +200,10 @@ class Stream:
         self._change()
 
     def _die(self) -> None:
-        """The process is gone; its system says so to the peer, unless nothing gets through."""
+        """Reset the peer when the process has died; its system notifies the peer, unless the hosts are cut off."""
         kernel = self._network.kernel
         cut = self._network.is_cut(self.process.host, self.peer.process.host)
-        kernel.after(DEAD_AFTER_S if cut else self._network.weather.frame_s, self.peer._reset)
+        kernel.after(DEAD_AFTER_S if cut else self._network.faults.frame_s, self.peer._reset)
 
 
 class Sockets:

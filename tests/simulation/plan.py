@@ -1,4 +1,4 @@
-"""What happens in a run, drawn from its seed: who writes what, what befalls whom, and the weather.
+"""What happens in a run, drawn from its seed: writers, mishaps and the fault profile.
 
 A plan is a value. The same plan under the same seed is the same run, to the byte; a smaller plan of a failing run is a
 smaller failing run (``shrink``).
@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tallymark.engine.settings import MarkerKind
-from tests.simulation.weather import Weather
-from tests.simulation.weather_plan import FIRST_SEGMENT, draw_weather, with_repeats
+from tests.simulation.fault_profile import FIRST_SEGMENT, FaultProfile, draw_fault_profile, with_repeats
 
 STEPS_MAX = 4000
-"""Steps of a process before which something may befall it: a driver with two tasks takes about half as many."""
+"""Steps of a process before which a mishap may happen to it: a driver with two tasks takes about half as many."""
 
 
 YEARS = {1: 2013, 2: 2013, 3: 20130}
@@ -34,7 +33,7 @@ LANDMARKS = (
     ("delete", "/.temp/"),
     ("list", "/.temp/"),
 )
-"""Requests by which one knows how far a writer, or who rolls it back, has come: a verb, and what the path holds."""
+"""Requests that mark the progress of a writer, or of its rollback: a verb, and a part of the path."""
 
 RESCUE_LANDMARKS = (
     ("put", "/log/"),
@@ -46,12 +45,12 @@ RESCUE_LANDMARKS = (
 TASK_LANDMARKS = (("put", ".marker."), ("data", ".parquet"))
 
 STEPS_AFTER_MAX = 20
-"""Steps from a landmark to what befalls the process there: each stage of a commit takes a few."""
+"""Steps from a landmark to the mishap of the process: each stage of a commit takes a few."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mishap:
-    """Something befalls a process, when its tasks have taken that many steps."""
+    """Mishap of a process, after its tasks have taken that many steps."""
 
     what: Literal["killed", "stopped", "cancelled", "clock jumps"]
     at_step: int
@@ -60,7 +59,7 @@ class Mishap:
     for_s: float = 0.0
     """How long it is stopped, or how far its clock jumps."""
     dies_after_steps: int = 0
-    """It is killed so many steps after it went on; 0: not at all."""
+    """It is killed this many steps after it continued; 0: not at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +68,7 @@ class AttemptPlan:
 
     host: str
     start_s: float
-    """After its job has begun; a later one is a speculative twin."""
+    """After its job has started; a later one is a speculative twin."""
     row_s: float
     """Between two batches of its input."""
     mishap: Mishap | None = None
@@ -102,7 +101,7 @@ class WriterPlan:
     raises: bool = False
     """Its block raises before it commits."""
     queue_limit: int = 100_000
-    """Of its service; 1 refuses whoever asks while another marker is on its way."""
+    """Of its service; 1 refuses requests while another marker is in flight."""
     patience_s: float = math.inf
     """After that the engine gives up on tasks, and the job is rolled back. Tasks go on."""
     commits_again: bool = False
@@ -112,21 +111,21 @@ class WriterPlan:
     year: int | None = None
     """It names this year, where the table has years: an overwrite replaces what lies there, or if it is dynamic those
     months of it that it has rows for."""
-    thinks_s: float | None = None
-    """It goes by what it has read so long before it began to write; None: by what is there when it begins."""
+    read_before_s: float | None = None
+    """Its base is what it read this long before it started to write; None: what is there when it starts."""
     fill_bytes: int = 0
     """Its appends fill small files, and make files of so many bytes; 0: sizing is off."""
-    is_unlucky: bool = False
-    """The first file that it cuts anew itself, since it has lost a small one, is put without an answer."""
-    heeds_claims: bool = True
-    """It leaves alone what others are filling."""
+    loses_rewrite_answer: bool = False
+    """The put of the first lost fill that it rewrites is not answered."""
+    respects_claims: bool = True
+    """It does not fill the small files that others are filling."""
     txn: str | None = None
     """Writers that share it do the same, and only one of them is to commit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VisitorPlan:
-    """Somebody who comes by and does one thing with the table, again and again."""
+    """A process that does one thing with the table repeatedly."""
 
     host: str
     what: Literal["read", "clean", "roll back the dead", "roll back one", "read under a lease", "clean at once"]
@@ -139,13 +138,13 @@ class VisitorPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LookPlan:
-    """One look at all partitions, one after the other. Those of a viewer may overlap."""
+class ViewQueryPlan:
+    """One query of all partitions, one after the other. Those of a viewer may overlap."""
 
     at_s: float
-    """After it has begun."""
+    """After it has started."""
     syncs: bool
-    """It reads the log first. Else it asks for what is known."""
+    """It reads the log first. Otherwise it queries what is known."""
     of: Literal["head", "start", "back"]
     """The position: the view's head, that at which its keeper began, or one before the head."""
     pause_s: float = 0.0
@@ -156,11 +155,11 @@ class LookPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewerPlan:
-    """A process that keeps a view of the table, and looks at it now and then."""
+    """A process that keeps a view of the table, and queries it at intervals."""
 
     host: str
     start_s: float
-    looks: tuple[LookPlan, ...]
+    queries: tuple[ViewQueryPlan, ...]
     mishap: Mishap | None = None
 
 
@@ -168,13 +167,13 @@ class ViewerPlan:
 class Plan:
     seed: int
     has_staging: bool
-    weather: Weather
+    faults: FaultProfile
     writers: tuple[WriterPlan, ...]
     visitors: tuple[VisitorPlan, ...]
     rescuer_host: str
-    """Who puts the table in order at the end."""
+    """Host of the process that recovers the table at the end."""
     has_past: bool = False
-    """Somebody has written to each partition before."""
+    """Another writer has written to each partition before."""
     body_bytes: int = 1 << 20
     """Entries of the log that are larger are put as bodies of their own."""
     retain_hours: float | None = None
@@ -182,9 +181,9 @@ class Plan:
     by_year: bool = False
     """The table is partitioned by year and month."""
     viewers: tuple[ViewerPlan, ...] = ()
-    """Who keeps a view of the table meanwhile (``viewer_plan``)."""
+    """Processes that keep a view of the table (``variations``)."""
     checkpoint_entries: int = 64
-    """Entries of the log after which a writer puts a checkpoint; 64 never come."""
+    """Entries of the log after which a writer leaves a checkpoint; 64 never come."""
 
 
 def draw(seed: int) -> Plan:
@@ -198,14 +197,14 @@ def draw(seed: int) -> Plan:
     plan = Plan(
         seed=seed,
         has_staging=chance.random() < 0.4,
-        weather=with_repeats(draw_weather(chance, kinds), seed),
-        writers=tuple(_with_late_asker(late, writer) for writer in writers),
+        faults=with_repeats(draw_fault_profile(chance, kinds), seed),
+        writers=tuple(_with_late_requester(late, writer) for writer in writers),
         visitors=visitors,
         rescuer_host=draw_host(chance),
         has_past=chance.random() < 0.6,
         body_bytes=chance.choice((1 << 20, 1 << 20, 1 << 20, 200)),
     )
-    return _with_nights(random.Random(f"{seed}/nights"), kinds, _with_years(random.Random(f"{seed}/years"), plan))
+    return _with_nightly_jobs(random.Random(f"{seed}/nights"), kinds, _with_years(random.Random(f"{seed}/years"), plan))
 
 
 def _with_years(chance: random.Random, plan: Plan) -> Plan:
@@ -221,7 +220,7 @@ def _with_years(chance: random.Random, plan: Plan) -> Plan:
 
 
 def _rivals(chance: random.Random, writer: WriterPlan) -> tuple[WriterPlan, WriterPlan]:
-    """Two who begin at once: one overwrites a year, the other one those of its months that it has rows for."""
+    """Return two writers that start at once: one overwrites a year, the other the months that it has rows for."""
     whole = _in_one_year(replace(writer, mode="overwrite", dynamic=False), 2013)
     return whole, replace(whole, dynamic=True, host=draw_host(chance), mishap=None, raises=False)
 
@@ -232,7 +231,7 @@ def _in_one_year(writer: WriterPlan, year: int) -> WriterPlan:
     return replace(writer, year=year, tasks=_moved(writer.tasks, lambda month: month if month in months else months[0]))
 
 
-def _with_nights(chance: random.Random, kinds: set[str], plan: Plan) -> Plan:
+def _with_nightly_jobs(chance: random.Random, kinds: set[str], plan: Plan) -> Plan:
     """Let some writers do as nightly jobs: replace a named partition, go by what they read before, be run again."""
     writers = [_nightly(chance, writer) for writer in plan.writers]
     if chance.random() < 1 / 4:
@@ -247,7 +246,7 @@ def _nightly(chance: random.Random, writer: WriterPlan) -> WriterPlan:
     if chance.random() < 1 / 4:
         writer = _in_one_month(writer, chance.choice((1, 2, 3)))
     if writer.mode == "overwrite" and chance.random() < 1 / 2:
-        writer = replace(writer, thinks_s=chance.choice((0.0, 0.01, 1.0, 30.0)))
+        writer = replace(writer, read_before_s=chance.choice((0.0, 0.01, 1.0, 30.0)))
     return writer
 
 
@@ -297,10 +296,10 @@ def _writer(chance: random.Random, kinds: set[str]) -> WriterPlan:
     )
 
 
-def _with_late_asker(chance: random.Random, writer: WriterPlan) -> WriterPlan:
-    """Of a writer that stands still for long, let a task ask for its first marker shortly before it goes on.
+def _with_late_requester(chance: random.Random, writer: WriterPlan) -> WriterPlan:
+    """Let a task of a writer that pauses for long request its first marker shortly before the writer continues.
 
-    What is asked then waits for it, and is answered before it can have learnt what has become of its instant.
+    That request waits for the writer, and is answered before the writer can have learnt the outcome of its instant.
     """
     if writer.mishap is None or writer.mishap.what != "stopped" or not writer.tasks or chance.random() < 0.5:
         return writer

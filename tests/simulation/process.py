@@ -30,9 +30,9 @@ class Process:
         self.is_stopped = False
         self.is_closed = False
         """The run is over: what is left of it is to end."""
-        self.heeds_claims = True
+        self.respects_claims = True
         """It leaves alone the small files that others are filling."""
-        self.is_unlucky = False
+        self.loses_rewrite_answer = False
         """The next data file that it puts goes without an answer."""
         self.was_disturbed = False
         """It was killed, stopped or cancelled once."""

@@ -10,18 +10,18 @@ from typing import Any, Protocol
 import trio
 
 from tests.history import Befell, History
+from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.kernel import Kernel
 from tests.simulation.network import Network
 from tests.simulation.plan import Mishap
 from tests.simulation.process import Process
 from tests.simulation.storage import Objects, Port
-from tests.simulation.weather import Weather
 
 START = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Clock:
-    """A process's wall clock: off by some seconds, and set anew now and then."""
+    """A process's wall clock: off by some seconds, and set again at times."""
 
     def __init__(self, kernel: Kernel, off_s: float) -> None:
         self._kernel = kernel
@@ -39,7 +39,7 @@ class WorldPlan(Protocol):
     @property
     def has_staging(self) -> bool: ...
     @property
-    def weather(self) -> Weather: ...
+    def faults(self) -> FaultProfile: ...
     @property
     def body_bytes(self) -> int: ...
 
@@ -47,17 +47,17 @@ class WorldPlan(Protocol):
 class Scene:
     def __init__(self, plan: WorldPlan) -> None:
         self.plan: Any = plan
-        """Of whichever kind; those who play it know."""
+        """Of any kind."""
         self.kernel = Kernel(plan.seed)
         self.history = History()
         self.objects = Objects(self.kernel, self.history, has_staging=plan.has_staging)
-        self.weather = plan.weather
-        self.network = Network(self.kernel, plan.weather)
+        self.faults = plan.faults
+        self.network = Network(self.kernel, plan.faults)
         self.processes: dict[str, Process] = {}
         self.mishaps: Counter[str] = Counter()
         self.ports: list[Port] = []
-        self.is_at_peace = False
-        """Nothing befalls anybody any more."""
+        self.is_quiescent = False
+        """No mishap happens any more."""
         self._clocks: dict[Process, Clock] = {}
         self._requests = count(1)
         self._is_closed = False
@@ -70,18 +70,18 @@ class Scene:
         if self._is_closed:
             process.close()  # a dead driver that comes to its end may begin what it would have begun
         elif mishap is not None:
-            befall = partial(self._befall, process, mishap)
+            disturb = partial(self._disturb, process, mishap)
             if mishap.after is None:
-                process.at_step(mishap.at_step, befall)
+                process.at_step(mishap.at_step, disturb)
             else:
-                process.after_request(*mishap.after, befall, steps=mishap.at_step)
+                process.after_request(*mishap.after, disturb, steps=mishap.at_step)
         return process
 
     def start(self, process: Process, main: Callable[..., Any], *arguments: object) -> None:
         process.start(self.nursery, main, *arguments)
 
-    def port(self, process: Process, weather: Weather | None = None) -> Port:
-        port = Port(self.kernel, self.objects, process, weather or self.weather)
+    def port(self, process: Process, faults: FaultProfile | None = None) -> Port:
+        port = Port(self.kernel, self.objects, process, faults or self.faults)
         self.ports.append(port)
         if self._is_closed:
             port.close()
@@ -97,7 +97,7 @@ class Scene:
         self.history.record(Befell(at=self.kernel.now, process=process.name, what=what))
 
     def lease_left_s(self, expiry_s: float) -> float:
-        """How long until nobody can be taken for alive who does not beat again."""
+        """Return the seconds until no writer without another heartbeat can be treated as alive."""
         beats = self.objects.page(".hoodie/.tallymark/beat", "", 1000)
         newest = max((entry.modified for entry in beats), default=0.0)
         return newest + expiry_s + 1.0 - self.objects.now
@@ -121,8 +121,8 @@ class Scene:
         for port in self.ports:
             port.close()
 
-    def _befall(self, process: Process, mishap: Mishap) -> None:
-        if process.is_dead or self.is_at_peace:
+    def _disturb(self, process: Process, mishap: Mishap) -> None:
+        if process.is_dead or self.is_quiescent:
             return
         self.mishaps[mishap.what] += 1
         self.note(process, f"is {mishap.what}" if mishap.what != "clock jumps" else "'s clock jumps")

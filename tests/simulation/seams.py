@@ -1,4 +1,4 @@
-"""Where the library asks the machine it runs on: which process this is, where to listen, how to wait in a thread."""
+"""Seams at which the library queries the machine: which process this is, where to listen, how to wait in a thread."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -66,7 +66,7 @@ async def _in_thread(code: Callable[..., T], *arguments: object) -> T:
 
 async def _claimed_by_others(scene: Scene, handle: TableHandle, instant: str | None) -> frozenset[str]:
     """Some do not heed them: claims are advice."""
-    if not current().heeds_claims:
+    if not current().respects_claims:
         return frozenset()
     claimed = await claimed_by_others(handle, instant)
     scene.mishaps["small files left to others"] += bool(claimed)

@@ -1,24 +1,95 @@
-"""Make a failing plan smaller, as long as it fails in the same way."""
+"""Smaller plans that fail as well, so that a reader can see why they fail."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, TypeVar
 
-from tests.simulation.plan import Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
-from tests.simulation.weather import Weather
+from tallymark.engine.settings import MarkerSettings
+from tests.simulation.fault_profile import FaultProfile
+from tests.simulation.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
+from tests.simulation.plan import (
+    AttemptPlan,
+    Mishap,
+    Plan,
+    TaskPlan,
+    ViewerPlan,
+    ViewQueryPlan,
+    VisitorPlan,
+    WriterPlan,
+)
 
 P = TypeVar("P")
 T = TypeVar("T")
 
 ATTEMPTS_MAX = 400
-"""Runs that are tried; each takes some hundredths of a second."""
+"""Runs that are tried; each takes a few hundredths of a second."""
+
+PLAINEST: dict[type[Any], dict[str, Any]] = {
+    Plan: {"has_past": False, "retain_hours": None, "by_year": False, "checkpoint_entries": 64},
+    WriterPlan: {
+        "mishap": None,
+        "clock_s": 0.0,
+        "read_before_s": None,
+        "month": None,
+        "year": None,
+        "fill_bytes": 0,
+        "loses_rewrite_answer": False,
+        "respects_claims": True,
+        "queue_limit": 100_000,
+    },
+    AttemptPlan: {"mishap": None, "raises": False, "dies_after": False, "astray": None},
+    VisitorPlan: {"mishap": None, "back": None, "hold_s": 0.0},
+    ViewerPlan: {"mishap": None},
+    ViewQueryPlan: {"pause_s": 0.0, "is_leased": False},
+    ServerPlan: {"mishap": None, "waits_for_last": False, "start_s": 0.0},
+    ClientPlan: {"mishap": None},
+    MarkerVisitorPlan: {"mishap": None},
+    Mishap: {"dies_after_steps": 0},
+    FaultProfile: {
+        "tail": 0.0,
+        "lost_request": 0.0,
+        "lost_answer": 0.0,
+        "late": 0.0,
+        "throttled": 0.0,
+        "twice": 0.0,
+        "reset": 0.0,
+        "unreachable": 0.0,
+        "spread": 0.0,
+        "outage": None,
+        "page_size": 1000,
+        "delete_size": 1000,
+    },
+}
+"""Value of each field that makes a part of a plan simpler."""
+
+PARTS: dict[type[Any], dict[str, int]] = {
+    Plan: {"writers": 0, "visitors": 0, "viewers": 0},
+    WriterPlan: {"tasks": 0},
+    TaskPlan: {"months": 1, "attempts": 1},
+    VisitorPlan: {"at_s": 1},
+    ViewerPlan: {"queries": 1},
+    MarkerPlan: {"clients": 0, "visitors": 0, "servers": 3},
+    ServerPlan: {"acts": 0, "requests": 0},
+    ClientPlan: {"requests": 1},
+    RequestPlan: {"names": 1},
+    MarkerVisitorPlan: {"at_s": 1},
+}
+"""Fields with several parts, and how many of them must remain. (``_without_server`` leaves out servers.)"""
+
+SETTINGS = (
+    ("segment_count_max", "merge_freed_min"),
+    ("merge_memory_bytes",),
+    ("hedge_quantile", "hedge_ratio_max"),
+    ("interval_s",),
+    ("queue_limit",),
+    ("worker_count",),
+    ("load_concurrency",),
+)
+"""Settings of marker servers that return to their defaults together."""
 
 
-def shrink(plan: P, fails: Callable[[P], bool], smaller_plans: Callable[[P], Iterator[P]]) -> P:
-    """A plan of which no part can be left out without the failure going away too.
-
-    ``smaller_plans`` gives those with one part less.
-    """
+def shrink(plan: P, fails: Callable[[P], bool]) -> P:
+    """Return a plan of which no part can be left out without the failure going away too."""
     attempts = 0
     is_smaller = True
     while is_smaller:
@@ -33,117 +104,72 @@ def shrink(plan: P, fails: Callable[[P], bool], smaller_plans: Callable[[P], Ite
     return plan
 
 
-def smaller_plans(plan: Plan) -> Iterator[Plan]:
-    """Plans with one part less, the largest parts first."""
-    crowds: dict[str, Callable[[Any], Iterator[Any]]] = {
-        "writers": _smaller_writer,
-        "visitors": _smaller_visitor,
-        "viewers": _smaller_viewer,
-    }
-    for name in crowds:
-        for place in range(len(getattr(plan, name))):
-            yield _with(plan, name, without(getattr(plan, name), place))
-    for name, plainest in (("has_past", False), ("retain_hours", None), ("by_year", False), ("checkpoint_entries", 64)):
-        if getattr(plan, name) != plainest:
-            yield _with(plan, name, plainest)
-    for weather in calmer(plan.weather):
-        yield replace(plan, weather=weather)
-    for name, smaller_ones in reversed(crowds.items()):
-        for place, one in enumerate(getattr(plan, name)):
-            for smaller in smaller_ones(one):
-                yield _with(plan, name, with_other(getattr(plan, name), place, smaller))
+def smaller_plans(plan: P) -> Iterator[P]:
+    """Yield plans with one part less, the largest parts first."""
+    if isinstance(plan, MarkerPlan):
+        yield from (_without_server(plan, place) for place in range(1, len(plan.servers)))
+    yield from _smaller(plan)
+    if isinstance(plan, MarkerPlan):
+        yield from _with_default_settings(plan)
 
 
-def _with(plan: Plan, name: str, value: object) -> Plan:
-    changes: dict[str, Any] = {name: value}
-    return replace(plan, **changes)
+def _smaller(whole: Any) -> Iterator[Any]:
+    """Yield copies with fewer parts, with one plainest value, and with one smaller part."""
+    parts = PARTS.get(type(whole), {})
+    for name, count_min in parts.items():
+        yield from (_with(whole, name, fewer) for fewer in _fewer(getattr(whole, name), count_min))
+    for name, plainest in PLAINEST.get(type(whole), {}).items():
+        if getattr(whole, name) != plainest:
+            yield _with(whole, name, plainest)
+    for field in fields(whole):
+        value = getattr(whole, field.name)
+        if isinstance(value, FaultProfile) and value != (reliable := FaultProfile(put_s=value.put_s)):
+            yield _with(whole, field.name, reliable)
+        if type(value) in PLAINEST:
+            yield from (_with(whole, field.name, smaller) for smaller in _smaller(value))
+    for name in parts:
+        yield from _with_smaller_part(whole, name)
 
 
-def calmer(weather: Weather) -> Iterator[Weather]:
-    calm = Weather(put_s=weather.put_s)
-    if weather == calm:
-        return
-    yield calm
-    for name in ("tail", "lost_request", "lost_answer", "late", "throttled", "twice", "reset", "unreachable", "spread"):
-        if getattr(weather, name):
-            changes: dict[str, Any] = {name: 0.0}
-            yield replace(weather, **changes)
-    if weather.outage:
-        yield replace(weather, outage=None, outage_s=0.0)
-    if weather.page_size != calm.page_size:
-        yield replace(weather, page_size=calm.page_size)
-    if weather.delete_size != calm.delete_size:
-        yield replace(weather, delete_size=calm.delete_size)
+def _with_smaller_part(whole: Any, name: str) -> Iterator[Any]:
+    items = getattr(whole, name)
+    for place, part in enumerate(items):
+        if type(part) in PLAINEST or type(part) in PARTS:
+            for smaller in _smaller(part):
+                yield _with(whole, name, (*items[:place], smaller, *items[place + 1 :]))
 
 
-def _smaller_visitor(visitor: VisitorPlan) -> Iterator[VisitorPlan]:
-    if visitor.mishap:
-        yield replace(visitor, mishap=None)
-    if visitor.back is not None:
-        yield replace(visitor, back=None)
-    if visitor.hold_s:
-        yield replace(visitor, hold_s=0.0)
-    for moment in range(len(visitor.at_s) if len(visitor.at_s) > 1 else 0):
-        yield replace(visitor, at_s=without(visitor.at_s, moment))
+def _fewer(items: tuple[T, ...], count_min: int) -> Iterator[tuple[T, ...]]:
+    """Yield each half, then all but one."""
+    if len(items) > max(3, count_min):
+        yield items[: len(items) // 2]
+        yield items[len(items) // 2 :]
+    for place in range(len(items) if len(items) > count_min else 0):
+        yield _without(items, place)
 
 
-def _smaller_viewer(viewer: ViewerPlan) -> Iterator[ViewerPlan]:
-    if viewer.mishap:
-        yield replace(viewer, mishap=None)
-    for place in range(len(viewer.looks) if len(viewer.looks) > 1 else 0):
-        yield replace(viewer, looks=without(viewer.looks, place))
-    for place, look in enumerate(viewer.looks):
-        if look.pause_s or look.is_leased:
-            yield replace(viewer, looks=with_other(viewer.looks, place, replace(look, pause_s=0.0, is_leased=False)))
-
-
-_PLAINEST: dict[str, Any] = {
-    "mishap": None,
-    "clock_s": 0.0,
-    "thinks_s": None,
-    "month": None,
-    "year": None,
-    "fill_bytes": 0,
-    "is_unlucky": False,
-    "heeds_claims": True,
-    "queue_limit": 100_000,
-}
-"""Of a writer."""
-
-
-def _smaller_writer(writer: WriterPlan) -> Iterator[WriterPlan]:
-    if writer.mishap and writer.mishap.dies_after_steps:
-        yield replace(writer, mishap=replace(writer.mishap, dies_after_steps=0))
-    for name, plainest in _PLAINEST.items():
-        if getattr(writer, name) != plainest:
-            changes: dict[str, Any] = {name: plainest}
-            yield replace(writer, **changes)
-    for place in range(len(writer.tasks)):
-        yield replace(writer, tasks=without(writer.tasks, place))
-    for place, task in enumerate(writer.tasks):
-        for smaller in _smaller_task(task):
-            yield replace(writer, tasks=with_other(writer.tasks, place, smaller))
-
-
-def _smaller_task(task: TaskPlan) -> Iterator[TaskPlan]:
-    for place in range(len(task.months) if len(task.months) > 1 else 0):
-        yield replace(task, months=without(task.months, place))
-    for place in range(len(task.attempts) if len(task.attempts) > 1 else 0):
-        yield replace(task, attempts=without(task.attempts, place))
-    for place, attempt in enumerate(task.attempts):
-        if attempt.mishap:
-            yield replace(task, attempts=with_other(task.attempts, place, replace(attempt, mishap=None)))
-        if attempt.raises:
-            yield replace(task, attempts=with_other(task.attempts, place, replace(attempt, raises=False)))
-        if attempt.dies_after:
-            yield replace(task, attempts=with_other(task.attempts, place, replace(attempt, dies_after=False)))
-        if attempt.astray is not None:
-            yield replace(task, attempts=with_other(task.attempts, place, replace(attempt, astray=None)))
-
-
-def without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
+def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
     return items[:place] + items[place + 1 :]
 
 
-def with_other(items: tuple[T, ...], place: int, item: T) -> tuple[T, ...]:
-    return (*items[:place], item, *items[place + 1 :])
+def _with(whole: Any, name: str, value: object) -> Any:
+    return replace(whole, **{name: value})
+
+
+def _without_server(plan: MarkerPlan, gone: int) -> Any:
+    """Clients of that server use the one before it."""
+
+    def moved(request: RequestPlan) -> RequestPlan:
+        return replace(request, server=request.server - (request.server >= gone))
+
+    clients = tuple(replace(client, requests=tuple(map(moved, client.requests))) for client in plan.clients)
+    return replace(plan, servers=_without(plan.servers, gone), clients=clients)
+
+
+def _with_default_settings(plan: MarkerPlan) -> Iterator[Any]:
+    """Yield plans in which all servers have one setting less that differs from its default."""
+    defaults, present = MarkerSettings(), plan.servers[0].settings
+    for names in SETTINGS:
+        settings = replace(present, **{name: getattr(defaults, name) for name in names})
+        if settings != present:
+            yield replace(plan, servers=tuple(replace(server, settings=settings) for server in plan.servers))

@@ -1,7 +1,7 @@
 """Storage of either family, as the world keeps it, and the way that one process has to it.
 
-``Objects`` is the store: whole objects, changed at one moment each. ``Port`` is a ``Backend``: every call travels there
-and back in the weather, and cannot be called back once it was sent.
+``Objects`` is the store: whole objects, changed at one moment each. ``Port`` is a ``Backend``: every call is subject
+to the fault profile, and cannot be revoked once it was sent.
 """
 
 import io
@@ -20,15 +20,15 @@ from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Una
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.history import Began, History, Landed, Removed, Sent, Strayed
 from tests.simulation.blocking import block_on
+from tests.simulation.fault_profile import Fate, FaultProfile, fate, fate_in_outage, later, reported_after_s
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
-from tests.simulation.weather import Fate, Weather, fate, fate_in_outage, heard_after_s, later
 
 TWICE = ("put", "delete", "delete data")
 """What a client sends again that was not answered. A data file is never sent twice."""
 
 EPOCH = 1_000_000.0
-"""The store's clock when a run begins."""
+"""The store's clock when a run starts."""
 
 
 class Objects:
@@ -111,16 +111,16 @@ class Port:
 
     url = "memory:"
 
-    def __init__(self, kernel: Kernel, objects: Objects, process: Process, weather: Weather) -> None:
+    def __init__(self, kernel: Kernel, objects: Objects, process: Process, faults: FaultProfile) -> None:
         self.objects = objects
         self.process = process
-        self.weather = weather
+        self.faults = faults
         self.has_staging = objects.has_staging
         self.mishap_count = 0
         self._kernel = kernel
         self._history = objects.history
         self._chance = kernel.stream(f"port of {process.name}")
-        self._repeats = kernel.stream(f"repeats of {process.name}") if weather.twice else None
+        self._repeats = kernel.stream(f"repeats of {process.name}") if faults.twice else None
         self._waiting: dict[int, trio.lowlevel.Task] = {}
         """By the number of the call: a task that gave one up may wait for the next when the answer comes."""
         self._calls = count()
@@ -151,7 +151,7 @@ class Port:
             page = await self._page(directory, after)
             for entry in page:
                 yield entry
-            if len(page) < self.weather.page_size:
+            if len(page) < self.faults.page_size:
                 return
             if removals != self.objects.removal_count:
                 self.objects.mishaps["listing in pages beside deletes"] += 1
@@ -159,14 +159,14 @@ class Port:
             after = page[-1].path
 
     async def _page(self, directory: str, after: str) -> Sequence[Entry]:
-        size = self.weather.page_size
+        size = self.faults.page_size
         page: Sequence[Entry] = await self._call("list", directory, lambda: self.objects.page(directory, after, size))
         return page
 
     async def delete(self, paths: Sequence[str]) -> None:
         """As listings, in several requests: it may fail, or its process may die, half way."""
         paths = [check_path(path) for path in paths]
-        size = self.weather.delete_size
+        size = self.faults.delete_size
         verb = "delete" if paths and paths[0].startswith(".hoodie/") else "delete data"
         for start in range(0, len(paths), size):
             some = paths[start : start + size]
@@ -195,19 +195,19 @@ class Port:
         self._history.record(Began(at=self._kernel.now, path=path, by=self.process.name))
 
     def close(self) -> None:
-        """The run is over: nobody hears anything from storage any more but ProcessDied."""
+        """The run is over: every call to storage raises ProcessDied."""
         self._is_closed = True
         for call in list(self._waiting):
             self._answer(call, outcome.Error(ProcessDied()))
 
     async def _call(self, verb: str, path: str, act: Callable[[], Any]) -> Any:
-        """Send ``act`` to storage, and return what it answers there. Whoever stops waiting does not stop the act."""
+        """Send ``act`` to storage, and return its answer. A caller that stops waiting does not stop the act."""
         if self._is_closed:
             raise ProcessDied
         call = next(self._calls)
         self._waiting[call] = trio.lowlevel.current_task()
         drawn = self._fate(verb, path)
-        if self._repeats is not None and verb in TWICE and self._repeats.random() < self.weather.twice:
+        if self._repeats is not None and verb in TWICE and self._repeats.random() < self.faults.twice:
             drawn = self._sent_twice(self._repeats, drawn, verb, path, act)
         self.objects.requests[verb] += 1
         if drawn.name:
@@ -227,10 +227,10 @@ class Port:
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
 
     def _sent_twice(self, chance: random.Random, second: Fate, verb: str, path: str, act: Callable[[], Any]) -> Fate:
-        """Let the first copy land some time, while nobody waits for it; returns the second one's fate, from now on."""
-        first_s, silence_s = self.weather.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
+        """Let the first copy land at some time; return the second one's fate, from now on."""
+        first_s, silence_s = self.faults.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
         second = later(second, silence_s)
-        what = "lands once more" if second.is_answered and first_s > heard_after_s(second) else "sent twice"
+        what = "lands once more" if second.is_answered and first_s > reported_after_s(second) else "sent twice"
         self._kernel.after(first_s, lambda: self._land(-1, act, None))
         self.objects.mishaps[what] += 1
         by = self.process.name
@@ -238,19 +238,19 @@ class Port:
         return second
 
     def _fate(self, verb: str, path: str) -> Fate:
-        weather, objects, now = self.weather, self.objects, self._kernel.now
-        if verb == "data" and self.process.is_unlucky:
-            self.process.is_unlucky = False
-            return fate_in_outage(weather, self._chance)
-        if weather.outage is None:
-            return fate(weather, self._chance)
+        faults, objects, now = self.faults, self.objects, self._kernel.now
+        if verb == "data" and self.process.loses_rewrite_answer:
+            self.process.loses_rewrite_answer = False
+            return fate_in_outage(faults, self._chance)
+        if faults.outage is None:
+            return fate(faults, self._chance)
         if now < objects.outage_until:
-            return fate_in_outage(weather, self._chance)
-        if not objects.outage_until and verb == weather.outage[0] and weather.outage[1] in path:
-            objects.outage_until = now + weather.outage_s
+            return fate_in_outage(faults, self._chance)
+        if not objects.outage_until and verb == faults.outage[0] and faults.outage[1] in path:
+            objects.outage_until = now + faults.outage_s
             if self._chance.random() < 0.5:
-                return fate_in_outage(weather, self._chance)
-        return fate(weather, self._chance)
+                return fate_in_outage(faults, self._chance)
+        return fate(faults, self._chance)
 
     def _land(self, call: int, act: Callable[[], Any], back_s: float | None) -> None:
         try:

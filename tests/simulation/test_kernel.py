@@ -166,7 +166,7 @@ def trace(hash_seed: str, *seeds: int) -> str:
 
 
 WITH_MANY_PEERS = (47, 72, 152, 455, 516, 544, 553, 954, 1004, 1357, 1369)
-"""Servers and their queues end amid several connections and flushes: an order of theirs by addresses shows here."""
+"""Servers and their queues end amid several connections and flushes: an order by addresses shows here."""
 
 
 @pytest.mark.slow

@@ -10,11 +10,11 @@ import pytest
 from tallymark.engine.errors import TallymarkError
 from tallymark.engine.markers.directory import MarkerDirectory
 from tests.simulation.campaign import examine
-from tests.simulation.kind import AnyPlan, draw, shown, smaller_plans
+from tests.simulation.fault_profile import FaultProfile
+from tests.simulation.kind import AnyPlan, draw, shown
 from tests.simulation.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.marker_world import run_markers
-from tests.simulation.shrink import shrink
-from tests.simulation.weather import Weather
+from tests.simulation.shrink import shrink, smaller_plans
 
 
 def test_about_a_quarter_of_the_seeds_play_without_a_table():
@@ -68,7 +68,7 @@ def test_a_swallowed_error_is_found_and_its_plan_shrinks():
     with mock.patch.object(MarkerDirectory, "flush", swallow):
         drawn: Iterator[AnyPlan] = map(draw_markers, range(400))
         found = islice(filter(fails, drawn), 2)  # one fails amid a merge, which takes 20 asks
-        smaller = min([shrink(plan, fails, smaller_plans) for plan in found], key=_asks)
+        smaller = min([shrink(plan, fails) for plan in found], key=_asks)
         assert fails(smaller)
     assert isinstance(smaller, MarkerPlan)
     assert _asks(smaller) <= 3
@@ -78,11 +78,11 @@ def test_a_swallowed_error_is_found_and_its_plan_shrinks():
 
 def _asks(plan: AnyPlan) -> int:
     assert isinstance(plan, MarkerPlan)
-    return sum(len(server.asks) for server in plan.servers) + sum(len(client.asks) for client in plan.clients)
+    return sum(len(server.requests) for server in plan.servers) + sum(len(client.requests) for client in plan.clients)
 
 
 def test_smaller_plans_are_plans_that_can_be_played():
     plan = next(plan for plan in map(draw_markers, range(200)) if len(plan.servers) == 3 and len(plan.clients) > 1)
     for smaller in smaller_plans(plan):
         assert smaller != plan
-        run_markers(replace(smaller, weather=Weather()))  # type: ignore[arg-type]  # of the same kind
+        run_markers(replace(smaller, faults=FaultProfile()))

@@ -1,4 +1,4 @@
-"""That the judge can say no: faults found within a few seeds are found, and a fault that fits nothing is told."""
+"""That the checks can fail: faults found within a few seeds are found, and a fault that fits nothing is an error."""
 
 import logging
 
@@ -12,7 +12,7 @@ SEEDS = range(200)
 
 SOON_FOUND = (
     "an instant is reserved by a plain put, whether an open writer has it or not",
-    "a data file is begun before its marker is acked",
+    "a data file is started before its marker is acked",
     "files of lost attempts stay",
     "a fence is an empty object",
     "an entry is put before its body",
@@ -21,7 +21,7 @@ SOON_FOUND = (
     "a fill keeps the old file",
     "a lost fill drops its rows",
     "an answer is of the view's head",
-    "a reader that starts at a checkpoint treats it as the end of the log",
+    "a process that starts at a checkpoint treats it as the end of the log",
 )
 
 
@@ -51,7 +51,7 @@ def test_a_mutation_still_fits_the_library(mutation):
 
 def test_a_mutation_whose_target_is_gone_fails_loudly():
     def gone():
-        """Nobody holds this one."""
+        """No module contains this one."""
 
     with pytest.raises(AttributeError, match="no module holds"):
         replaced(gone, gone)

@@ -5,10 +5,10 @@ from functools import partial
 import pytest
 import trio
 
+from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.kernel import Kernel
 from tests.simulation.network import Network, Stream
 from tests.simulation.process import Process
-from tests.simulation.weather import Weather
 
 
 async def received(stream: Stream) -> bytes:
@@ -30,8 +30,8 @@ async def received(stream: Stream) -> bytes:
         data += chunk
 
 
-async def ten_frames(kernel: Kernel, weather: Weather) -> bytes:
-    network = Network(kernel, weather)
+async def ten_frames(kernel: Kernel, faults: FaultProfile) -> bytes:
+    network = Network(kernel, faults)
     near, far = Process("near", host="alpha", pid=1), Process("far", host="beta", pid=2)
     one, other = Stream(network, near), Stream(network, far)
     one.peer, other.peer = other, one
@@ -54,15 +54,15 @@ async def ten_frames(kernel: Kernel, weather: Weather) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "weather", [Weather(reset=0.2), Weather(unreachable=0.5, unreachable_s=0.002)], ids=["resets", "cuts"]
+    "faults", [FaultProfile(reset=0.2), FaultProfile(unreachable=0.5, unreachable_s=0.002)], ids=["resets", "cuts"]
 )
-def test_what_is_sent_after_a_lost_frame_is_lost_too(weather):
+def test_what_is_sent_after_a_lost_frame_is_lost_too(faults):
     arrived = []
     for seed in range(60):
         kernel = Kernel(seed)
 
         async def main(kernel: Kernel = kernel) -> None:
-            arrived.append(await ten_frames(kernel, weather))
+            arrived.append(await ten_frames(kernel, faults))
 
         kernel.run(partial(main))
     assert all(b"0123456789".startswith(data) for data in arrived), arrived

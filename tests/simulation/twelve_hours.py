@@ -22,10 +22,10 @@ from rich.table import Table
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.markers.statistics import MarkerStatistics
 from tests.history import Event, History
+from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process
 from tests.simulation.storage import Objects, Port
-from tests.simulation.weather import Weather
 
 HOUR_S = 3600.0
 
@@ -94,7 +94,7 @@ class TwelveHours:
                 life.port.close()
 
     def port(self, process: Process) -> Port:
-        return Port(self._kernel, self._objects, process, Weather(put_s=self.setting.put_s, spread=0.5))
+        return Port(self._kernel, self._objects, process, FaultProfile(put_s=self.setting.put_s, spread=0.5))
 
 
 class _Life:
@@ -115,7 +115,7 @@ class _Life:
             directory = engine.directory(self._instant)
             for number, moment in enumerate(self._arrivals()):
                 await trio.sleep_until(moment)
-                requests.start_soon(self._ask, directory, number)
+                requests.start_soon(self._request, directory, number)
                 if number % 4 == 0:
                     self._objects_max = max(self._objects_max, len(self._world._objects.data))
                     self._statistics = engine.statistics()
@@ -126,7 +126,7 @@ class _Life:
             moment += self._world._chance.expovariate(setting.rate / setting.names)
             yield moment
 
-    async def _ask(self, directory: MarkerDirectory, number: int) -> None:
+    async def _request(self, directory: MarkerDirectory, number: int) -> None:
         asked_at = trio.current_time()
         paths = [f"day={name:03}/{number:09}.parquet" for name in range(self._world.setting.names)]
         await directory.create(*paths)

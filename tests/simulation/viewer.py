@@ -1,6 +1,6 @@
-"""A process that keeps a view of the table: the table goes on, and it answers for the positions that it was asked for.
+"""A process that keeps a view of the table: the table changes, and the view answers for the requested positions.
 
-Each answer is written down in the moment in which it is given.
+Each answer is recorded at the moment at which it is given.
 """
 
 import trio
@@ -11,9 +11,9 @@ from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.table import Table
 from tallymark.engine.views.view import ViewAt
 from tests.history import Held, Released, Synced, TurnedAway, Viewed
-from tests.simulation.plan import LookPlan, ViewerPlan
+from tests.simulation.executor import partition_of
+from tests.simulation.plan import ViewerPlan, ViewQueryPlan
 from tests.simulation.process import Process
-from tests.simulation.rows import partition_of
 from tests.simulation.scene import Scene
 from tests.table_invariants import log_entries
 
@@ -27,8 +27,8 @@ async def follow(scene: Scene, process: Process, table: Table, plan: ViewerPlan)
         async with table.view() as view:
             viewer = _Viewer(scene, process, table, view)
             async with trio.open_nursery() as nursery:
-                for look in plan.looks:
-                    nursery.start_soon(viewer.look, look)
+                for query in plan.queries:
+                    nursery.start_soon(viewer.query, query)
     except UnsupportedTable:
         scene.note(process, "finds no table")
     except BackendError as error:
@@ -43,22 +43,22 @@ class _Viewer:
         self._view = view
         self._start = self._head
         self._reading = trio.Lock()
-        """One lease at a time: whose is whose is told by its reader's name."""
+        """One lease at a time: leases are distinguished by their reader's name."""
 
     @property
     def _head(self) -> int:
         return self._view.statistics().head
 
-    async def look(self, plan: LookPlan) -> None:
+    async def query(self, plan: ViewQueryPlan) -> None:
         await trio.sleep(plan.at_s)
         try:
             if plan.syncs:
                 await self._sync()
             position = self._position(plan)
             if plan.is_leased:
-                await self._look_under_lease(plan, position)
+                await self._query_under_lease(plan, position)
             else:
-                await self._look_at(plan, position)
+                await self._query_at(plan, position)
         except (BackendError, TryAgain) as error:
             self._scene.note(self._process, f"gives up a look: {error!r}")
 
@@ -69,7 +69,7 @@ class _Viewer:
             Synced(at=self._scene.kernel.now, reader=self._process.name, head_before=head_before, position=at.position)
         )
 
-    def _position(self, plan: LookPlan) -> int:
+    def _position(self, plan: ViewQueryPlan) -> int:
         match plan.of:
             case "start":
                 return self._start
@@ -78,7 +78,7 @@ class _Viewer:
             case _:
                 return self._head
 
-    async def _look_under_lease(self, plan: LookPlan, position: int) -> None:
+    async def _query_under_lease(self, plan: ViewQueryPlan, position: int) -> None:
         name = self._process.name
         async with self._reading:
             try:
@@ -87,24 +87,24 @@ class _Viewer:
                     held = Held(at=self._scene.kernel.now, reader=name, position=position, files=files)
                     self._scene.history.record(held)
                     try:
-                        await self._look_at(plan, position)
+                        await self._query_at(plan, position)
                     finally:
                         self._scene.history.record(Released(at=self._scene.kernel.now, reader=name))
             except InvalidRequest as error:
                 self._scene.note(self._process, f"gets no lease: {error}")
 
-    async def _look_at(self, plan: LookPlan, position: int) -> None:
+    async def _query_at(self, plan: ViewQueryPlan, position: int) -> None:
         try:
             answers = self._view.at(position)
             for partition in sorted({partition_of(month, by_year=self._scene.plan.by_year) for month in MONTHS}):
-                await self._ask(answers, partition)
+                await self._request(answers, partition)
                 await trio.sleep(plan.pause_s)
         except InvalidRequest:
             self._scene.history.record(
                 TurnedAway(at=self._scene.kernel.now, reader=self._process.name, position=position)
             )
 
-    async def _ask(self, answers: ViewAt, partition: str) -> None:
+    async def _request(self, answers: ViewAt, partition: str) -> None:
         files = await answers.files(partition)
         self._scene.history.record(
             Viewed(

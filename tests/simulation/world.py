@@ -1,4 +1,4 @@
-"""A run: drivers and their tasks, visitors and readers, and somebody who puts the table in order behind them all."""
+"""A run: drivers and their tasks, visitors and readers, and a process that recovers the table after them."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,21 +16,22 @@ from tallymark.engine.settings import (
     LeaseSettings,
     MarkerSettings,
     ServiceSettings,
+    SizingSettings,
     TaskSettings,
     ViewSettings,
 )
+from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.table import Table, open_table
 from tallymark.engine.tasks.report import TaskReport
 from tests.history import Based, Held, History, Read, Released, Told
-from tests.simulation.executor import FLIGHTS, YEARLY, Stage, TasksFailed
+from tests.simulation.executor import FLIGHTS, ROWS, YEARLY, Stage, TasksFailed, partition_of
+from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
-from tests.simulation.sizing import planned_files, sizing_of
 from tests.simulation.storage import Port
 from tests.simulation.viewer import follow
-from tests.simulation.weather import Weather
 from tests.table_invariants import log_entries
 
 LEASE = LeaseSettings()
@@ -64,12 +65,12 @@ class Outcome:
 
     @property
     def has_operator(self) -> bool:
-        """Somebody rolls back what lives, by name."""
+        """Return whether an operator rolls back living writers by name."""
         return any(visitor.what == "roll back one" for visitor in self.plan.visitors)
 
 
 def run(plan: Plan) -> Outcome:
-    """Play the plan to its end. Raises Stuck if somebody waits for ever."""
+    """Play the plan to its end. Raises Stuck if a task waits permanently."""
     scene = Scene(plan)
     outcome = Outcome(plan, scene.history)
     with simulated_machines(scene):
@@ -91,22 +92,22 @@ async def _play(scene: Scene, outcome: Outcome) -> None:
 async def _act(scene: Scene, outcome: Outcome) -> None:
     if scene.plan.has_past:
         await _alone(scene, "founder", partial(_found, scene, outcome))
-    crowd = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
-    crowd += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
-    crowd += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
-    for process in crowd:
+    processes = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
+    processes += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
+    processes += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
+    for process in processes:
         await process.has_ended.wait()
-    outcome.undisturbed = {process.name for process in crowd if _is_undisturbed(scene, process)}
-    await _put_in_order(scene, outcome, crowd)
+    outcome.undisturbed = {process.name for process in processes if _is_undisturbed(scene, process)}
+    await _recover_and_clean(scene, outcome, processes)
 
 
-async def _put_in_order(scene: Scene, outcome: Outcome, crowd: Iterable[Process]) -> None:
+async def _recover_and_clean(scene: Scene, outcome: Outcome, processes: Iterable[Process]) -> None:
     """The first write that may roll back what dead writers left; then peace, and a day later the last sweep."""
-    is_elsewhere = any(process.host != scene.plan.rescuer_host for process in crowd)
+    is_elsewhere = any(process.host != scene.plan.rescuer_host for process in processes)
     if is_elsewhere and any(writer.mishap and writer.mishap.dies_after_steps for writer in scene.plan.writers):
         await trio.sleep(LEASE.expiry_s)  # it may have beaten in the moment between
-    while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # nobody tells when a lease is over
-        await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a beat that lands late is one
+    while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # no event marks the end of a lease
+        await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a heartbeat that lands late counts
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
     outcome.after_the_first_write = dict(scene.objects.data)
     await trio.sleep(SETTLED_S)
@@ -124,24 +125,24 @@ async def _alone(scene: Scene, name: str, act: Callable[[Process], Awaitable[Non
 
 
 async def _found(scene: Scene, outcome: Outcome, process: Process) -> None:
-    weather = scene.weather
-    await _write_in_peace(scene, outcome, process, months=(1, 1, 1, 2, 2, 2, 3))
-    scene.weather = weather
+    faults = scene.faults
+    await _write_undisturbed(scene, outcome, process, months=(1, 1, 1, 2, 2, 2, 3))
+    scene.faults = faults
 
 
 async def _rescue(scene: Scene, outcome: Outcome, process: Process) -> None:
     fill_bytes = max((writer.fill_bytes for writer in scene.plan.writers), default=0)
-    await _write_in_peace(scene, outcome, process, months=(1,), fill_bytes=fill_bytes)
+    await _write_undisturbed(scene, outcome, process, months=(1,), fill_bytes=fill_bytes)
 
 
-async def _write_in_peace(
+async def _write_undisturbed(
     scene: Scene, outcome: Outcome, process: Process, months: tuple[int, ...], fill_bytes: int = 0
 ) -> None:
     plan = WriterPlan(
         host=process.host, start_s=0, clock_s=0, mode="append", dynamic=False, kind="direct", fill_bytes=fill_bytes,
         tasks=(TaskPlan(months=months, attempts=(AttemptPlan(host=process.host, start_s=0, row_s=0),)),),
     )  # fmt: skip
-    scene.weather = Weather()
+    scene.faults = FaultProfile()
     await _write(scene, outcome, process, plan)
 
 
@@ -162,11 +163,11 @@ def _writer(scene: Scene, outcome: Outcome, number: int, plan: WriterPlan) -> Pr
 
 async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterPlan) -> None:
     outcome.tasks[process.name] = plan.tasks
-    process.heeds_claims, process.is_unlucky = plan.heeds_claims, plan.is_unlucky
+    process.respects_claims, process.loses_rewrite_answer = plan.respects_claims, plan.loses_rewrite_answer
     await trio.sleep(plan.start_s)
     began = trio.current_time()
     instant = None
-    told = partial(_told, scene, process)
+    told = partial(_record_result, scene, process)
     table, by_year = _table(scene, process), scene.plan.by_year
     try:
         base = await _read_before(table, plan)
@@ -217,13 +218,13 @@ def _named(plan: WriterPlan, *, by_year: bool) -> dict[str, int] | None:
 
 async def _read_before(table: Table, plan: WriterPlan) -> int | None:
     """The position that the writer goes by; None where there was nothing to read."""
-    if plan.thinks_s is None:
+    if plan.read_before_s is None:
         return None
     try:
         position = (await table.snapshot()).position
     except UnsupportedTable:
         return None
-    await trio.sleep(plan.thinks_s)
+    await trio.sleep(plan.read_before_s)
     return position
 
 
@@ -236,7 +237,7 @@ async def _commit(job: WriteJob, reports: list[TaskReport], *, again: bool) -> W
         return await job.commit(reports)
 
 
-def _told(scene: Scene, process: Process, instant: str | None, outcome: str, message: str = "") -> None:
+def _record_result(scene: Scene, process: Process, instant: str | None, outcome: str, message: str = "") -> None:
     scene.history.record(
         Told(at=scene.kernel.now, writer=process.name, instant=instant, outcome=outcome, message=message)
     )
@@ -302,7 +303,7 @@ async def _roll_back_dead(scene: Scene, process: Process) -> None:
 
 
 async def _roll_back_one(scene: Scene, process: Process) -> None:
-    """As an operator would who thinks to know better: the newest instant that is open, its writer alive or not."""
+    """Roll back the newest open instant by name, whether its writer is alive or not, as an operator might."""
     table = _table(scene, process)
     instants = [reservation.instant for reservation in await table.open_instants()]
     if instants:
@@ -326,3 +327,24 @@ def _table(scene: Scene, process: Process) -> Table:
 def _table_at(scene: Scene, process: Process, port: Port) -> Table:
     views = ViewSettings(checkpoint_entries=scene.plan.checkpoint_entries)
     return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT, views=views)
+
+
+def sizing_of(plan: WriterPlan) -> SizingSettings:
+    """Without fills a file is full with its second batch. A writer that fills may rewrite a file without limit."""
+    if not plan.fill_bytes:
+        return SizingSettings(max_file_bytes=1000, small_file_bytes=0)
+    return SizingSettings(max_file_bytes=plan.fill_bytes, small_file_bytes=plan.fill_bytes, rewrite_budget=1000)
+
+
+async def planned_files(job: WriteJob, plan: WriterPlan, *, by_year: bool) -> list[list[PlannedFile]]:
+    """Those of each task: a planned file goes to the first that has rows for it, and none in its partition yet."""
+    batches = Counter(partition_of(month, by_year=by_year) for task in plan.tasks for month in task.months)
+    incoming = tuple(IncomingRows(partition, ROWS * count) for partition, count in sorted(batches.items()))
+    found: list[dict[str, PlannedFile]] = [{} for _ in plan.tasks]
+    for file in (await job.size(WorkloadProfile(incoming=incoming))).files:
+        for task, files in zip(plan.tasks, found, strict=True):
+            has_rows = any(partition_of(month, by_year=by_year) == file.partition for month in task.months)
+            if has_rows and file.partition not in files:
+                files[file.partition] = file
+                break
+    return [list(files.values()) for files in found]

@@ -1,33 +1,32 @@
-"""Writes beside writes: conflicts, empty overwrites, and who comes by meanwhile.
+"""Counts of writes beside writes: conflicts, empty overwrites, reruns, and years beside their months."""
 
-Each function counts one failure in the story of a run.
-"""
-
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.history import Told
+from tests.simulation.history_index import OPEN, HistoryIndex
 from tests.simulation.plan import Plan
-from tests.simulation.story import OPEN, Story
 
 
-def conflict(story: Story) -> int:
-    return sum(event.outcome == "ConflictError" for event in story.told)
+def conflict(index: HistoryIndex) -> int:
+    return sum(event.outcome == "ConflictError" for event in index.told)
 
 
-def outcome_unknown(story: Story) -> int:
-    return sum(event.outcome == "CommitUnknown" for event in story.told)
+def outcome_unknown(index: HistoryIndex) -> int:
+    return sum(event.outcome == "CommitUnknown" for event in index.told)
 
 
-def overwrite_beside_append(story: Story) -> int:
+def overwrite_beside_append(index: HistoryIndex) -> int:
     """Overwrites that committed after an append which they had not seen, and which stays."""
     return sum(
         any(
             overwrite.entry["base"] < append.position < overwrite.position
             and any(_holds(overwrite.entry["scope"], file[0]) for file in append.entry["added"])
-            for append in story.commits
+            for append in index.commits
             if append.entry["operation"] == "append"
         )
-        for overwrite in story.commits
+        for overwrite in index.commits
         if overwrite.entry["scope"]
     )
 
@@ -37,95 +36,142 @@ def _holds(scope: dict[str, Any], partition: str) -> bool:
     return bool(scope["all"]) or partition in scope["partitions"] or below
 
 
-def overwrite_of_what_was_read(story: Story) -> int:
+def overwrite_of_what_was_read(index: HistoryIndex) -> int:
     """Overwrites that went by what their writer had read, and beside it an append that came before they began."""
     return sum(
         any(
             overwrite.entry["base"] < append.position
-            and append.place < _reserved(story, overwrite.entry["instant"])
+            and append.place < _reserved(index, overwrite.entry["instant"])
             and any(_holds(overwrite.entry["scope"], file[0]) for file in append.entry["added"])
-            for append in story.commits
+            for append in index.commits
             if append.entry["operation"] == "append"
         )
-        for overwrite in story.commits
+        for overwrite in index.commits
         if overwrite.entry["scope"]
     )
 
 
-def _reserved(story: Story, instant: str) -> int:
+def _reserved(index: HistoryIndex, instant: str) -> int:
     """When the instant was."""
-    return story.landed[f"{OPEN}{instant}"][0][0]
+    return index.landed[f"{OPEN}{instant}"][0][0]
 
 
-def named_partition_emptied(story: Story) -> int:
+def named_partition_emptied(index: HistoryIndex) -> int:
     """Overwrites by nothing of a partition that they name, and that held files."""
     return sum(
         not decision.entry["added"] and bool(decision.entry["removed"])
-        for decision in story.commits
+        for decision in index.commits
         if decision.entry["scope"] and (decision.entry["scope"]["partitions"] or decision.entry["scope"]["prefixes"])
     )
 
 
-def run_again_for_nothing(story: Story) -> int:
+def run_again_for_nothing(index: HistoryIndex) -> int:
     """Reruns that found their write committed, and did nothing."""
-    return sum(event.outcome == "committed" and event.writer not in story.instant_of for event in story.told)
+    return sum(event.outcome == "committed" and event.writer not in index.instant_of for event in index.told)
 
 
-def twins_met(story: Story) -> int:
+def twins_met(index: HistoryIndex) -> int:
     """Reruns that had written, and found at their commit that another run had committed."""
     return sum(
-        event.outcome == "committed" and story.instant_of.get(event.writer) not in (None, event.instant)
-        for event in story.told
+        event.outcome == "committed" and index.instant_of.get(event.writer) not in (None, event.instant)
+        for event in index.told
     )
 
 
-def run_again_for_good(story: Story) -> int:
+def run_again_for_good(index: HistoryIndex) -> int:
     """Reruns that committed what their first run had not, beside it or after its end."""
-    assert isinstance(story.plan, Plan)
-    rerun = f"writer{len(story.plan.writers) - 1}"
-    return sum(decision.entry["txn"] is not None and decision.by == rerun for decision in story.commits)
+    assert isinstance(index.plan, Plan)
+    rerun = f"writer{len(index.plan.writers) - 1}"
+    return sum(decision.entry["txn"] is not None and decision.by == rerun for decision in index.commits)
 
 
-def let_go(story: Story) -> int:
+def files_expired(index: HistoryIndex) -> int:
     """Cleans that let files go which had been kept for readers."""
-    return len(story.cleans)
+    return len(index.cleans)
 
 
-def only_a_lost_attempt(story: Story) -> int:
+def only_a_lost_attempt(index: HistoryIndex) -> int:
     """Partitions that held files, to which only lost attempts of a dynamic overwrite wrote: they stay as they were."""
     count = 0
-    for decision in story.commits:
+    for decision in index.commits:
         scope, instant = decision.entry["scope"], decision.entry["instant"]
         if scope and not scope["all"] and not scope["prefixes"]:
-            held = {file[0] for file in story.files_at(decision.position - 1)}
-            touched = {path.rpartition("/")[0] for path in story.begun if path.endswith(f"{instant}.parquet")}
+            held = {file[0] for file in index.files_at(decision.position - 1)}
+            touched = {path.rpartition("/")[0] for path in index.begun if path.endswith(f"{instant}.parquet")}
             count += len((touched & held) - set(scope["partitions"]))
     return count
 
 
-def empty(*, dynamic: bool) -> Callable[[Story], int]:
+def empty(*, dynamic: bool) -> Callable[[HistoryIndex], int]:
     """Overwrites of a table that held files, by nothing."""
-    return lambda story: sum(
+    return lambda index: sum(
         not decision.entry["added"]
         and bool(scope := decision.entry["scope"])
         and scope["all"] != dynamic
         and not scope["partitions"]
         and not scope["prefixes"]
-        and bool(story.files_at(decision.position - 1))
-        for decision in story.commits
+        and bool(index.files_at(decision.position - 1))
+        for decision in index.commits
     )
 
 
-def clean_beside_a_job(story: Story) -> int:
+def clean_beside_a_job(index: HistoryIndex) -> int:
     return sum(
-        any(story.is_open(instant, place) for instant in story.instant_of.values())
-        for place, process in story.befell("does its round: clean")
+        any(index.is_open(instant, place) for instant in index.instant_of.values())
+        for place, process in index.process_events("does its round: clean")
         if process.startswith("visitor")
     )
 
 
-def read_beside_a_job(story: Story) -> int:
+def read_beside_a_job(index: HistoryIndex) -> int:
     return sum(
-        any(story.is_open(instant, place) for instant in story.instant_of.values())
-        for place, _ in story.befell("does its round: read")
+        any(index.is_open(instant, place) for instant in index.instant_of.values())
+        for place, _ in index.process_events("does its round: read")
     )
+
+
+_WINNER = re.compile(r"which instant (\d{17}) has overwritten")
+
+
+def year_lost_to_a_part(index: HistoryIndex) -> int:
+    """Overwrites of all of a year that lost to one of some of its months."""
+    return sum(_takes_a_year(index, told) and bool(scope["partitions"]) for told, scope in _lost(index))
+
+
+def part_lost_to_a_year(index: HistoryIndex) -> int:
+    """Overwrites of something within a year that lost to one of all of it."""
+    return sum(_names_a_part(index, told) and bool(scope["prefixes"]) for told, scope in _lost(index))
+
+
+def year_beside_a_longer_one(index: HistoryIndex) -> int:
+    """Overwrites of all of a year, beside files of another year whose path starts with the same characters."""
+    return sum(
+        any(file[0].startswith(prefix) and not file[0].startswith(f"{prefix}/") for prefix in scope["prefixes"])
+        for decision in index.commits
+        if (scope := decision.entry["scope"])
+        for file in index.files_at(decision.position - 1)
+    )
+
+
+def _lost(index: HistoryIndex) -> Iterator[tuple[Told, dict[str, Any]]]:
+    """Conflicts of named writers, and the scope of the overwrite that had come first."""
+    for told in index.told:
+        if told.outcome == "ConflictError" and (found := _WINNER.search(told.message)):
+            scope = index.decisions[found[1]].entry["scope"]
+            if scope is not None:
+                yield told, scope
+
+
+def _takes_a_year(index: HistoryIndex, told: Told) -> bool:
+    writer = _plan(index).writers[int(told.writer.removeprefix("writer"))]
+    return writer.year is not None and not writer.dynamic
+
+
+def _names_a_part(index: HistoryIndex, told: Told) -> bool:
+    writer = _plan(index).writers[int(told.writer.removeprefix("writer"))]
+    return writer.month is not None or (writer.year is not None and writer.dynamic)
+
+
+def _plan(index: HistoryIndex) -> Plan:
+    assert isinstance(index.plan, Plan)
+    return index.plan

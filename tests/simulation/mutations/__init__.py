@@ -1,37 +1,24 @@
-"""Faults made on purpose, to see that the simulation finds them: a judge that never says no has not judged.
+"""Faults made on purpose, to see that the simulation finds them.
 
-Each module holds those of one part of the protocol. ``hunt`` plays seeds until one is found, ``__main__`` makes the
-table.
+Each module contains those of one part of the protocol. ``hunt`` plays seeds until one of them is found, ``__main__``
+prints the table.
 """
 
-from tests.simulation.mutations import (
-    begin,
-    data,
-    deciding,
-    fencing,
-    filling,
-    finishing,
-    leases,
-    marking,
-    reading,
-    rolling_back,
-    segments,
-    viewing,
-)
+from tests.simulation.mutations import deciding, fencing, filling, reading, rolling_back, segments, writing
 from tests.simulation.mutations.mutation import Mutation
 
 GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
-    ("Start", begin.MUTATIONS),
-    ("Marker, then data", marking.MUTATIONS),
-    ("Segments and their server", segments.MUTATIONS),
-    ("Data files and reports", data.MUTATIONS),
-    ("Fencing what is lost", fencing.MUTATIONS),
-    ("Deciding", deciding.MUTATIONS),
-    ("Filling small files", filling.MUTATIONS),
-    ("After the entry", finishing.MUTATIONS),
-    ("Reading under a lease", reading.MUTATIONS),
-    ("Views", viewing.MUTATIONS),
-    ("Rolling back", rolling_back.MUTATIONS),
-    ("Dead or alive", leases.MUTATIONS),
+    ("Beginning", writing.BEGIN),
+    ("Marker, then data", writing.MARKERS),
+    ("Segments and their server", segments.SEGMENTS),
+    ("Data files and reports", writing.DATA),
+    ("Excluding what is lost", fencing.FENCES),
+    ("Deciding", deciding.DECISIONS),
+    ("Filling small files", filling.FILLS),
+    ("After the entry", deciding.POST_COMMIT),
+    ("Reading under a lease", reading.READERS),
+    ("Views", reading.VIEWS),
+    ("Rolling back", rolling_back.ROLLBACKS),
+    ("Dead or alive", rolling_back.LEASES),
 )
 """All mutations, by the part of the protocol that they break."""

@@ -1,19 +1,22 @@
-"""One put-if-absent decides, an unclear one is found out, and of two writes that exclude each other one loses."""
+"""One put-if-absent decides an instant; then the committed state is projected and finished."""
 
 from dataclasses import replace
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import Unavailable
 from tallymark.engine.errors import RolledBack
+from tallymark.engine.instants import finish, project
 from tallymark.engine.jobs import target, txn
 from tallymark.engine.jobs.base import WriteBase
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.maintenance import clean
+from tallymark.engine.maintenance import clean, expire
 from tallymark.engine.timeline import conflict, log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import LOG_FOLDER, CommitLog
+from tallymark.engine.timeline.projection import projected_files
 from tallymark.engine.timeline.scope import Scope
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, both, method, replaced
+from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced
 
 _take = CommitLog._take
 _win = CommitLog.win
@@ -96,39 +99,39 @@ def _since_it_began(view, log, position=None):
     return replace(_base_of(view, log, position), position=view.head)
 
 
-MUTATIONS = (
+DECISIONS = (
     Mutation(
-        name="an entry overwrites an existing one",
+        name="an entry is put over what may be there",
         breaks="a committed entry is lost",
         fault=lambda: method(CommitLog, "_take", _put_over),
     ),
     Mutation(
         name="an unclear put of an entry is reported as failed",
         where=(where.has_storm,),
-        breaks="a writer learns that its write is void, and it counts",
+        breaks="a writer gets an error that its write is void, and the write is committed",
         fault=lambda: method(CommitLog, "_take", _silence_is_failure),
     ),
     Mutation(
         name="an unclear put of an entry is repeated at the next number",
         where=(where.has_storm,),
-        breaks="the log has a gap, or a write is in it twice",
+        breaks="the log has a gap, or contains a write twice",
         fault=lambda: method(CommitLog, "_take", _next_number),
     ),
     Mutation(
         name="an entry is put before its body",
         where=(where.has_bodies,),
-        breaks="a commit is decided that no reader can read",
+        breaks="a commit is decided that no process can read",
         fault=lambda: both(method(CommitLog, "_small_form", _pointer_first), method(CommitLog, "_take", _body_last)),
     ),
     Mutation(
         name="a clean drops all entries of the log but the newest",
-        breaks="the committed files are unknown",
+        breaks="no process knows what was committed",
         fault=lambda: replaced(clean.clean, _truncating_clean),
     ),
     Mutation(
         name="conflicts are not checked",
         where=(where.has_rival_overwrites,),
-        breaks="two overwrites of one partition both count",
+        breaks="two overwrites of one partition both commit",
         fault=lambda: replaced(conflict.check_conflicts, lambda *_: None),
     ),
     Mutation(
@@ -140,43 +143,123 @@ MUTATIONS = (
     Mutation(
         name="only common files make a conflict, common partitions do not",
         where=(where.has_rival_overwrites,),
-        breaks="two overwrites of an empty partition both count",
+        breaks="two overwrites of an empty partition both commit",
         fault=lambda: replaced(conflict._shared, lambda *_: []),
     ),
     Mutation(
         name="what overwrites name by a prefix of partitions makes no conflict",
         where=(where.names_a_year, where.has_rival_overwrites),
-        breaks="two overwrites of a year, or of it and of a month in it, both count",
+        breaks="two overwrites of a year, or of it and of a month in it, both commit",
         fault=lambda: method(Scope, "common", _common_partitions),
     ),
     Mutation(
         name="an overwrite that names a part of the table replaces all of it",
         where=(where.names_a_year,),
-        breaks="rows are lost that were not to be replaced",
+        breaks="rows are lost that no writer wanted to replace",
         fault=lambda: replaced(target._static_scope, _everything),
     ),
     Mutation(
         name="the base that a caller gives is ignored",
-        where=(where.goes_by_what_was_read,),
-        breaks="what was committed between its reading and its writing is overwritten unseen",
+        where=(where.overwrites_what_was_read,),
+        breaks="rows that were added between its reading and its writing are overwritten unseen",
         fault=lambda: method(WriteBase, "of", _base_is_the_head),
     ),
     Mutation(
         name="conflicts are checked since the write started, not since the base that its caller gave",
-        where=(where.goes_by_what_was_read,),
+        where=(where.overwrites_what_was_read,),
         breaks="an overwrite removes what another has replaced before it started",
         fault=lambda: method(WriteBase, "of", _since_it_began),
     ),
     Mutation(
-        name="the log is not searched for the txn again at the commit",
+        name="the txn is not checked again at the commit",
         where=(where.has_rerun,),
         breaks="two runs of one write that meet both commit",
         fault=lambda: replaced(txn.check_not_committed, lambda *_: None),
     ),
     Mutation(
-        name="a write compares itself with the log from its commit on, not from its start",
+        name="a write is compared with the log from its commit on, not from its start",
         where=(where.has_rival_overwrites,),
-        breaks="an overwrite does not see the one in between",
+        breaks="an overwrite does not see the one that committed in between",
         fault=lambda: method(WriteJob, "_new_entry", _latest_base),
+    ),
+)
+
+
+_project = project.project
+_project_job = WriteJob._project
+_drop = finish.drop_bookkeeping
+_let_go = expire.expire
+
+
+async def _project_own(handle, properties, position):
+    history = handle.log.history
+    if position == 0:
+        await _project(handle, properties, position)
+    elif (entry := history.entry(position)).kind == "commit":
+        files = projected_files(entry, properties, new_partitions=history.new_partitions(position))
+        await concurrently(lambda file: project.put_projected(handle, file), files, limit=1)
+
+
+async def _delete_then_project(job, position):
+    entry = job._handle.log.history.entry(position)
+    await job._handle.backend.delete([file.path for file in entry.removed])
+    return await _project_job(job, position)
+
+
+async def _drop_then_delete(handle, properties, reservation, *, objects=None):
+    instant = reservation.instant
+    position, entry = handle.log.history.decision(instant)
+    await project.project(handle, properties, position)
+    await _drop(handle, instant, registration=reservation.registration, objects=objects)
+    await handle.backend.delete([file.path for file in entry.removed])
+
+
+async def _keep_replaced(handle, properties, reservation, *, objects=None):
+    instant = reservation.instant
+    position, _ = handle.log.history.decision(instant)
+    await project.project(handle, properties, position)
+    await _drop(handle, instant, registration=reservation.registration, objects=objects)
+
+
+async def _delete_then_let_go(handle, properties, due, **how):
+    await handle.backend.delete([file.path for file in due.files])
+    return await _let_go(handle, properties, due, **how)
+
+
+POST_COMMIT = (
+    Mutation(
+        name="a writer projects its own entry only",
+        by=("all_or_nothing", "nothing_lost"),
+        breaks="readers of the Hudi format see a commit without the one before it",
+        fault=lambda: replaced(project.project, _project_own),
+    ),
+    Mutation(
+        name="replaced files are deleted before the entry is projected",
+        where=(where.has_overwrite,),
+        breaks="readers of the Hudi format find neither the old files nor the new ones",
+        fault=lambda: method(WriteJob, "_project", _delete_then_project),
+    ),
+    Mutation(
+        name="a commit returns before its projection",
+        breaks="a caller whose commit has returned does not find it with a reader of the Hudi format",
+        fault=lambda: method(WriteJob, "_project", nothing),
+    ),
+    Mutation(
+        name="the reservation is deleted before the replaced files",
+        where=(where.has_overwrite, where.has_mishap_or_storm),
+        breaks="a writer that dies in between leaves files that no writer deletes",
+        fault=lambda: replaced(finish.finish, _drop_then_delete),
+    ),
+    Mutation(
+        name="replaced files stay",
+        where=(where.has_overwrite,),
+        breaks="readers of the directory see rows that were overwritten",
+        fault=lambda: replaced(finish.finish, _keep_replaced),
+    ),
+    Mutation(
+        name="kept files are deleted before the entry that expires them",
+        where=(where.keeps_replaced, where.has_overwrite),
+        breaks="files that are kept according to the log are missing",
+        fault=lambda: replaced(expire.expire, _delete_then_let_go),
     ),
 )

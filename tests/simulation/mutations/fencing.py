@@ -113,11 +113,11 @@ async def _drop_unknown_bodies(handle):
     await handle.backend.delete([path for path in bodies if path.rpartition("/")[2] not in known])
 
 
-MUTATIONS = (
+FENCES = (
     Mutation(
         name="a commit seals after it has read the markers",
         where=(where.without_staging, where.has_late_tasks),
-        breaks="what is marked in between is neither committed nor fenced",
+        breaks="what is marked in between is neither committed nor excluded",
         fault=lambda: both(method(WriteJob, "_seal", _read_only), method(WriteJob, "_prepared", _seal_afterwards)),
     ),
     Mutation(
@@ -128,7 +128,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="files of lost attempts stay",
-        breaks="uncommitted rows are in the directory",
+        breaks="rows that no writer has committed are in the directory",
         fault=lambda: method(Fencer, "fence", _keep_all),
     ),
     Mutation(
@@ -138,8 +138,8 @@ MUTATIONS = (
         fault=lambda: method(Fencer, "fence", _delete_only),
     ),
     Mutation(
-        name="a lost attempt's file that has landed remains beside the fences",
-        breaks="uncommitted rows are in the directory",
+        name="a lost attempt's file that has landed stays beside the fences",
+        breaks="rows that no writer has committed are in the directory",
         fault=lambda: method(Fencer, "fence", _fence_only),
     ),
     Mutation(
@@ -150,35 +150,35 @@ MUTATIONS = (
     Mutation(
         name="fences are listed after they are put",
         where=(where.without_staging, where.has_mishap_or_storm),
-        breaks="a writer that dies in between leaves a fence without a list",
+        breaks="a writer that dies in between leaves a fence that no list names",
         fault=lambda: method(Fencer, "fence", _list_after_fences),
     ),
     Mutation(
         name="fences are not listed",
-        breaks="they remain permanently",
+        breaks="they stay permanently",
         fault=lambda: method(Fencer, "fence", _without_list),
     ),
     Mutation(
-        name="fences are removed by the next clean, however young",
+        name="fences are swept by the next clean, whatever their age",
         where=(where.without_staging, where.has_late_tasks),
-        breaks="the put that they were to prevent lands after that",
+        breaks="the put that they were to keep out lands after that",
         fault=lambda: replaced(clean.old_fence_lists, _fences_of_any_age),
     ),
     Mutation(
-        name="objects that land after the end of their instant are not dropped by a clean",
-        breaks="markers and seals remain permanently",
+        name="what lands after the end of its instant is not dropped by a clean",
+        breaks="markers and seals stay permanently",
         fault=lambda: replaced(clean._drop_late, nothing),
     ),
     Mutation(
-        name="bodies of entries that never entered the log are not dropped by a clean",
+        name="bodies of entries that were never added to the log are not dropped by a clean",
         where=(where.has_bodies,),
-        breaks="they remain permanently",
+        breaks="they stay permanently",
         fault=lambda: replaced(clean._drop_bodies, nothing),
     ),
     Mutation(
         name="a body is dropped by a clean that does not find its entry, however young it is",
         where=(where.has_bodies,),
-        breaks="its entry is put right after, and cannot be read",
+        breaks="its entry follows, and cannot be read",
         fault=lambda: replaced(clean._drop_bodies, _drop_unknown_bodies),
     ),
 )

@@ -67,7 +67,7 @@ async def _keep_gone(self, entry, lost, fencer):
     return await _entry_without(self, entry, lost, kind)
 
 
-MUTATIONS = (
+FILLS = (
     Mutation(
         name="a fill keeps the old file",
         where=(where.has_fill,),
@@ -81,9 +81,9 @@ MUTATIONS = (
         fault=lambda: method(LostFillRewriter, "_own_file", _drop_rows),
     ),
     Mutation(
-        name="a lost fill is committed nevertheless",
+        name="a lost fill is committed all the same",
         where=(where.has_fill,),
-        breaks="the rows of the small file are there twice, or reappear",
+        breaks="the rows of the small file are in the table twice, or reappear",
         fault=lambda: method(WriteJob, "_give_up_fills", _commit_all_the_same),
     ),
     Mutation(
@@ -93,27 +93,27 @@ MUTATIONS = (
         fault=lambda: replaced(lost_fills, _none_lost),
     ),
     Mutation(
-        name="the file of a lost fill remains",
+        name="the file of a lost fill stays",
         where=(where.has_fill,),
         breaks="old rows are in the directory a second time",
         fault=lambda: method(LostFillRewriter, "entry_without", _keep_gone),
     ),
     Mutation(
-        name="a rewritten file is not marked",
+        name="the file of a rewritten lost fill is not marked",
         where=(where.has_fill,),
-        breaks="if its writer dies, it has no name anywhere",
+        breaks="if its writer dies, no process can name it",
         fault=lambda: method(LostFillRewriter, "_marked_name", _unmarked_name),
     ),
     Mutation(
-        name="a job that rewrites a file does not read the log",
-        where=(where.without_staging, where.stands_still_while_cutting),
-        breaks="it writes a file after another writer has rolled it back, and read its markers",
+        name="a writer that rewrites a lost fill does not read the log",
+        where=(where.without_staging, where.pauses_while_rewriting),
+        breaks="it writes a file after another has rolled it back, and read its markers",
         fault=lambda: method(LostFillRewriter, "entry_without", _unlooked),
     ),
     Mutation(
-        name="a rollback does not close the staging directory of rewritten files",
-        where=(where.with_staging, where.stands_still_while_cutting),
-        breaks="the writer publishes its file after the rollback has searched for it",
+        name="a rollback does not close the staging directory of rewritten lost fills",
+        where=(where.with_staging, where.pauses_while_rewriting),
+        breaks="the writer adds its file to the table after the rollback has checked for it",
         fault=lambda: mock.patch.object(finish, "recut_folder", staging_folder),
     ),
 )

@@ -17,12 +17,9 @@ CHECKS = (
     "tests/promises.py",
     "tests/table_invariants.py",
     "tests/invariants.py",
-    "tests/simulation/asked.py",
     "tests/simulation/judge.py",
-    "tests/simulation/lease_judge.py",
-    "tests/simulation/row_judge.py",
     "tests/simulation/marker_judge.py",
-    "tests/simulation/view_judge.py",
+    "tests/simulation/reader_judge.py",
 )
 """Whose functions say no."""
 
@@ -33,7 +30,7 @@ class Catch:
 
     mutation: str
     seeds: int
-    """Played until it was found, or in vain."""
+    """Played until it was found, or unsuccessfully."""
     seed: int | None
     """The one that found it."""
     check: str = ""
@@ -44,9 +41,9 @@ class Catch:
 
 
 def hunt(name: str, seeds: Iterable[int]) -> Catch:
-    """Play the seeds one after the other. A seed that breaks a promise without the mutation, too, is no catch.
+    """Play the seeds one after the other. A seed that breaks a promise without the mutation, too, does not count.
 
-    Those whose plan cannot show the mutation count as played: they are passed over to save time.
+    Those whose plan cannot show the mutation count as played: they are skipped to save time.
     """
     logging.disable()
     mutation, began, played = named(name), time.monotonic(), 0
@@ -97,7 +94,7 @@ def _broken(plan: AnyPlan) -> tuple[str, str] | None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What a check said first, before it was wrapped for those who read it."""
+    """What a check said first, before it was wrapped for readers."""
     while True:
         if isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]

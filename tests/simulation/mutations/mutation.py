@@ -28,10 +28,10 @@ class Mutation:
 
 
 def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """``function`` gives way to ``wrong`` wherever a module has imported it, but for those of the mutations.
+    """Replace ``function`` by ``wrong`` wherever a module has imported it, but for those of the mutations.
 
     Raises:
-        AttributeError: nobody has it under its own name any more.
+        AttributeError: no module has it under its own name any more.
     """
     name = function.__name__
     holders = [
@@ -46,7 +46,7 @@ def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> Abstrac
 
 
 def method(owner: type[Any], name: str, wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """Instances of ``owner`` do ``wrong`` instead. Raises AttributeError where there is no such method."""
+    """Replace a method of ``owner`` by ``wrong``. Raises AttributeError where there is no such method."""
     if name not in vars(owner):
         raise AttributeError(f"{owner.__name__} has no method {name}")
     return mock.patch.object(owner, name, wrong)

@@ -1,12 +1,18 @@
-"""A rollback wins its entry before it touches anything, and removes all that was marked before it forgets the marks."""
+"""A dead writer is rolled back whole, and only a dead one; a heartbeat tells which writer is alive."""
+
+import anyio
 
 from tallymark.engine.instants import rollback
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.maintenance import recovery
+from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, Lease
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
+from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, both, replaced
+from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced
+from tests.simulation.scene import START
+from tests.simulation.storage import EPOCH
 
 _decide = rollback.decide
 _roll_back = rollback.roll_back
@@ -62,21 +68,21 @@ async def _with_metadata(handle, properties, reservation):
     return ended
 
 
-MUTATIONS = (
+ROLLBACKS = (
     Mutation(
-        name="a rollback deletes files before its entry",
-        breaks="the writer commits in between, and its files are lost",
+        name="a rollback touches files before its entry",
+        breaks="the writer commits in between, and its files are deleted",
         fault=lambda: both(replaced(recovery.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
     ),
     Mutation(
         name="a rollback puts no entry",
-        breaks="the writer commits after it, and its files are lost",
+        breaks="the writer commits after it, and its files are deleted",
         fault=lambda: replaced(rollback.decide, _no_entry),
     ),
     Mutation(
         name="a rollback drops the markers before the files",
         where=(where.has_mishap_or_storm,),
-        breaks="if it dies in between, the files have no marker",
+        breaks="if it dies in between, no process can name the files",
         fault=lambda: replaced(rollback.roll_back, _forget_first),
     ),
     Mutation(
@@ -89,5 +95,68 @@ MUTATIONS = (
         by=("all_or_nothing", "nothing_lost"),
         breaks="files that are older than the first commit count as committed",
         fault=lambda: replaced(floor_files, lambda _: ()),
+    ),
+)
+
+
+async def _ages_by_own_clock(handle, own):
+    now = (handle.clock.now() - START).total_seconds() + EPOCH
+    beats = {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
+    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+
+
+def _impatient(reservation, ages, *, seen_from):
+    return reservation.writer.is_gone(seen_from=seen_from) or ages.get(reservation.instant, 1e9) > 1.0
+
+
+def _only_beats(reservation, ages, *, seen_from):
+    return ages.get(reservation.instant, 1e9) > reservation.expiry_s
+
+
+async def _beat_blindly(lease):
+    if not lease._is_over:
+        begun = anyio.current_time()
+        await lease._backend.put(lease.path, b"")
+        lease._last_heartbeat = begun
+
+
+LEASES = (
+    Mutation(
+        name="a heartbeat's age is measured by the local clock",
+        where=(where.has_wrong_clock,),
+        breaks="a living writer is rolled back by one whose clock is ahead",
+        fault=lambda: replaced(recovery.heartbeat_ages, _ages_by_own_clock),
+    ),
+    Mutation(
+        name="a writer without a heartbeat for a second is dead",
+        breaks="a living writer is rolled back",
+        fault=lambda: replaced(recovery.is_dead, _impatient),
+    ),
+    Mutation(
+        name="no writer puts a second heartbeat",
+        breaks="a living writer is rolled back",
+        fault=lambda: method(Lease, "keep", lambda _: anyio.sleep_forever()),
+    ),
+    Mutation(
+        name="a process that has ended is not noticed by another on its machine",
+        breaks="the first write after a crash leaves what the crashed one has left",
+        fault=lambda: method(WriterIdentity, "is_gone", lambda *_, seen_from: False),
+    ),
+    Mutation(
+        name="no writer ever counts as dead",
+        breaks="what dead writers have left stays",
+        fault=lambda: replaced(recovery.is_dead, lambda *_, seen_from: False),
+    ),
+    Mutation(
+        name="a heartbeat does not read the log",
+        where=(where.without_staging, where.has_halted_service),
+        breaks="a writer that was rolled back does not learn it, and keeps acking",
+        fault=lambda: method(Lease, "renew", _beat_blindly),
+    ),
+    Mutation(
+        name="a rollback does not wait until the writer knows",
+        where=(where.without_staging, where.has_service, where.has_operator),
+        breaks="a marker is acked after the rollback has read the markers",
+        fault=lambda: replaced(recovery._until_its_writer_knows, nothing),
     ),
 )

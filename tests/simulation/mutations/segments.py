@@ -92,7 +92,7 @@ async def _delete_first(merge, run):
 
 
 async def _delete_unread(merge, run):
-    """Also what other servers have put there meanwhile."""
+    """Delete what other servers have put there since, too."""
     merged = await _put(merge, run)
     if merged is not None:
         folder = merged.path.rpartition("/")[0]
@@ -109,7 +109,7 @@ async def _list_once(backend, folder, *, concurrency):
     return loaded
 
 
-MUTATIONS = (
+SEGMENTS = (
     Mutation(
         name="markers are answered before their flush",
         breaks="an acked marker does not survive a crash",
@@ -118,7 +118,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="markers are visible before they are durable",
-        breaks="a second request for the marker is acked before its flush",
+        breaks="a second request for the same marker is acked before its flush",
         fault=lambda: method(MarkerDirectory, "flush", _visible_first),
         world="markers",
     ),
@@ -142,7 +142,7 @@ MUTATIONS = (
     ),
     Mutation(
         name="a request that is cancelled takes its names out of the batch",
-        breaks="other requests for the same names are acked",
+        breaks="others that wait for the same names are acked",
         fault=lambda: method(MarkerDirectory, "_create", _drop_on_cancel),
         world="markers",
     ),
@@ -160,27 +160,27 @@ MUTATIONS = (
         world="markers",
     ),
     Mutation(
-        name="a server does not read existing segments",
+        name="a server does not read the markers that are stored",
         breaks="it does not know the markers of the one before it",
         fault=lambda: method(MarkerDirectory, "_load", _load_nothing),
         world="markers",
     ),
     Mutation(
         name="a merge deletes before its put",
-        breaks="a crash in between loses acked markers",
+        breaks="a crash in between deletes acked markers",
         fault=lambda: method(SegmentMerge, "_put", _delete_first),
         world="markers",
     ),
     Mutation(
         name="a merge deletes what it has not read",
         where=(where.has_many_servers,),
-        breaks="acked markers of another server are lost",
+        breaks="acked markers of another server are deleted",
         fault=lambda: method(SegmentMerge, "_put", _delete_unread),
         world="markers",
     ),
     Mutation(
-        name="a reading of the markers lists once",
-        breaks="a merge moves markers to a place that the listing has passed",
+        name="a load of the markers lists once",
+        breaks="a merge moves markers to a name that the listing has already passed",
         fault=lambda: replaced(loading.load_markers, _list_once),
         world="markers",
     ),

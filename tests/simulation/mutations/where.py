@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from tests.simulation.fill_plan import RECUT_LANDMARKS
 from tests.simulation.marker_plan import MarkerPlan
-from tests.simulation.number_plan import LOOK
 from tests.simulation.plan import Mishap, Plan, WriterPlan
+from tests.simulation.variations import RECUT_LANDMARKS, REGISTRATION_READ
 
 LEASE_S = 120.0
 
@@ -47,8 +46,8 @@ def has_rerun(plan: Plan) -> bool:
     return any(writer.txn is not None for writer in plan.writers)
 
 
-def goes_by_what_was_read(plan: Plan) -> bool:
-    return any(writer.mode == "overwrite" and writer.thinks_s is not None for writer in plan.writers)
+def overwrites_what_was_read(plan: Plan) -> bool:
+    return any(writer.mode == "overwrite" and writer.read_before_s is not None for writer in plan.writers)
 
 
 def keeps_replaced(plan: Plan) -> bool:
@@ -76,19 +75,19 @@ def names_a_year(plan: Plan) -> bool:
 
 
 def has_twins(plan: Plan) -> bool:
-    """Two writers begin in the same moment, and one of them may stand still there."""
+    """Two writers start at the same moment, and one of them may be paused there."""
     begun = [(writer.start_s, writer.clock_s) for writer in plan.writers]
     is_halted = any(mishap.what == "stopped" and mishap.after in _EARLY for mishap in _of_writers(plan))
     return len(set(begun)) < len(begun) and is_halted
 
 
-def looks_and_stands_still(plan: Plan) -> bool:
+def pauses_before_registration(plan: Plan) -> bool:
     """A writer has looked for a number, and others take it before it does."""
-    return any(mishap.after == LOOK for mishap in _of_writers(plan))
+    return any(mishap.after == REGISTRATION_READ for mishap in _of_writers(plan))
 
 
 def has_halted_service(plan: Plan) -> bool:
-    """A writer that serves markers stands still for longer than its lease."""
+    """A writer that serves markers pauses for longer than its lease."""
     return any(writer.kind == "batched" and _is_halted(writer) for writer in plan.writers)
 
 
@@ -100,8 +99,8 @@ def has_fill(plan: Plan) -> bool:
     return any(writer.fill_bytes for writer in plan.writers)
 
 
-def stands_still_while_cutting(plan: Plan) -> bool:
-    """A writer may lose a small file, and stand still before its new rows are in the table."""
+def pauses_while_rewriting(plan: Plan) -> bool:
+    """A writer may lose a small file, and pause before its new rows are in the table."""
     return any(
         writer.fill_bytes and _is_halted(writer) and writer.mishap and writer.mishap.after in RECUT_LANDMARKS
         for writer in plan.writers
@@ -109,7 +108,7 @@ def stands_still_while_cutting(plan: Plan) -> bool:
 
 
 def has_death(plan: Plan) -> bool:
-    """Somebody dies, or stops half way through his work."""
+    """A process dies, or is cancelled during its work."""
     mishaps = [*_of_writers(plan), *(visitor.mishap for visitor in plan.visitors if visitor.mishap)]
     return any(mishap.what in ("killed", "cancelled") for mishap in mishaps)
 
@@ -119,11 +118,11 @@ def has_mishap_or_storm(plan: Plan) -> bool:
 
 
 def has_storm(plan: Plan) -> bool:
-    return not plan.weather.is_kind_to_storage
+    return not plan.faults.is_storage_reliable
 
 
 def has_repeats(plan: Plan) -> bool:
-    return bool(plan.weather.twice)
+    return bool(plan.faults.twice)
 
 
 def has_wrong_clock(plan: Plan) -> bool:

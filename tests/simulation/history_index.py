@@ -1,4 +1,4 @@
-"""A run's history, read once, for those who look for something in it."""
+"""Index over a run's history, built once, for the counts of failures."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,7 +30,7 @@ class Decision:
     entry: dict[str, Any]
 
 
-class Story:
+class HistoryIndex:
     """Places are those of events in the history: what has the lower one was earlier."""
 
     def __init__(self, outcome: Outcome | MarkerOutcome) -> None:
@@ -50,7 +50,7 @@ class Story:
         self.acked: dict[str, int] = {}
         """Path of a data file to the place of its marker's ack."""
         self.begun: dict[str, str] = {}
-        """Path of a data file to the process that has begun it."""
+        """Path of a data file to the process that has started it."""
         self.sent: list[tuple[int, Sent]] = []
         self.landed: dict[str, list[tuple[int, Landed]]] = {}
         self.removed: dict[str, list[tuple[int, Removed]]] = {}
@@ -123,8 +123,8 @@ class Story:
     def cleans(self) -> list[Decision]:
         return [decision for decision in self.decisions.values() if decision.entry["kind"] == "clean"]
 
-    def befell(self, what: str, *, who: str = "") -> list[tuple[int, str]]:
-        """Where, and whom, something befell: processes whose names begin with ``who``, tasks only if it says so."""
+    def process_events(self, what: str, *, who: str = "") -> list[tuple[int, str]]:
+        """Return place and process of each such event. ``who`` is a prefix of names; tasks only if it has a slash."""
         return [
             (place, event.process)
             for place, event in self.notes
@@ -135,11 +135,14 @@ class Story:
         return [(place, event.process) for place, event in self.notes if event.what == what and "/" in event.process]
 
     def publications_refused(self) -> dict[str, int]:
-        """Tasks that could not publish their file, since their job was over, and when they were refused."""
+        """Return the tasks whose file was refused, since their job was over, and the place of that refusal.
+
+        The refusal of a marker is ``Sealed``, too, but only the refusal of a publication names the file.
+        """
         return {
             event.process: place
             for place, event in self.notes
-            if "/" in event.process and "was committed or rolled back since" in event.what
+            if "/" in event.process and event.what.startswith("fails: Sealed(") and ".parquet" in event.what
         }
 
     def has_landed(self, path: str, before: int) -> bool:
@@ -153,7 +156,7 @@ class Story:
         return self.has_landed(OPEN + instant, at) and not self.is_removed(OPEN + instant, at)
 
     def phase(self, process: str, at: int) -> str:
-        """What a process was at, as far as storage tells."""
+        """Return the phase of a process at that place, as far as storage shows it."""
         if any(one.by == process and one.place < at and self._is_foreign(one, process, at) for one in self.rollbacks):
             return "in a rollback of another"
         instant = self.instant_of.get(process)
