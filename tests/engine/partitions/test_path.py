@@ -1,7 +1,11 @@
+"""Partition paths, their prefixes, and their values as users type them."""
+
 from datetime import date
 from decimal import Decimal
+from typing import Any
 from urllib.parse import unquote
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,7 +13,7 @@ from hypothesis import strategies as st
 from tallymark.backends.contract import check_path
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.markers.name import MarkerName
-from tallymark.engine.partitions.path import NULL_PARTITION, partition_path
+from tallymark.engine.partitions.path import NULL_PARTITION, PartitionValue, partition_path, partition_values
 
 # What Spark 4.3's partitionBy made of these values on a local disk.
 AS_SPARK = [
@@ -117,3 +121,31 @@ def test_a_segment_of_just_255_bytes_is_fine():
 def test_a_path_too_long_as_a_whole_is_refused():
     with pytest.raises(InvalidRequest, match="longer than 768 bytes"):
         partition_path("abcd", ["x" * 200] * 4)
+
+
+TYPES: list[tuple[pa.DataType, PartitionValue]] = [
+    (pa.int32(), 2013),
+    (pa.int64(), -1),
+    (pa.string(), "a/b=c d"),
+    (pa.string(), None),
+    (pa.bool_(), True),
+    (pa.date32(), date(2013, 1, 2)),
+    (pa.decimal128(5, 2), Decimal("1.50")),
+]
+
+
+@pytest.mark.parametrize(("type_", "value"), TYPES, ids=str)
+def test_a_path_gives_back_the_values_that_it_was_made_from(type_, value):
+    fields: list[pa.Field[Any]] = [pa.field("p", type_), pa.field("q", pa.int32())]
+    path = partition_path(["p", "q"], [value, 1])
+    assert partition_values(path, pa.schema(fields), ["p", "q"]) == {"p": value, "q": 1}
+    assert partition_values(path.partition("/")[0], pa.schema(fields), ["p", "q"]) == {"p": value}
+
+
+@pytest.mark.parametrize(
+    ("type_", "text"), [(pa.int32(), "May"), (pa.bool_(), "1"), (pa.date32(), "2013"), (pa.decimal128(5, 2), "x")]
+)
+def test_text_that_is_no_value_of_its_column_is_refused(type_, text):
+    fields: list[pa.Field[Any]] = [pa.field("p", type_)]
+    with pytest.raises(InvalidRequest, match=f"p='{text}': the column is"):
+        partition_values(f"p={text}", pa.schema(fields), ["p"])
