@@ -282,7 +282,7 @@ class Storage:
     def merge(self, *, lands: bool = True) -> int:
         """The objects that it freed."""
         run = self.plan.due(wasted=self.wasted_bytes)
-        size = sum(self.objects[each.path] for segment in run)
+        size = sum(self.objects[each.path] for each in run)
         self.sent_bytes += size
         if not run or not lands:
             self.wasted_bytes += size
