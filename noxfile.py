@@ -216,7 +216,7 @@ def mutations(session: nox.Session) -> None:
 
 @nox.session
 def fuzz(session: nox.Session) -> None:
-    """Give all that reads bytes many that nobody wrote: ``-- --inputs 10000000``. Not part of what CI runs."""
+    """Feed every reader of bytes with arbitrary input: ``-- --inputs 10000000``. Not part of what CI runs."""
     install(session, "-e", ".", "atheris")
     session.run("python", "-m", "tests.fuzz", *session.posargs)
 

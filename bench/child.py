@@ -1,4 +1,4 @@
-"""A program of this harness in a process of its own: it is told things and answers, a line of JSON each."""
+"""A program of this harness in a separate process, with requests and answers as lines of JSON."""
 
 import json
 import subprocess

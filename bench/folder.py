@@ -19,7 +19,7 @@ TRIES, PAUSE_S = 20, 0.1
 def new_folder(parent: Path) -> Iterator[Path]:
     """Below this one, and gone after the block. Raises Unavailable where it cannot be removed.
 
-    An interrupted run may have left threads amid a write: what they have put there meanwhile goes, too.
+    An interrupted run may have left threads during a write: what they put there is removed, too.
     """
     folder = Path(tempfile.mkdtemp(prefix=FOLDER, dir=parent))
     try:
@@ -41,7 +41,7 @@ def removing(url: str) -> Iterator[None]:
 def _remove(folder: Path) -> None:
     """Under another name first: who writes by the folder's own finds it no more, so that the emptying comes to an end.
 
-    What was under way as it was renamed still lands in it, and makes another try needed.
+    Writes in flight during the rename still land in it, and make another try necessary.
     """
     try:
         going = folder.rename(folder.with_name(f"{folder.name}-going"))

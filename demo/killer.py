@@ -119,7 +119,7 @@ def _staging(table: Path) -> Path:
 
 
 def _is_writing(table: Path) -> bool:
-    """Whether somebody may have a file open there: soon told, where asking all processes takes a while."""
+    """Return whether a process may have a file open there: quick, where a check of all processes takes long."""
     return any(_staging(table).glob("*/staged/*"))
 
 
@@ -149,7 +149,7 @@ def holders(folder: Path) -> dict[int, set[int]]:
 def held_by(pid: int, folder: Path) -> set[int]:
     """Inodes of the files below a folder that a process has open; none if it has ended."""
     inodes = set()
-    with suppress(OSError):  # ended meanwhile, or another user's
+    with suppress(OSError):  # it has ended, or is another user's
         for handle in (PROC / str(pid) / "fd").iterdir():
             with suppress(OSError):
                 if handle.readlink().is_relative_to(folder):
@@ -163,7 +163,7 @@ def session_members(session: int) -> set[int]:
 
 
 def freeze(members: Callable[[], Iterable[int]]) -> set[int]:
-    """Stop all of these where they are, and those that they have started meanwhile."""
+    """Stop all of these, and those that they have started since."""
     frozen: set[int] = set()
     while new := set(members()) - frozen:
         _signal(new, signal.SIGSTOP)

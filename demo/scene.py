@@ -170,7 +170,7 @@ class Scene:
     spark: SparkSession
     table: Path
     source: Path
-    """The flights as one Parquet file, as they might lie in somebody's inbox."""
+    """The flights as one Parquet file, as a user might receive it."""
     scratch: Path
     expected: pa.Table
     report: Report

@@ -33,7 +33,7 @@ _PATTERNS: tuple[tuple[Kind, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as the file system tells of it."""
+    """A file as the file system shows it."""
 
     path: str
     """Relative to the table's folder."""
@@ -44,7 +44,7 @@ class File:
 
 @dataclass(frozen=True)
 class Storage:
-    """Every file below the folder at one moment, and what those said that tell of others."""
+    """Every file below the folder at one moment, and the files that they refer to."""
 
     folder: Path
     files: dict[str, File]

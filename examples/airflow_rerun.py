@@ -23,8 +23,8 @@ def main(url: str) -> None:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # tasks run in this Python, not in PATH's python3
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     load_flights(url, "2026-11-20")
-    told = load_flights(url, "2026-11-21")
-    assert load_flights(url, "2026-11-21").replace('"is_rerun": true', '"is_rerun": false') == told
+    first = load_flights(url, "2026-11-21")
+    assert load_flights(url, "2026-11-21").replace('"is_rerun": true', '"is_rerun": false') == first
     tallymark.read(spark, url).groupBy("day").count().orderBy("day").show()
     print(f"who has written what: tallymark timeline {url}")
     spark.stop()

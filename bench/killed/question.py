@@ -51,7 +51,7 @@ class RemainsRow:
 
 
 def tables(
-    sides: Sequence[str], parent: Path, pythons: Mapping[str, str], tell: Callable[[str], None]
+    sides: Sequence[str], parent: Path, pythons: Mapping[str, str], progress: Callable[[str], None]
 ) -> Iterator[Table]:
     """Measure below a folder. Nothing remains there."""
     found: list[tuple[RemainsRow, RemainsRow, RemainsRow]] = []
@@ -60,7 +60,7 @@ def tables(
         source = Path(folder, "source")
         DATA.write(source)
         for name in sides:
-            tell(f"killed: {name}")
+            progress(f"killed: {name}")
             killing = Killing(name, place, source, pythons.get(name, sys.executable), Path(folder))
             try:
                 found.append(killing.found())

@@ -16,7 +16,7 @@ _DATA_FILE = re.compile(rb"PUT /(?!\S*/_delta_log/)\S*\.parquet[? ]")
 """A checkpoint of a Delta log has such a name, too, and has to be read again."""
 
 DATA_KEPT_BYTES_MAX = 1 << 16
-"""Of a data file, which nobody reads here: beside its rows a file of Hudi holds a filter of 400 kB, and 16,500 of these
+"""Of a data file, which is not read here: beside its rows a file of Hudi holds a filter of 400 kB, and 16,500 of these
 would be 7 GB."""
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")

@@ -162,7 +162,7 @@ class Objects:
             place = bisect_left(self.names, f"{found.name}\U0010ffff") if found.is_folder else place + 1
 
     def _tag(self) -> str:
-        """A new one. By its dash it is no hash of the bytes, as after an upload in parts: no client checks it."""
+        """Return a new entity tag, with a dash as after an upload in parts: no client compares it with the bytes."""
         return f'"{next(self.tags):032x}-1"'
 
     def _entry(self, key: str) -> Listed:

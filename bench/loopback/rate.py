@@ -1,11 +1,11 @@
 """How many objects a second may be put or deleted: a store refuses what comes faster, this one lets it wait.
 
-That is kinder than S3, whose clients are told to slow down and have to guess by how much: nothing is sent in vain here.
+That is kinder than S3, which asks its clients to slow down without a rate: no request is refused here.
 """
 
 
 class Rate:
-    """Sync; told the time, in seconds of a monotonic clock."""
+    """Sync; times are arguments, in seconds of a monotonic clock."""
 
     def __init__(self, per_s: float) -> None:
         """0: as many as come."""

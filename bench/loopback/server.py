@@ -1,4 +1,4 @@
-"""The process of the server, for as long as somebody needs it."""
+"""The process of the server, for the duration of its use."""
 
 import subprocess
 import sys
@@ -30,5 +30,5 @@ def server(
 
 
 def credentials() -> dict[str, object]:
-    """What a client signs with, as ``StorageOptions.credentials`` names it; nobody checks it."""
+    """What a client signs with, as ``StorageOptions.credentials`` names it; it is not checked."""
     return {"access_key_id": "bench", "secret_access_key": "bench", "token": None, "expires_at": None}

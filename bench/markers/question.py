@@ -22,7 +22,7 @@ from tallymark.bench.method import rotated
 from tallymark.bench.results import Chart, Table, column, micros, number, seconds, size
 from tallymark.bench.stores import MarkerStore, at, far, near
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 PARTS = ("beside", "published", "recovery", "throughput", "model", "pace", "commits")
 """Parts of a run; ``slow`` takes ten minutes and runs only when it is named."""
@@ -205,38 +205,38 @@ class Opened:
     open: OpenSide
 
 
-def tables(asked: Asked, tell: Tell) -> Iterator[Table]:
+def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     """Measure the parts. Nothing remains where it was measured."""
     effort = asked.effort
     with tempfile.TemporaryDirectory(prefix="tallymark-bench-") as name:
         logs = Path(name)
         if "beside" in asked.parts:
             with asked.near() as store:
-                yield from beside(store, effort, logs, tell)
+                yield from beside(store, effort, logs, progress)
         if "slow" in asked.parts:
             with asked.near() as store:
-                yield from slow(store, effort, logs, tell)
+                yield from slow(store, effort, logs, progress)
         if "published" in asked.parts:
             with asked.far() as store:
-                yield from published(store, effort, logs, tell)
+                yield from published(store, effort, logs, progress)
     if "recovery" in asked.parts:
-        tell("markers: recovery")
+        progress("markers: recovery")
         yield recovery.table(effort.recovered, rounds=effort.recoveries)
     if "throughput" in asked.parts:
-        tell("markers: what a service acks")
+        progress("markers: what a service acks")
         yield throughput.table(effort.throughput_s)
     if "model" in asked.parts:
-        tell("markers: acks on a virtual clock")
+        progress("markers: acks on a virtual clock")
         yield model.table(effort.flushes)
     if "pace" in asked.parts:
-        tell("markers: acks over puts")
+        progress("markers: acks over puts")
         yield pace_cost.table(effort.cost_s, effort.cost_runs)
     if "commits" in asked.parts:
-        tell("markers: puts of a write")
+        progress("markers: puts of a write")
         yield commits.table(effort.committed)
 
 
-def beside(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator[Table]:
+def beside(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
     """Measure all sides on one folder in turn."""
     absent: dict[str, str] = {}
     sides: list[Side] = [
@@ -248,14 +248,14 @@ def beside(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterat
     if store.folder is None:
         absent["Hudi's timeline server"] = "it creates markers in folders of this machine only"
     else:
-        sides += hudi_sides(store.folder, effort, logs, trials, absent, tell)
+        sides += hudi_sides(store.folder, effort, logs, trials, absent, progress)
     with ExitStack() as stack:
-        opened = list(open_sides(sides, effort, logs, stack, absent, tell))
-        few = in_turn(opened, effort.few_callers(effort.seconds), effort, logs, tell)
+        opened = list(open_sides(sides, effort, logs, stack, absent, progress))
+        few = in_turn(opened, effort.few_callers(effort.seconds), effort, logs, progress)
         many_load = Load(connections=effort.callers, seconds=effort.seconds, warm_up_s=effort.warm_up_s)
-        many = in_turn(opened, many_load, effort, logs, tell)
+        many = in_turn(opened, many_load, effort, logs, progress)
         jobs = [
-            whole_job(each, Load(connections=effort.callers, count=markers), logs, tell)
+            whole_job(each, Load(connections=effort.callers, count=markers), logs, progress)
             for markers in effort.filling
             for each in opened
             if each.side.has_jobs
@@ -297,7 +297,7 @@ def largest(jobs: Sequence[JobRow]) -> list[JobRow]:
 
 
 def hudi_sides(
-    folder: Path, effort: Effort, logs: Path, trials: dict[str, float], absent: dict[str, str], tell: Tell
+    folder: Path, effort: Effort, logs: Path, trials: dict[str, float], absent: dict[str, str], progress: Progress
 ) -> list[Side]:
     """Return Hudi's server with its defaults, and with the best of the settings that are tried."""
 
@@ -309,7 +309,7 @@ def hudi_sides(
 
     def attempt(tunings: Iterable[Tuning]) -> Tuning:
         for tuning in tunings:
-            tell(f"markers: trying {side(tuning).title}")
+            progress(f"markers: trying {side(tuning).title}")
             with side(tuning).opened() as opened:
                 take(opened, Load(connections=effort.few, seconds=effort.first_s), logs)
                 means[tuning] = take(opened, effort.few_callers(effort.seconds / 2), logs).seen.mean_s
@@ -327,11 +327,11 @@ def hudi_sides(
 
 
 def open_sides(
-    sides: Iterable[Side], effort: Effort, logs: Path, stack: ExitStack, absent: dict[str, str], tell: Tell
+    sides: Iterable[Side], effort: Effort, logs: Path, stack: ExitStack, absent: dict[str, str], progress: Progress
 ) -> Iterator[Opened]:
     """Open and warm up sides for as long as the stack is open."""
     for side in sides:
-        tell(f"markers: {side.title}: starting")
+        progress(f"markers: {side.title}: starting")
         try:
             with ExitStack() as own:
                 found = own.enter_context(side.opened())
@@ -343,11 +343,11 @@ def open_sides(
             yield Opened(side, found)
 
 
-def in_turn(opened: Sequence[Opened], load: Load, effort: Effort, logs: Path, tell: Tell) -> list[AckRow]:
+def in_turn(opened: Sequence[Opened], load: Load, effort: Effort, logs: Path, progress: Progress) -> list[AckRow]:
     taken: dict[str, Taken] = {}
     for round_number in range(effort.rounds):
         for each in rotated(opened, round_number) if opened else ():
-            tell(f"markers: {load}: round {round_number + 1} of {effort.rounds}: {each.side.title}")
+            progress(f"markers: {load}: round {round_number + 1} of {effort.rounds}: {each.side.title}")
             found, name = take(each.open, load, logs), each.side.name
             taken[name] = taken[name] + found if name in taken else found
     return [ack_row(each.side, taken[each.side.name]) for each in opened]
@@ -360,9 +360,9 @@ def take(side: OpenSide, load: Load, logs: Path) -> Taken:
     return Taken(seen, side.stored(_less(side.counts(), before), seen))
 
 
-def whole_job(each: Opened, load: Load, logs: Path, tell: Tell) -> JobRow:
+def whole_job(each: Opened, load: Load, logs: Path, progress: Progress) -> JobRow:
     """Create all markers of a job, wait until merges have ended, and delete the markers."""
-    tell(f"markers: {load}: {each.side.title}")
+    progress(f"markers: {load}: {each.side.title}")
     name, side = next(_instants), each.open
     target, before = side.target(name), side.counts()
     seen = run_load(target, load, logs)
@@ -418,14 +418,14 @@ def cpu_us(taken: Taken) -> float | None:
     return None if spent is None else spent / taken.seen.answered * 1e6
 
 
-def published(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator[Table]:
+def published(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
     """Measure whole jobs on a far store, batched and direct."""
     rows = []
     for side in (ServedSide(store=store.fields(), logs=logs), TaskSide(mark="direct", store=store)):
         with side.opened() as opened:
             for markers in effort.published:
                 load = Load(connections=effort.callers, count=markers)
-                rows.append(whole_job(Opened(side, opened), load, logs, tell))
+                rows.append(whole_job(Opened(side, opened), load, logs, progress))
     title = (
         f"whole jobs by {effort.callers} callers, {store.where}; bars: {OBJECTS_BAR} objects with markers left, "
         f"{seconds(DELETED_BAR_S)} to delete"
@@ -433,7 +433,7 @@ def published(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Ite
     yield Table(title=title, rows=rows, charts=(Chart(values=("created_s", "deleted_s"), axis="seconds", is_log=True),))
 
 
-def slow(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator[Table]:
+def slow(store: MarkerStore, effort: Effort, logs: Path, progress: Progress) -> Iterator[Table]:
     """Measure a job at the pace of jobs on all sides at the same time: a server that writes its files again writes as
     often as time passes, and as fast as it answers it would seem to write little.
     """
@@ -446,7 +446,7 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator
     name, rows = next(_instants), list[JobRow]()
     points: list[PointRow] = []
     with ExitStack() as stack, ThreadPoolExecutor() as threads:
-        opened = list(open_sides(sides, effort, logs, stack, absent, tell))
+        opened = list(open_sides(sides, effort, logs, stack, absent, progress))
         running: list[tuple[Opened, Counts, Future[Seen], list[Counts]]] = []
         for each in opened:
             own = logs / f"slow-{each.side.name}"
@@ -455,7 +455,7 @@ def slow(store: MarkerStore, effort: Effort, logs: Path, tell: Tell) -> Iterator
             running.append((each, before, threads.submit(run_load, target, load, own), []))
         started = time.monotonic()
         for reading in range(1, READINGS + 1):
-            tell(f"markers: {load}: {reading} of {READINGS}")
+            progress(f"markers: {load}: {reading} of {READINGS}")
             due = started + load.seconds * reading / READINGS
             threading.Event().wait(max(0.0, due - time.monotonic()))
             for each, before, _, readings in running:

@@ -1,7 +1,7 @@
 """Hudi's timeline server asked for markers, as its own client asks: a POST a marker, its fields in the query.
 
 A connection is kept, which Hudi's client does not promise to, and answers are taken apart as far as it takes to know
-them. Everything is bytes here: whoever has the socket reads and writes it.
+them. Everything is bytes here: the owner of the socket reads and writes it.
 """
 
 import json

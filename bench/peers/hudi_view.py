@@ -50,7 +50,7 @@ class HudiView:
         self._ask(HTTPMethod.POST, "loadallpartitions/")
 
     def sync(self) -> None:
-        """Tell the server to read the timeline anew, and go by it."""
+        """Make the server read the timeline again, and use it."""
         self._ask(HTTPMethod.POST, "refresh/")
         self.refresh()
 

@@ -1,4 +1,4 @@
-"""Hudi's timeline server, standing alone: a process that answers look-ups and, where it is told to, takes markers.
+"""Hudi's timeline server, standalone: a process that answers lookups and, if configured, takes markers.
 
 It comes with Hudi's bundle for Spark. Of Spark it needs nothing but the Hadoop, Jackson and Py4J that PySpark ships.
 Started by its own ``main`` the process ends five seconds later, since all its threads are daemons (seen with Hudi
@@ -91,7 +91,7 @@ def timeline_server(
 
 @contextmanager
 def _process(heap_mb: int, log: IO[str]) -> Iterator[subprocess.Popen[str]]:
-    """A JVM that does what it is told through Py4J. It ends with the block, or with this process."""
+    """A JVM controlled through Py4J. It ends with the block, or with this process."""
     [bundle] = fetch(HUDI_JARS, jar_cache())
     opened = (f"--add-opens=java.base/java.{name}=ALL-UNNAMED" for name in _OPENED)
     running = subprocess.Popen(  # noqa: S603 the user's own Java
@@ -136,7 +136,7 @@ def _gateway(process: subprocess.Popen[str], log: Path) -> Iterator["JavaGateway
 
 
 def _drain(output: IO[str], log: Path) -> None:
-    """Its errors, too, go to standard output: one that nobody reads holds it up after 64 kB of them."""
+    """Its errors are written to standard output, too: an unread pipe would block it after 64 kB."""
     with output, log.open("a") as said:
         shutil.copyfileobj(output, said)
 

@@ -50,4 +50,4 @@ def _check_directory(client: "Client", url: str, path: str) -> None:
     except FileNotFoundError:
         is_directory = False
     if not is_directory:
-        raise InvalidPath(f"{url} is no directory; make it first")
+        raise InvalidPath(f"{url} is not a directory; make it first")

@@ -29,7 +29,7 @@ async def memory() -> AsyncIterator[Place]:
 async def disk(parent: Path) -> AsyncIterator[Place]:
     """A new directory below one that exists."""
     if not parent.is_dir():
-        raise InvalidPath(f"{parent} is no directory of this machine; make it first")
+        raise InvalidPath(f"{parent} is not a directory of this machine; make it first")
     with new_folder(parent) as folder:
         mount = mount_of(parent)
         kind = mount.kind if mount is not None else "unknown file system"

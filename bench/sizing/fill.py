@@ -95,13 +95,17 @@ class FillMemory:
 
 
 def measure_fills(
-    parent: Path, *, kinds: Sequence[Rows] = KINDS, share: float = 1.0, tell: Callable[[str], None] = lambda text: None
+    parent: Path,
+    *,
+    kinds: Sequence[Rows] = KINDS,
+    share: float = 1.0,
+    progress: Callable[[str], None] = lambda text: None,
 ) -> tuple[FillMemory, ...]:
     """In a new folder below this one. ``share``: of the file that is to be filled."""
     with new_folder(parent) as folder:
         found = []
         for number, rows in enumerate(kinds):
-            tell(f"sizing: memory of a fill, {rows.kind}")
+            progress(f"sizing: memory of a fill, {rows.kind}")
             found.append(anyio.run(_filled, folder / str(number), rows, share, backend="trio"))
         return tuple(found)
 
@@ -116,20 +120,20 @@ async def _filled(folder: Path, rows: Rows, share: float) -> FillMemory:
     most = round(size * GROWN)
     then = SizingSettings(max_file_bytes=most, small_file_bytes=most, rewrite_budget=BUDGET)
     others = frozenset(file.path for file in files if file is not old)
-    told = await _append(table, rows, round(INSERTED * old.rows), then, fill=old, but=others)
-    [new] = told.report.files
+    written = await _append(table, rows, round(INSERTED * old.rows), then, fill=old, but=others)
+    [new] = written.report.files
     assert new.rewritten_bytes == old.bytes, "the file was filled"
     return FillMemory(
         rows=rows.kind,
         old_bytes=old.bytes,
         new_bytes=new.bytes,
-        before_bytes=told.before_bytes,
-        peak_bytes=told.peak_bytes,
+        before_bytes=written.before_bytes,
+        peak_bytes=written.peak_bytes,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _Written:
     """By a task's process."""
 
     report: TaskReport
@@ -145,7 +149,7 @@ async def _append(
     *,
     fill: DataFile | None = None,
     but: frozenset[str] = frozenset(),
-) -> _Told:
+) -> _Written:
     markers = MarkerSettings(kind="direct")
     async with table.write(schema=rows.schema, mode="append", markers=markers, sizing=sizing) as job:
         planned = None
@@ -154,21 +158,21 @@ async def _append(
                 incoming=(IncomingRows("", count, round(INSERTED * fill.plain_bytes)),), taken=but
             )
             [planned] = (await job.size(profile)).files
-        told = await anyio.to_thread.run_sync(_in_a_process, job.ticket, rows, count, planned)
-        await job.commit([told.report])
-    return told
+        written = await anyio.to_thread.run_sync(_in_a_process, job.ticket, rows, count, planned)
+        await job.commit([written.report])
+    return written
 
 
-def _in_a_process(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Told:
-    """One of its own, begun anew and not forked: what this one holds does not count."""
+def _in_a_process(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Written:
+    """Run in a separate process, spawned and not forked, so that this one's memory does not count."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as processes:
         return processes.submit(_task, ticket, rows, count, planned).result()
 
 
-def _task(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Told:
+def _task(ticket: WriteTicket, rows: Rows, count: int, planned: PlannedFile | None) -> _Written:
     before = _peak()
     report = write_task(ticket, rows.batches(count), task=0, planned=() if planned is None else (planned,))
-    return _Told(report, before, _peak())
+    return _Written(report, before, _peak())
 
 
 def _peak() -> int:

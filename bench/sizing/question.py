@@ -123,10 +123,10 @@ class FillRow:
 
 
 def tables(
-    tell: Callable[[str], None], *, scale: float = 1.0, times: int = TIMES, asked: Asked | None = None
+    progress: Callable[[str], None], *, scale: float = 1.0, times: int = TIMES, asked: Asked | None = None
 ) -> Iterator[Table]:
     """``scale``: times as many appends, and files of the table whose plan is timed. ``asked``: what Spark writes."""
-    tell("sizing: plans")
+    progress("sizing: plans")
     yield Table(
         title="the published example: incoming rows per planned file", rows=[_example(BALANCED), _example(HUDI)]
     )
@@ -137,12 +137,12 @@ def tables(
     for shape in (shapes.iceberg(loads=times), *map(shapes.drift, shapes.DRIFTS)):
         rows = [plan_row(policy, shape) for policy in POLICIES]
         yield Table(title=f"as it arrives: {shape.label}", rows=rows)
-    tell("sizing: the time of a plan")
+    progress("sizing: the time of a plan")
     speeds = [_speed(policy, scale) for policy in (BALANCED, HUDI)]
     yield Table(title=f"CPU time of a plan; bar: {seconds(PLAN_BAR_S)}", rows=speeds)
     if asked is not None:
-        yield from written(asked, tell)
-        yield fills(asked.parent, tell)
+        yield from written(asked, progress)
+        yield fills(asked.parent, progress)
 
 
 def plan_row(policy: Policy, shape: Shape, first: Shape | None = None) -> PlanRow:
@@ -245,8 +245,9 @@ def _speed(policy: Policy, scale: float, rounds: int = 3) -> SpeedRow:
     )
 
 
-def fills(parent: Path, tell: Callable[[str], None]) -> Table:
+def fills(parent: Path, progress: Callable[[str], None]) -> Table:
     rows = [
-        FillRow(**asdict(each), is_in_bar=each.peak_bytes <= BAR_BYTES) for each in measure_fills(parent, tell=tell)
+        FillRow(**asdict(each), is_in_bar=each.peak_bytes <= BAR_BYTES)
+        for each in measure_fills(parent, progress=progress)
     ]
     return Table(title=f"memory of a task that fills a file of {size(FILE_BYTES)}; bar: {size(BAR_BYTES)}", rows=rows)

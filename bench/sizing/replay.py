@@ -18,7 +18,7 @@ from tallymark.engine.tasks.file_growth import PLANNED_FULL
 from tallymark.engine.timeline.entry import DataFile
 
 COMMITS_MAX = 5
-"""That a planner is told of, the newest ones: as many as Hudi's looks at."""
+"""Number of newest appends that a planner gets: as many as Hudi's reads."""
 
 SAMPLE_ROWS = 10_000
 """Encoded before the first commit, when there are no files to learn from."""
@@ -34,7 +34,7 @@ class Written:
     """From 1."""
     bytes: int
     planned_bytes: int
-    """0 where nobody had planned it."""
+    """0 where it was not planned."""
     is_last: bool
     """Of its partition in this commit."""
 

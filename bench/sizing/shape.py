@@ -35,7 +35,7 @@ class Shape:
     before: tuple[DataFile, ...] = ()
     """Files that the table has at first."""
     tasks: int = 1
-    """That have rows of every partition, where nobody sizes files: each leaves one in each."""
+    """Tasks with rows of every partition, without sizing: each leaves one file in each."""
     variation: float = 0.0
     """How far files differ from what their rows take on average: the standard deviation over the mean."""
 

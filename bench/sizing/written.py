@@ -72,21 +72,21 @@ class WrittenRow:
     peak_jvm_bytes: float = column("peak, JVM", size)
 
 
-def written(asked: Asked, tell: Callable[[str], None]) -> Iterator[Table]:
+def written(asked: Asked, progress: Callable[[str], None]) -> Iterator[Table]:
     """Measure below a folder. Nothing remains there."""
     names = [*dict.fromkeys(side.hands for side in asked.sides)]
     with tempfile.TemporaryDirectory(prefix="tallymark-bench-") as name, local(asked.parent) as place:
         logs = Path(name)
-        tell("sizing: starting a Spark session for each writer")
+        progress("sizing: starting a Spark session for each writer")
         with crew(
             place, names, cores=asked.cores, pythons=asked.pythons, own_python=sys.executable, logs=logs
         ) as found:
             for case in asked.cases:
-                yield _table(found, case, asked.sides, logs / case.name, tell)
+                yield _table(found, case, asked.sides, logs / case.name, progress)
 
 
 def _table(
-    found: Crew, case: WrittenCase, sides: Sequence[WrittenSide], sources: Path, tell: Callable[[str], None]
+    found: Crew, case: WrittenCase, sides: Sequence[WrittenSide], sources: Path, progress: Callable[[str], None]
 ) -> Table:
     absent = {side.title: found.absent[side.hands] for side in sides if side.hands in found.absent}
     turns = [
@@ -99,7 +99,7 @@ def _table(
         source = sources / str(number)
         load.write(source, seed=number)
         for turn in rotated(left, number) if left else ():
-            tell(f"{case.label}: append {number} of {len(case.loads)}, {turn.side.name}")
+            progress(f"{case.label}: append {number} of {len(case.loads)}, {turn.side.name}")
             try:
                 turn.append(source, is_warm_up=number == 0)
             except SideFailed as error:

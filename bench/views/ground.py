@@ -128,6 +128,6 @@ class Ground:
 
 
 def bookkeeping(table: Path) -> Iterator[Path]:
-    """All that tells ours what a table holds."""
+    """Everything by which our view knows the table's files."""
     yield table / ".hoodie/hoodie.properties"
     yield from filter(Path.is_file, (table / ".hoodie/.tallymark").rglob("*"))

@@ -14,7 +14,7 @@ from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSetting
 
 class Held(Protocol):
     async def open(self) -> None:
-        """Until somebody may ask."""
+        """Return when queries may start."""
         ...
 
     async def ask(self, lookup: Lookup) -> Sized:
@@ -32,20 +32,20 @@ class Held(Protocol):
     def close(self) -> None: ...
 
 
-Told = Mapping[str, Any]
+Spec = Mapping[str, Any]
 """``held``, the name of one of these, and what it needs; JSON, since holders are other processes."""
 
 
-def held(told: Told) -> Held:
-    return _HELD[told["held"]](told)
+def held(spec: Spec) -> Held:
+    return _HELD[spec["held"]](spec)
 
 
 class OurView:
     """As a job holds it."""
 
-    def __init__(self, told: Told) -> None:
-        backend = open_backend(told["table"], options=options_of(told))
-        settings = views_of(told)
+    def __init__(self, spec: Spec) -> None:
+        backend = open_backend(spec["table"], options=options_of(spec))
+        settings = views_of(spec)
         self._handle = TableHandle(backend, CommitSettings(), LeaseSettings(), view_settings=settings, lasts=True)
 
     async def open(self) -> None:
@@ -72,8 +72,8 @@ class OurView:
 
 
 class DeltaView:
-    def __init__(self, told: Told) -> None:
-        self._folder = Path(told["table"])
+    def __init__(self, spec: Spec) -> None:
+        self._folder = Path(spec["table"])
 
     async def open(self) -> None:
         from tallymark.bench.peers.delta_log import DeltaLog
@@ -93,17 +93,17 @@ class DeltaView:
         pass
 
 
-def views_of(told: Told) -> ViewSettings:
-    return ViewSettings(**told.get("views", {}))
+def views_of(spec: Spec) -> ViewSettings:
+    return ViewSettings(**spec.get("views", {}))
 
 
-def options_of(told: Told) -> StorageOptions:
-    """Of a table in a folder, or of one on the harness's own server, whose ``endpoint`` is told then."""
-    endpoint = told.get("endpoint")
+def options_of(spec: Spec) -> StorageOptions:
+    """Return the options of a table in a folder, or on the harness's own server, whose ``endpoint`` is given then."""
+    endpoint = spec.get("endpoint")
     if endpoint is None:
         return StorageOptions()
     provider = f"{credentials.__module__}:{credentials.__name__}"
     return StorageOptions(endpoint=endpoint, region="us-east-1", credentials=provider)
 
 
-_HELD: dict[str, Callable[[Told], Held]] = {"ours": OurView, "delta": DeltaView}
+_HELD: dict[str, Callable[[Spec], Held]] = {"ours": OurView, "delta": DeltaView}

@@ -22,7 +22,7 @@ from typing import Any, TextIO
 
 import anyio
 
-from tallymark.bench.views.held import Held, Told, held
+from tallymark.bench.views.held import Held, Spec, held
 from tallymark.bench.views.lookup import Lookup
 
 now = time.perf_counter
@@ -47,7 +47,7 @@ class Holder:
     async def open(self, asked: Asked) -> dict[str, object]:
         gc.collect()
         before, began = resident_bytes(), now()
-        view = held(_told(asked))
+        view = held(_spec_of(asked))
         await view.open()
         await view.ask(Lookup(*asked["lookup"]))
         first_s = now() - began
@@ -90,9 +90,9 @@ async def _in_turn(view: Held, wanted: Sequence[Lookup], seconds: float) -> list
     raise AssertionError("there are questions")
 
 
-def _told(asked: Asked) -> Told:
-    told: Told = asked["view"]
-    return told
+def _spec_of(asked: Asked) -> Spec:
+    spec: Spec = asked["view"]
+    return spec
 
 
 def resident_bytes() -> int:

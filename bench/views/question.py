@@ -80,7 +80,7 @@ class FollowRow:
     samples_s: tuple[float, ...]
 
 
-def tables(asked: Asked, tell: Callable[[str], None]) -> Iterator[Table]:
+def tables(asked: Asked, progress: Callable[[str], None]) -> Iterator[Table]:
     """Measure below a folder. Nothing remains there."""
     followed: list[FollowRow] = []
     with new_folder(asked.parent) as folder, anyio.from_thread.start_blocking_portal("trio") as loop:
@@ -96,13 +96,13 @@ def tables(asked: Asked, tell: Callable[[str], None]) -> Iterator[Table]:
         small = ground(folder / "small", SMALL)
         for files in asked.files:
             with new_folder(folder) as large, ExitStack() as stack:
-                tell(f"views: making {files:,} files")
+                progress(f"views: making {files:,} files")
                 made = ground(large, TableShape(files=files))
                 absent: dict[str, str] = {}
                 opened: dict[str, Open] = {}
                 rows = []
                 for side in (side for kind in asked.kinds for side in sides(kind, made, small)):
-                    tell(f"views: {made.shape.label}: {side.title}")
+                    progress(f"views: {made.shape.label}: {side.title}")
                     try:
                         opened[side.title], row = _measured(side, made, stack)
                         rows.append(row)
@@ -114,7 +114,7 @@ def tables(asked: Asked, tell: Callable[[str], None]) -> Iterator[Table]:
                     f"per file, {seconds(P50_BAR_S)} and {seconds(P99_BAR_S)} at 99 % for many"
                 )
                 yield Table(title=title, rows=rows, charts=(chart,), absent=absent)
-                tell(f"views: {made.shape.label}: following commits")
+                progress(f"views: {made.shape.label}: following commits")
                 followed += _followed(made, opened, followed, partial(loop.call, made.append))
     yield Table(title=f"following commits; bar: {SYNC_BAR:g} times the smallest table", rows=followed)
 

@@ -1,4 +1,4 @@
-"""The process of a job whose service answers look-ups: a driver that does nothing else meanwhile.
+"""The process of a job whose service answers lookups: a driver that does nothing else.
 
 One line of JSON comes in and says which table, and how its view is kept; one goes out with where to ask; one comes in
 for each reading of what the process holds. It ends with its input, and rolls the job back.
@@ -12,18 +12,18 @@ from typing import TextIO
 import anyio
 import anyio.to_thread
 
-from tallymark.bench.views.held import Told, options_of, views_of
+from tallymark.bench.views.held import Spec, options_of, views_of
 from tallymark.bench.views.table import SCHEMA
 from tallymark.engine.table import open_table
 
 
 async def main(lines: TextIO, answers: TextIO) -> None:
-    asked: Told = json.loads(lines.readline())
+    asked: Spec = json.loads(lines.readline())
     table = open_table(asked["table"], options=options_of(asked), views=views_of(asked))
     async with table.write(schema=SCHEMA, mode="append") as job:
         ticket = job.ticket
         assert ticket.service is not None, "markers are batched"
-        told = {
+        answer = {
             "host": ticket.service.host,
             "port": ticket.service.port,
             "job_key": ticket.service.job_key.hex(),
@@ -31,7 +31,7 @@ async def main(lines: TextIO, answers: TextIO) -> None:
             "position": ticket.base,
             "log_hash": ticket.base_hash,
         }
-        answers.write(json.dumps(told) + "\n")
+        answers.write(json.dumps(answer) + "\n")
         answers.flush()
         await anyio.to_thread.run_sync(lines.read)
 

@@ -21,7 +21,7 @@ from tallymark.bench.peers.hudi_view import HudiView, names
 from tallymark.bench.peers.objects import Obstore
 from tallymark.bench.peers.timeline_server import HUDI, ViewStorage, timeline_server
 from tallymark.bench.views.ground import Ground, bookkeeping
-from tallymark.bench.views.held import Told, options_of
+from tallymark.bench.views.held import Spec, options_of
 from tallymark.bench.views.lookup import Lookup
 from tallymark.bench.views.targets import DiskListing, HudiServer, LookupTarget, OurService, S3Listing
 
@@ -108,8 +108,8 @@ class HeldSide:
     """A view that a process holds itself: ours, or a Delta log."""
 
     title: str
-    told: Told
-    warm: Told
+    spec: Spec
+    warm: Spec
     """Of a small table."""
     small: Ground
     ground: Ground
@@ -120,7 +120,7 @@ class HeldSide:
         with child("tallymark.bench.views.holder", self.ground.folder / "holder.log") as holder:
             holder.ask({"warm": {"view": dict(self.warm), "lookup": self.small.lookups[0].fields()}})
             lookup = self.ground.lookups[0].fields()
-            opening = Opening(**holder.ask({"open": {"view": dict(self.told), "lookup": lookup}}))
+            opening = Opening(**holder.ask({"open": {"view": dict(self.spec), "lookup": lookup}}))
             yield Open(opening) if self.is_ready_only else OpenHeld(opening, self.ground, holder)
 
 
@@ -152,9 +152,9 @@ class FarSide:
     def opened(self) -> Iterator[Open]:
         with server(LATENCY_S, kept_bytes_max=KEPT_BYTES_MAX) as endpoint:
             self._copy(endpoint)
-            told = {**self.near.told, "table": f"s3://{BUCKET}/table", "endpoint": endpoint}
+            spec = {**self.near.spec, "table": f"s3://{BUCKET}/table", "endpoint": endpoint}
             _requests(endpoint)
-            with replace(self.near, told=told, is_ready_only=True).opened() as far:
+            with replace(self.near, spec=spec, is_ready_only=True).opened() as far:
                 yield Open(replace(far.opening, requests=_requests(endpoint), grown_bytes=None))
 
     def _copy(self, endpoint: str) -> None:
@@ -178,14 +178,14 @@ class ServedSide:
     """The view that a job's service answers from; the driver is a process of its own."""
 
     title: str
-    told: Told
+    spec: Spec
     ground: Ground
 
     @contextmanager
     def opened(self) -> Iterator[Open]:
         with child("tallymark.bench.views.server", self.ground.folder / "driver.log") as driver:
             started = now()
-            target = {"open": name_of(OurService), **driver.ask(self.told)}
+            target = {"open": name_of(OurService), **driver.ask(self.spec)}
             _look_up(OurService(target, 0), self.ground.lookups[0])
             yield OpenServed(Opening(first_s=now() - started), self.ground, target)
 
@@ -294,10 +294,10 @@ def sides(kind: str, ground: Ground, small: Ground) -> Iterator[Side]:
             for view in get_args(ViewStorage):
                 yield HudiSide(ground, view)
         case "delta":
-            told = {"held": "delta", "table": str(ground.delta)}
+            spec = {"held": "delta", "table": str(ground.delta)}
             warm = {"held": "delta", "table": str(small.delta)}
             title = f"deltalake {release()}, in process" if has_delta() else "deltalake"
-            yield HeldSide(title=title, told=told, warm=warm, small=small, ground=ground)
+            yield HeldSide(title=title, spec=spec, warm=warm, small=small, ground=ground)
         case "listing":
             yield DiskSide(ground)
             yield S3Side(ground)
@@ -305,14 +305,14 @@ def sides(kind: str, ground: Ground, small: Ground) -> Iterator[Side]:
 
 def _ours(store: str, ground: Ground, small: Ground) -> Iterator[Side]:
     settings = {"store": store, "memory_bytes": MEMORY_BYTES, "folder": str(ground.folder / "stores")}
-    told = {"held": "ours", "table": str(ground.table), "views": settings}
+    spec = {"held": "ours", "table": str(ground.table), "views": settings}
     title = f"Tallymark, {store}, in process"
-    near = HeldSide(title=title, told=told, warm={**told, "table": str(small.table)}, small=small, ground=ground)
+    near = HeldSide(title=title, spec=spec, warm={**spec, "table": str(small.table)}, small=small, ground=ground)
     yield near
-    yield ServedSide(title=f"Tallymark, {store}, served", told=told, ground=ground)
+    yield ServedSide(title=f"Tallymark, {store}, served", spec=spec, ground=ground)
     if store == STORES[0]:
-        bare = {**told, "table": str(ground.bare)}
-        by_log = replace(near, title="Tallymark, no checkpoint", told=bare, is_ready_only=True)
+        bare = {**spec, "table": str(ground.bare)}
+        by_log = replace(near, title="Tallymark, no checkpoint", spec=bare, is_ready_only=True)
         where = f"S3, {LATENCY_S * 1000:.0f} ms a request"
         yield by_log
         yield FarSide(title=f"Tallymark, {where}", near=near, table=ground.table)

@@ -128,7 +128,7 @@ _PROPERTIES = TableProperties(
 
 
 def touch(folder: Path, files: Sequence[DataFile]) -> None:
-    """Empty files of those names, for whoever lists them."""
+    """Create empty files of those names, for the sides that list them."""
     for partition in {file.partition for file in files}:
         (folder / partition).mkdir(parents=True, exist_ok=True)
     for file in files:

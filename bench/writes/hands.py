@@ -1,4 +1,4 @@
-"""The parent's end of a worker: start it, tell it to write, end it with all that it has started."""
+"""The parent's end of a worker: start it, request writes, end it with all processes that it has started."""
 
 import json
 import os
@@ -55,24 +55,24 @@ class Hands:
         return self
 
     def begin(self) -> None:
-        """Tell it to start its Spark; several start at once meanwhile."""
-        self._tell(json.dumps({"writer": self.name, "conf": dict(self._conf)}))
+        """Make it start its Spark; several may start concurrently."""
+        self._send(json.dumps({"writer": self.name, "conf": dict(self._conf)}))
 
     def await_session(self) -> None:
         """Until its Spark is there."""
         self.spark = str(self._answer()["spark"])
 
     def write(self, order: Order) -> Done:
-        self._tell(order.encode())
+        self._send(order.encode())
         return Done.decode(json.dumps(self._answer()))
 
     def row_count(self, target: str) -> int:
-        self._tell(json.dumps({"count": target}))
+        self._send(json.dumps({"count": target}))
         return int(self._answer()["rows"])
 
     def look(self, target: str) -> tuple[int, list[str]]:
         """Rows that its readers see, and the files that these are in."""
-        self._tell(json.dumps({"look": target}))
+        self._send(json.dumps({"look": target}))
         answer = self._answer()
         return int(answer["rows"]), list(answer["files"])
 
@@ -87,7 +87,7 @@ class Hands:
             self._process.wait()
             self._pipe(self._process.stdout).close()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         try:
             stdin = self._pipe(self._process.stdin)
             stdin.write(line + "\n")

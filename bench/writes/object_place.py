@@ -25,12 +25,12 @@ KEPT_BYTES_MAX = 1 << 25
 """Of the harness's own server: the logs of all formats have to be read again, with 16,500 files in a commit."""
 
 SEEN_TIMEOUT_S = 30.0
-"""An answer that takes longer than the longest latency anybody would ask for."""
+"""A time limit beyond any latency that may be requested."""
 
 LOOPBACK_REGION = "us-east-1"
 
 LOOPBACK_KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_EC2_METADATA_DISABLED": "true"}
-"""What a client signs with; nobody checks it."""
+"""What a client signs with; it is not checked."""
 
 
 @contextmanager

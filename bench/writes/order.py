@@ -1,4 +1,4 @@
-"""What a worker is told and what it answers: lines of JSON."""
+"""Requests to a worker and its answers: lines of JSON."""
 
 import json
 from collections.abc import Mapping

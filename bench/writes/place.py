@@ -35,7 +35,7 @@ class WritePlace:
     """What the store itself has to say of what was asked of it since the last call, where it is the harness's."""
 
     def remove(self, target: str) -> None:
-        """Make room: a table that nobody needs any more."""
+        """Delete a table that is not needed any more."""
         if self.kind == "local":
             shutil.rmtree(target, ignore_errors=True)
 
@@ -52,7 +52,7 @@ BARE_CONF = {"spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.Bar
 def local(parent: Path) -> Iterator[WritePlace]:
     """A new directory below one that exists."""
     if not parent.is_dir():
-        raise InvalidPath(f"{parent} is no directory of this machine; make it first")
+        raise InvalidPath(f"{parent} is not a directory of this machine; make it first")
     mount = mount_of(parent)
     with new_folder(parent.resolve()) as folder:
         yield WritePlace(

@@ -120,7 +120,7 @@ def peaks(root: int, proc: Path = PROC) -> Peaks:
 
 
 def peak_bytes(status: Path) -> int:
-    """By ``/proc/PID/status``; 0 of a process that has ended meanwhile."""
+    """By ``/proc/PID/status``; 0 for a process that has ended since."""
     try:
         lines = status.read_text().splitlines()
     except (FileNotFoundError, ProcessLookupError):
@@ -144,7 +144,7 @@ def _all(proc: Path) -> Iterator[_Process]:
             try:
                 yield _parsed((folder / "stat").read_text())
             except (FileNotFoundError, ProcessLookupError):
-                continue  # it ended meanwhile, and is in its parent's time
+                continue  # it has ended, and is in its parent's time
 
 
 def _parsed(stat: str) -> _Process:

@@ -19,7 +19,7 @@ from tallymark.bench.writes.published import PUBLISHED
 from tallymark.bench.writes.rounds import RoundMethod, take_rounds
 from tallymark.bench.writes.sides import Crew, Turn, crew
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 
 REQUESTS = ("put", "copy", "get", "head", "list", "delete")
 """As the S3 stand-in counts them, over all that the side does in a write."""
@@ -72,7 +72,7 @@ class RequestRow:
     per_file: float = column("per file", lambda value: f"{value:.1f}")
 
 
-def tables(asked: Asked, tell: Tell) -> Iterator[Table]:
+def tables(asked: Asked, progress: Progress) -> Iterator[Table]:
     """Measure on each place. Nothing remains there."""
     with tempfile.TemporaryDirectory(prefix="tallymark-bench-") as name:
         folder = Path(name)
@@ -82,26 +82,26 @@ def tables(asked: Asked, tell: Tell) -> Iterator[Table]:
             logs = folder / str(place_number)
             logs.mkdir()
             with opening as place:
-                yield from _on(place, asked, folder / "source", logs, tell)
+                yield from _on(place, asked, folder / "source", logs, progress)
 
 
-def _on(place: WritePlace, asked: Asked, sources: Path, logs: Path, tell: Tell) -> Iterator[Table]:
-    tell(f"{place.title}: starting a Spark session for each side")
+def _on(place: WritePlace, asked: Asked, sources: Path, logs: Path, progress: Progress) -> Iterator[Table]:
+    progress(f"{place.title}: starting a Spark session for each side")
     cores = asked.method.cores
     wanted = [
         name for name in asked.sides if any(writer(name).absence(case, place.kind) is None for case in asked.cases)
     ]
     with crew(place, wanted, cores=cores, pythons=asked.pythons, own_python=sys.executable, logs=logs) as found:
         for case in asked.cases:
-            yield from _case(found, case, asked, sources / case.name, tell)
+            yield from _case(found, case, asked, sources / case.name, progress)
 
 
-def _case(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Tell) -> Iterator[Table]:
+def _case(found: Crew, case: WriteCase, asked: Asked, source: Path, progress: Progress) -> Iterator[Table]:
     place, absent = found.place, dict[str, str]()
     label = f"{place.title}: {case.label}"
     turns = []
     for name in asked.sides:
-        tell(f"{label}: {name}")
+        progress(f"{label}: {name}")
         reason = writer(name).absence(case, place.kind) or found.absent.get(name)
         if reason is None:
             turn = Turn(found.hands[name], place, case, source=source, codec=asked.method.codec)
@@ -114,7 +114,7 @@ def _case(found: Crew, case: WriteCase, asked: Asked, source: Path, tell: Tell) 
     def lost(name: str, error: SideFailed) -> None:
         absent[found.title(name)] = found.absent[name] = str(error)
 
-    done = take_rounds(turns, asked.method, done=lambda name: tell(f"{label}: {name}"), lost=lost)
+    done = take_rounds(turns, asked.method, done=lambda name: progress(f"{label}: {name}"), lost=lost)
     for turn in turns:
         if turn.name in done and (wrong := turn.wrong()) is not None:
             del done[turn.name]

@@ -52,9 +52,9 @@ def take_rounds(
     done: Callable[[str], None] = lambda name: None,
     lost: Callable[[str, SideFailed], None] = lambda name, error: None,
 ) -> dict[str, tuple[Done, ...]]:
-    """What each write took, by side and in the order of the rounds; ``done`` is told after each.
+    """What each write took, by side and in the order of the rounds; ``done`` is called after each.
 
-    A side that fails on the way takes no part any more and is not in the answer; ``lost`` is told why.
+    A side that fails on the way takes no part any more and is not in the answer; ``lost`` gets the reason.
     """
     taken: dict[str, list[Done]] = {side.name: [] for side in sides}
     for number in range(method.warm_up + method.rounds):

@@ -104,7 +104,7 @@ def test_a_store_that_refuses_is_one_line_that_says_why(gcs):
 
 @pytest.mark.parametrize(
     ("url", "said"),
-    [("/no/such/place", "/no/such/place is no directory of this machine"), ("ftp://host/x", "no library to hold")],
+    [("/no/such/place", "/no/such/place is not a directory of this machine"), ("ftp://host/x", "no library to hold")],
 )
 def test_a_store_that_cannot_be_measured_is_one_line(url, said):
     result = run("backends", "--url", url)

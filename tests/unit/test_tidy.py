@@ -32,7 +32,7 @@ STORED = re.compile(
 )
 """Names that are stored, sent or parsed, or that another library gave; they stay as they are."""
 
-PRODUCT = ("engine", "backends", "spark_glue", "src/tallymark")
+PRODUCT = ("engine", "backends", "spark_glue", "src/tallymark", "bench", "demo", "examples")
 PAGES = ("CHANGELOG.md", "CONTRIBUTING.md", "README.md", "docs/*.md", "docs/decisions/*.md", "tests/README.md")
 
 OLD_WORDS = re.compile(r"\(formerly: |^- Public names, old to new")

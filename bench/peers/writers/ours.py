@@ -71,10 +71,10 @@ def _sizing(sizes: FileSizes | None) -> "SizingSettings | None":
 
 
 def _figures(result: "WriteResult") -> Figures:
-    told: dict[str, float | str] = {name: getattr(result, name) for name in FIGURES}
+    figures: dict[str, float | str] = {name: getattr(result, name) for name in FIGURES}
     if result.sizing is not None and result.sizing.size_error_p95 is not None:
-        told[PLAN_ERROR] = result.sizing.size_error_p95
-    return told
+        figures[PLAN_ERROR] = result.sizing.size_error_p95
+    return figures
 
 
 class _JobLog(logging.Handler):
@@ -84,16 +84,16 @@ class _JobLog(logging.Handler):
         super().__init__(logging.INFO)
         self._logger = logging.getLogger("tallymark.engine")
         self._level = self._logger.level
-        self._told: dict[str, dict[str, float]] = {}
+        self._events: dict[str, dict[str, float]] = {}
         self._at: dict[str, float] = {}
 
     def emit(self, record: logging.LogRecord) -> None:
         event = getattr(record, "event", "")
-        self._told[event] = getattr(record, "fields", {})
+        self._events[event] = getattr(record, "fields", {})
         self._at[event] = record.created
 
     def figures(self) -> Figures:
-        committed, deleted = self._told["instant.committed"], self._told["markers.deleted"]
+        committed, deleted = self._events["instant.committed"], self._events["markers.deleted"]
         return {
             "marker_wait_s": committed["marker_wait_s"],
             "commit_s": committed["seconds"],

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Writer(Protocol):
-    """Made anew in each process by its name; keeps nothing."""
+    """Created in each process by its name; without state."""
 
     @property
     def title(self) -> str:

@@ -17,7 +17,7 @@ def run(*arguments):
         (("--case", "upsert"), "'upsert' is not one of"),
         (("--side", "nobody"), "'nobody' is not one of"),
         (("--python", "v1=/no/such/python"), "give SIDE=PATH"),
-        (("--url", "/no/such/place"), "is no directory of this machine; make it first"),
+        (("--url", "/no/such/place"), "is not a directory of this machine; make it first"),
         (("--url", "memory:"), "no such store in common"),
     ],
 )
