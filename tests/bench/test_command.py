@@ -73,7 +73,7 @@ def test_an_hdfs_is_measured_in_a_directory_that_is_there_and_left_as_it_was(dfs
     answer = tmp_path / "answer.json"
     refused = run("backends", "--url", f"{dfs.url}/bench", "--quick")
     assert refused.exit_code == 1
-    assert "/bench is no directory; make it first" in refused.stderr
+    assert "/bench is not a directory; make it first" in refused.stderr
     dfs.make_directory("/bench", permission=0o777)
     result = run("backends", "--url", f"{dfs.url}/bench", "--quick", "--rounds", 2, "--json", answer)
     assert (result.exit_code, result.stderr) == (0, "")
