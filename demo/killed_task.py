@@ -53,7 +53,7 @@ def _show_attempts(scene: Scene, killed: KilledTask, after: Storage) -> None:
 
 
 def _winner(killed: KilledTask, after: Storage) -> str:
-    """The attempt whose files were committed, of the same task of the same stage."""
+    """Return the attempt whose files were committed, of the same task of the same stage."""
     task = killed.attempt.rpartition("-")[0]
     attempts = {attempt_of(path) for path in after.committed}
     return next((attempt for attempt in attempts if attempt.rpartition("-")[0] == task), "none")

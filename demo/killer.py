@@ -17,7 +17,7 @@ from demo.storage import Storage, attempt_of
 
 POLL_S = 0.02
 BREATH_S = 0.002
-"""How long a writer that was stopped between two files goes on before it is stopped again."""
+"""How long a writer that was stopped between two files runs before it is stopped again."""
 FREEZES = 50
 DRIVER_PATIENCE_S = 120.0
 
@@ -26,23 +26,23 @@ DRIVER_PATIENCE_S = 120.0
 class KilledTask:
     pid: int
     attempt: str
-    """As it stands in the names of its files."""
+    """As in the names of its files."""
     storage: Storage
-    """What lay there when it was dead."""
+    """Content of storage when it was dead."""
 
     @property
     def published(self) -> frozenset[str]:
-        """Files that it had brought to their places."""
+        """Files that it had published."""
         return frozenset(path for path in self.storage.data if attempt_of(path) == self.attempt)
 
     @property
     def marked(self) -> frozenset[str]:
-        """Files that it had asked markers for."""
+        """Files that it had marked."""
         return _of_attempt(self.storage, self.attempt)
 
 
 class TaskKiller:
-    """For the time of a block, watches Spark's Python workers and kills one, once, half way through its files."""
+    """Watches Spark's Python workers during a block and kills one, once, half way through its files."""
 
     def __init__(self, table: Path) -> None:
         self._table = table
@@ -87,9 +87,9 @@ class TaskKiller:
 
 
 def kill_driver(driver: "subprocess.Popen[bytes]", table: Path, *, after_files: int) -> Storage | None:
-    """Kill a driver, its JVM and its workers, once its tasks have published so many files and have others open.
+    """Kill a driver, its JVM and its workers, once its tasks have published that many files and have others open.
 
-    The driver leads a session of its own. Returns what lay there when all were dead; None if it ended by itself.
+    The driver leads a separate session. Returns the content of storage when all were dead; None if it ended by itself.
     """
     pause = threading.Event()
     for _ in range(int(DRIVER_PATIENCE_S / POLL_S)):
@@ -106,7 +106,7 @@ def kill_driver(driver: "subprocess.Popen[bytes]", table: Path, *, after_files: 
 
 
 def end_session(driver: "subprocess.Popen[bytes]") -> None:
-    """On return nothing of what the driver has started lives any more, nor itself."""
+    """End the driver and every process that it has started."""
     pause = threading.Event()
     while members := session_members(driver.pid):
         kill(members)
@@ -124,7 +124,7 @@ def _is_writing(table: Path) -> bool:
 
 
 def _attempt_of_writer(storage: Storage, inodes: set[int]) -> str | None:
-    """The task attempt that a process carries out: a file keeps its inode when it is brought to its place."""
+    """Return the task attempt that a process runs: a file keeps its inode when it is published."""
     return next((attempt_of(path) for path in storage.data if storage.files[path].inode in inodes), None)
 
 
@@ -141,13 +141,13 @@ PROC = Path("/proc")
 
 
 def holders(folder: Path) -> dict[int, set[int]]:
-    """The processes that have files below a folder open, and the inodes of these files."""
+    """Return the processes that have files below a folder open, and the inodes of these files."""
     held = {int(process.name): held_by(int(process.name), folder) for process in _numbered()}
     return {pid: inodes for pid, inodes in held.items() if inodes}
 
 
 def held_by(pid: int, folder: Path) -> set[int]:
-    """Inodes of the files below a folder that a process has open; none if it has ended."""
+    """Return the inodes of the files below a folder that a process has open; none if it has ended."""
     inodes = set()
     with suppress(OSError):  # it has ended, or is another user's
         for handle in (PROC / str(pid) / "fd").iterdir():
@@ -158,7 +158,7 @@ def held_by(pid: int, folder: Path) -> set[int]:
 
 
 def session_members(session: int) -> set[int]:
-    """The living processes of a session: a process that leads one, and all that it has started."""
+    """Return the living processes of a session: its leader, and all processes that it has started."""
     return {int(process.name) for process in _numbered() if _session_of(process) == session}
 
 
@@ -176,7 +176,7 @@ def thaw(pids: Iterable[int]) -> None:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """SIGKILL: no handler runs, nothing is tidied up."""
+    """Send SIGKILL: no handler runs, nothing is cleaned up."""
     _signal(pids, signal.SIGKILL)
 
 
@@ -191,7 +191,7 @@ def _numbered() -> list[Path]:
 
 
 def _session_of(process: Path) -> int | None:
-    """The session of a living process. The command, which stands in brackets, may hold anything."""
+    """Return the session of a living process. The command, which is in brackets, may contain anything."""
     try:
         state, _parent, _group, session = (process / "stat").read_text().rpartition(")")[2].split()[:4]
     except (OSError, ValueError):

@@ -1,9 +1,9 @@
-"""Step 5: what the markers cost, beside one object each."""
+"""Step 5: the cost of the markers, compared with one object each."""
 
 from demo.scene import MarkerBill, Scene
 
 FEWER_PUTS = 4
-"""Markers asked for one put, at least: little enough for the small writes of this demo on any machine."""
+"""Least number of markers per put that passes: low enough for the small writes of this demo on any machine."""
 
 
 def tell(scene: Scene) -> None:

@@ -23,7 +23,7 @@ Figures = tuple[int, ...]
 class Checksum:
     """For each month: rows, then for each column the sum of its values and the count of its nulls.
 
-    Of text the lengths are summed, of times the seconds since 1970.
+    Text counts by its length, times by the seconds since 1970.
     """
 
     months: dict[int, Figures]
@@ -37,12 +37,14 @@ class Checksum:
 
     @property
     def digest(self) -> str:
-        """Of all figures."""
+        """Return a hash of all figures."""
         return f"{zlib.crc32(repr(sorted(self.months.items())).encode()):08x}"
 
 
 def sql_figures(schema: pa.Schema, *, seconds: str) -> list[str]:
-    """The figures of a month as SQL, ``seconds`` being the dialect's function from a time to seconds since 1970."""
+    """Return the figures of a month as SQL, ``seconds`` being the dialect's function from a time to seconds
+    since 1970.
+    """
     figures = ["count(*)"]
     for field in schema:
         if pa.types.is_timestamp(field.type):
@@ -56,7 +58,7 @@ def sql_figures(schema: pa.Schema, *, seconds: str) -> list[str]:
 
 
 def of_arrow(table: pa.Table) -> Checksum:
-    """The figures of rows in memory."""
+    """Return the figures of rows in memory."""
     values: list[Any] = table["month"].to_pylist()
     return Checksum({month: _figures(table.filter(pc.field("month") == month)) for month in sorted(set(values))})
 
@@ -76,17 +78,17 @@ def _of_column(column: "pa.ChunkedArray[Any]") -> Figures:
 
 
 def spark_directory(spark: SparkSession, table: Path, schema: pa.Schema) -> Checksum:
-    """Spark's own Parquet reader on the plain folder."""
+    """Read the plain folder with Spark's own Parquet reader."""
     return _of_spark(spark.read.parquet(str(table)), schema)
 
 
 def tallymark_read(spark: SparkSession, table: Path, schema: pa.Schema) -> Checksum:
-    """The committed snapshot, as Spark reads it."""
+    """Read the committed snapshot with Spark."""
     return _of_spark(tallymark.read(spark, str(table)), schema)
 
 
 def duckdb_directory(table: Path, schema: pa.Schema) -> Checksum:
-    """DuckDB on the plain folder."""
+    """Read the plain folder with DuckDB."""
     figures = ", ".join(sql_figures(schema, seconds="epoch"))
     query = f"select month, {figures} from read_parquet(?) group by month"
     with duckdb.connect() as connection:
@@ -94,7 +96,7 @@ def duckdb_directory(table: Path, schema: pa.Schema) -> Checksum:
 
 
 def hudi_table(table: Path, schema: pa.Schema) -> Checksum:
-    """hudi-rs on the table's Hudi timeline, which it trusts, and no listing."""
+    """Read the table's Hudi timeline with hudi-rs, which trusts it and lists nothing."""
     return of_arrow(pa.Table.from_batches(_hudi_batches(table)).cast(schema))
 
 

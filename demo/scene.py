@@ -33,7 +33,7 @@ class Check:
 
 @dataclass(slots=True)
 class Checks:
-    """All checks so far. Nothing is taken back, and a check that was not reached cannot pass."""
+    """All checks so far. None is withdrawn, and a check that was not reached cannot pass."""
 
     step: int = 0
     made: list[Check] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Checks:
         self.that(claim, seen == wanted, f"{seen:,}" if seen == wanted else f"{seen:,}, not {wanted:,}")
 
     def at_rest(self, storage: Storage) -> None:
-        """The folder holds the committed files, the table's own bookkeeping, and nothing else."""
+        """Check that the folder contains the committed files, the table's own bookkeeping, and nothing else."""
         remains = storage.remains()
         seen = f"{len(storage.data):,} data files, all committed"
         self.that("storage holds exactly the committed files", not remains, _listed(remains) if remains else seen)
@@ -79,7 +79,7 @@ class Report:
 
     @property
     def seconds(self) -> float:
-        """Since the beginning."""
+        """Seconds since the start."""
         return time.monotonic() - self._began
 
     def headline(self, text: str) -> None:
@@ -89,11 +89,11 @@ class Report:
         self._console.print(text)
 
     def command(self, text: str) -> None:
-        """A line to be copied: never wrapped."""
+        """Print a line to be copied: never wrapped."""
         self._console.print(f"  {text}", soft_wrap=True)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
-        """The first column to the left, numbers to the right."""
+        """Print a table: the first column aligned left, numbers right."""
         shown = Table(box=ASCII)
         for position, head in enumerate(heads):
             is_text = position == 0 or any(isinstance(row[position], str) for row in rows)
@@ -104,7 +104,7 @@ class Report:
 
     @contextmanager
     def working(self, what: str, *, dots: bool = True) -> Iterator[None]:
-        """Say what goes on, show by dots that it does, and say how long it took."""
+        """Print what is done, dots while it is done, and the time that it took."""
         began = time.monotonic()
         ended = threading.Event()
         _put(f"... {what} " if dots else f"... {what}\n")
@@ -126,7 +126,7 @@ class Report:
 
 
 def _width() -> int:
-    """A terminal's own width where that is less; anything else takes the full width."""
+    """Return a terminal's own width where that is less; anything else uses the full width."""
     return min(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
 
 
@@ -155,7 +155,7 @@ Mode = Literal["append", "overwrite"]
 
 @dataclass(frozen=True, slots=True)
 class MarkerBill:
-    """What the markers of one write cost."""
+    """Cost of the markers of one write."""
 
     write: str
     markers: int
@@ -165,7 +165,7 @@ class MarkerBill:
 
 @dataclass(slots=True, kw_only=True)
 class Scene:
-    """One table, one Spark, and what the table must hold by now."""
+    """One table, one Spark, and the expected content of the table."""
 
     spark: SparkSession
     table: Path
@@ -203,7 +203,7 @@ class Scene:
         return result
 
     def show_storage(self, moments: dict[str, Storage]) -> None:
-        """What lay on storage at each of these moments, one column a moment."""
+        """Print the content of storage at each of these moments, one column per moment."""
         rows = [
             ("data files, committed", [len(storage.data & storage.committed) for storage in moments.values()]),
             ("data files that nobody committed", [len(storage.uncommitted) for storage in moments.values()]),

@@ -1,4 +1,4 @@
-"""What lies in the table's folder: listed with the operating system's own calls, around the library."""
+"""Content of the table's folder, listed with the operating system's own calls, without the library."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ class File:
     """A file as the file system shows it."""
 
     path: str
-    """Relative to the table's folder."""
+    """Path relative to the table's folder."""
     size: int
     modified_ns: int
     inode: int
@@ -78,7 +78,7 @@ class Storage:
         return self.data - self.committed
 
     def remains(self) -> list[str]:
-        """All that a table at rest does not hold, and committed files that are missing; empty when all is well."""
+        """Files that a table at rest does not contain, and committed files that are missing; empty when all is well."""
         kinds: tuple[Kind, ...] = ("staged", "segment", "marker type", "reservation", "beat", "unknown")
         extra = [file.path for kind in kinds for file in self.of_kind(kind)]
         missing = [f"missing: {path}" for path in sorted(self.committed - self.data)]
@@ -86,12 +86,12 @@ class Storage:
 
 
 def footer_rows(folder: Path, paths: Iterable[str]) -> int:
-    """Rows of Parquet files, as their footers say."""
+    """Return the rows of Parquet files, by their footers."""
     return sum(pq.read_metadata(folder / path).num_rows for path in paths)
 
 
 def fingerprints(storage: Storage, paths: Iterable[str]) -> dict[str, tuple[str, int, int]]:
-    """SHA-256 of the bytes, time of change and inode of each file."""
+    """Return SHA-256 of the bytes, time of change and inode of each file."""
     found = ((path, storage.files[path]) for path in paths)
     return {
         path: (hashlib.sha256((storage.folder / path).read_bytes()).hexdigest(), file.modified_ns, file.inode)
@@ -100,12 +100,12 @@ def fingerprints(storage: Storage, paths: Iterable[str]) -> dict[str, tuple[str,
 
 
 def instant_of(path: str) -> str:
-    """The instant in the name of a data file."""
+    """Return the instant in the name of a data file."""
     return path.rpartition("_")[2].removesuffix(".parquet")
 
 
 def attempt_of(path: str) -> str:
-    """``<task>-<stage>-<attempt>`` in the name of a data file: each attempt of each task has its own."""
+    """Return ``<task>-<stage>-<attempt>`` in the name of a data file, which is unique per attempt of a task."""
     return path.split("_")[-2]
 
 
@@ -117,7 +117,7 @@ def _markers(folder: Path, files: Iterable[str]) -> Iterator[str]:
 
 
 def _committed(folder: Path, files: Iterable[str]) -> frozenset[str]:
-    """Worked out from the JSON of the timeline's completed instants, in their order."""
+    """Return the live files, from the JSON of the timeline's completed instants, in their order."""
     live: dict[str, str] = {}
     for path in sorted(files):
         if re.fullmatch(r"\.hoodie/\d{17}\.(commit|replacecommit)", path):

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a command looks, and how it answers: what every command takes."""
+    """The table of a command, and the form of its output: arguments of every command."""
 
     url: str
     options: StorageOptions
@@ -80,7 +80,7 @@ def show(at: Place, found: D, page: Callable[["Console", D], None]) -> None:
 
 @contextmanager
 def failing_plainly(*, as_json: bool) -> Iterator[None]:
-    """Print an error of the library's as one line, without a traceback: it is an answer, not a fault."""
+    """Print an error of the library as one line, without a traceback."""
     try:
         yield
     except TallymarkError as error:

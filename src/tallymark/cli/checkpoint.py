@@ -17,13 +17,15 @@ if TYPE_CHECKING:
 class CheckpointDocument(TypedDict):
     url: str
     position: int
-    """Of the log; who reads it begins there."""
+    """Position of the log from which readers of the checkpoint start."""
     files: int
     partitions: int
-    """Partitions that hold files."""
+    """Partitions that contain files."""
     parts: int
     parts_written: int
-    """Of these; the others are those of the checkpoint before. 0 where there was one of this position already."""
+    """Of the parts, those that were written; the others are those of the checkpoint before. 0 where one of this
+    position existed.
+    """
     bytes_written: int
     seconds: float
 
@@ -31,9 +33,9 @@ class CheckpointDocument(TypedDict):
 @click.command(epilog=json_keys(CheckpointDocument))
 @at_a_url
 def checkpoint(at: Place) -> None:
-    """Leave a checkpoint, from which the log is read on.
+    """Write a checkpoint, from which the log is read on.
 
-    Jobs do so every so many entries; asked for, it is of all that is committed by now.
+    Jobs do so after a number of entries; this command does it for everything committed by now.
     """
     answer(at, put_checkpoint, show_checkpoint)
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 class ReaderFields(TypedDict):
     position: int
-    """What was replaced after this position of the log stays for it."""
+    """Files that were replaced after this position of the log remain for it."""
     host: str
     pid: int
 
@@ -35,19 +35,21 @@ class LookedAtFields(TypedDict):
 class CleanDocument(TypedDict):
     url: str
     dry_run: bool
-    """True of what would go, and has not."""
+    """True if nothing was deleted."""
     ended: list[EndedFields]
     files: int
-    """Replaced files whose time was over."""
+    """Replaced files whose retention was over."""
     bytes: int
     partitions: list[str]
-    """Where these files lay."""
+    """Partitions of these files."""
     horizon: int
-    """What was replaced up to this position is gone; 0 with ``readers="directory"``, where it goes at once."""
+    """Files that were replaced up to this position are deleted; 0 with ``readers="directory"``, where they are deleted
+    at once.
+    """
     looked_at: LookedAtFields
-    """What of the log and the table, to know that."""
+    """Parts of the log and the table that were read to find them."""
     held_files: int
-    """Replaced files whose time was over, too, and which stay for these readers."""
+    """Replaced files whose retention was over and which remain for these readers."""
     readers: list[ReaderFields]
     fences_swept: int
 
@@ -62,9 +64,10 @@ class CleanDocument(TypedDict):
     help="Keep replaced files for so many hours, this once; else as the table was made.",
 )
 def clean(at: Place, dry_run: bool, retain_hours: float | None) -> None:
-    """Do as rollback does, then remove what was kept for long enough.
+    """Roll back dead writers, then delete expired files.
 
-    That is replaced files of a table with readers="table", and on object stores the fences of lost task attempts.
+    Expired are replaced files of a table with readers="table" after their retention, and on object stores the fences of
+    lost task attempts.
     """
     with shown_deletes() as progress:
         found = ask(at, functools.partial(clean_table, retain_hours=retain_hours, dry_run=dry_run, progress=progress))

@@ -18,11 +18,12 @@ from tallymark.cli.timeline import timeline
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tallymark", message="%(prog)s %(version)s")
 def main() -> None:
-    """Look at tables that Tallymark writes, and put them in order.
+    """Inspect and maintain tables that Tallymark writes.
 
     URL is a table's base path: a directory, or a URL such as s3://bucket/flights. The exit code is 0 only on success,
-    1 if the command failed, 2 if it was called wrongly. A failed command says why in one line on stderr; with --json a
-    JSON object {"error": {"type", "message"}} follows.
+    1 if the command failed, 2 if its arguments were wrong. A failed command prints the reason in one line on stderr;
+        with
+    --json a JSON object {"error": {"type", "message"}} follows.
     """
 
 

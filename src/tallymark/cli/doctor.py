@@ -42,13 +42,13 @@ class DoctorDocument(TypedDict):
     fit: bool
     verdict: str
     interval_s: float | None
-    """What ``MarkerSettings.interval_s="auto"`` would begin with; null where no put succeeded."""
+    """The interval that ``MarkerSettings.interval_s="auto"`` would start with; null where no put succeeded."""
     promises: list[PromiseFields]
     latencies: list[LatencyFields]
     clock_skew_s: float | None
     """How far the store's clock is ahead of this machine's; null where it could not be read."""
     ground: GroundFields | None
-    """What a local directory lies on."""
+    """File system of a local directory."""
     remarks: list[str]
     left: list[str]
     """What could not be removed."""
@@ -67,10 +67,10 @@ class DoctorDocument(TypedDict):
     help="Time for all tries together; a slow store needs more.",
 )
 def doctor(at: Place, is_large: bool, probing_s: float) -> None:
-    """Try whether a store keeps what tables are built on.
+    """Check whether a store keeps the promises that tables depend on.
 
-    Works in a directory of its own below URL, where no table need be, and removes it; takes half a minute at most,
-    unless it is given more. The exit code is 0 only if the store is fit.
+    Works in a separate directory below URL, which need not contain a table, and removes it; takes at most half a
+    minute, unless more is allowed. The exit code is 0 only if the store is fit.
     """
     with failing_plainly(as_json=at.as_json):
         from tallymark.cli.examine import examined

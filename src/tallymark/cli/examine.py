@@ -1,4 +1,4 @@
-"""Run the doctor for a person who watches, and who may lose patience."""
+"""Run of the doctor for a person, with progress and interruption."""
 
 import signal
 import sys
@@ -17,11 +17,11 @@ from tallymark.engine.errors import Stopped
 
 
 def examined(url: str, options: StorageOptions, *, is_large: bool, probing_s: float) -> Diagnosis:
-    """Return what the doctor finds at the URL in so many seconds; a large file is tried after them.
+    """Return the doctor's findings at the URL within that many seconds; a large file is tried after them.
 
     Raises:
-        InvalidPath: the URL or the options are not what a store takes.
-        Stopped: by a signal; the message says what is left.
+        InvalidPath: the URL or the options are not valid for a store.
+        Stopped: by a signal; the message lists what is left.
     """
     if is_large:
         _warn(url)

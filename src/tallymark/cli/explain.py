@@ -35,33 +35,33 @@ class ExplainDocument(TypedDict):
     ]
     is_there: bool
     instant: str | None
-    """That has written it, or was to."""
+    """The instant that has written it, or was to."""
     position: int | None
     """Position of the log entry that decided its fate."""
     rows: int | None
     bytes: int | None
-    """As the log has them; null for a file that it does not name."""
+    """By the log; null for a file that it does not name."""
     rewritten_bytes: int | None
-    """Written once more to come to it; likewise."""
+    """Total size of the files that were rewritten on the way to it; likewise."""
     made_of: list[str]
-    """The small file that it was made of; several where the log does not show which of them."""
+    """The small file that was filled to make it; several where the log does not show which of them."""
     filled_into: list[str]
-    """The file that its rows went into, since it was small; likewise."""
+    """The file that contains its rows since it was small and was filled; likewise."""
     why: str
     next: str
     command: str | None
-    """What does that now; null where nothing is to be done."""
+    """The command that does that now; null where nothing is to be done."""
     until: str | None
-    """ISO 8601: until when it stays at least, by the store's clock."""
+    """ISO 8601: time until which it remains at least, by the store's clock."""
 
 
 @click.command(epilog=json_keys(ExplainDocument))
 @at_a_url
 @click.argument("file")
 def explain(at: Place, file: str) -> None:
-    """Say why a file is kept, hidden or due for removal.
+    """Explain why a file is kept, hidden or due for removal.
 
-    FILE is a path below the table, a URL of the same, or the bare name of a data file.
+    FILE is a path below the table, a URL of it, or the bare name of a data file.
     """
     answer(at, functools.partial(explain_file, file=file), show_explain)
 
@@ -71,7 +71,7 @@ async def explain_file(table: "Table", *, file: str) -> ExplainDocument:
 
 
 def _as_seen_from_here(url: str, file: str) -> str:
-    """Return the file that a shell's path means, relative to its working directory, if there is one."""
+    """Return the file that a path means relative to the working directory, if it exists."""
     if url.startswith("file:") and Path(file).is_file():
         return str(Path(file).absolute())
     return file

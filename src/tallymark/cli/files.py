@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from tallymark.engine.table import Table
 
 PARTITIONS_SHOWN = 10
-"""Partitions that are named: those with the most small files."""
+"""Number of partitions to show: those with the most small files."""
 
 BAR_WIDTH = 40
-"""Columns of the longest bar, so that a page of 80 holds the table around it."""
+"""Columns of the longest bar, so that the table fits a page of 80."""
 
 
 class BucketFields(TypedDict):
     least: int
     below: int
-    """Sizes of its files: at least ``least``, less than ``below``."""
+    """Its files have at least ``least`` and less than ``below`` bytes."""
     files: int
     bytes: int
 
@@ -40,7 +40,7 @@ class PartitionFields(TypedDict):
 class FilesDocument(TypedDict):
     url: str
     partition: str
-    """The part of the table that was asked for; empty for all of it."""
+    """The requested part of the table; empty for all of it."""
     position: int
     files: int
     rows: int
@@ -56,10 +56,10 @@ class FilesDocument(TypedDict):
     fewest: int
     """Files that the same bytes would fill."""
     rewritten_bytes: int
-    """Of the files that were written once more to come to these."""
+    """Total size of the files that were rewritten on the way to these."""
     rewritten_per_byte: float
     buckets: list[BucketFields]
-    """By size; each holds sizes twice as large as the one before."""
+    """By size; each covers sizes twice as large as the one before."""
     partitions: int
     """Partitions that contain files."""
     most_small: list[PartitionFields]
@@ -71,7 +71,7 @@ class FilesDocument(TypedDict):
 @click.option("--partition", default="", metavar="PATH", help="Only what lies below it, such as year=2013.")
 @click.option("--small-bytes", type=click.IntRange(min=0), metavar="N", help="Files below N bytes are small [100 MiB].")
 def files(at: Place, partition: str, small_bytes: int | None) -> None:
-    """Show how large a table's files are, and where the small ones lie."""
+    """Show the sizes of a table's files, and which partitions have small ones."""
     answer(at, functools.partial(file_sizes, partition=partition, small_below=small_bytes), show_files)
 
 
@@ -128,5 +128,5 @@ def _share(share: float) -> str:
 
 
 def _bar(count: int, most: int) -> str:
-    """Never empty where there is something to show."""
+    """Return a bar, which is not empty for a positive value."""
     return "#" * max(count > 0, round(BAR_WIDTH * count / most))

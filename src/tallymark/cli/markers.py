@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 class MarkerFields(TypedDict):
     path: str
-    """The data file, which may or may not have come to be."""
+    """The data file, which may or may not exist."""
     io: Literal["CREATE", "MERGE", "APPEND"]
 
 
@@ -43,8 +43,8 @@ class MarkersDocument(TypedDict):
 def markers(at: Place, instant: str | None, is_watch: bool, every: float) -> None:
     """List the markers of an open instant.
 
-    Each names a data file that may have been begun. With --watch they are counted while the job runs, by what lies in
-    storage: until Ctrl-C, or until INSTANT is over.
+    Each names a data file that may have been started. With --watch they are counted while the job runs, by the content
+    of storage: until Ctrl-C, or until INSTANT is over.
     """
     if is_watch:
         watch_markers(at, instant, every)

@@ -16,7 +16,9 @@ NAMES_SHOWN = 3
 
 
 def console(*, width: int = UNBOUNDED) -> "Console":
-    """Print without markup: names of tables and partitions may contain any character. A terminal has its own width."""
+    """Return a console without markup: names of tables and partitions may contain any character. A terminal has its own
+    width.
+    """
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else width, markup=False, highlight=False, emoji=False)
@@ -43,7 +45,7 @@ def table_of(
     numbers: Sequence[int] = (),
     has_header: bool = True,
 ) -> "Table":
-    """Only the ``folding`` columns go on in a further line where the terminal is narrow."""
+    """Return a table in which only the ``folding`` columns wrap where the terminal is narrow."""
     from rich.table import Table
 
     table = Table(box=None, show_header=has_header, pad_edge=False, padding=(0, 2, 0, 0))
@@ -61,12 +63,12 @@ def table_of(
 
 
 def _printable(text: str) -> str:
-    """Return what would move the cursor or change colours stands as its escape."""
+    """Return the text with escapes for characters that would move the cursor or change colours."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def size(count: int) -> str:
-    """Bytes in the binary units that sizes of files are set in: 120 MiB."""
+    """Return a size in binary units, as sizes of files are set: 120 MiB."""
     value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
     while value >= 1024 and len(units) > 1:
         value, units = value / 1024, units[1:]

@@ -29,13 +29,13 @@ class PlannedFields(TypedDict):
     change: Literal["new", "added to", "replaced", "emptied"]
     is_new: bool
     files: int | None
-    """To come; null where that is not known."""
+    """Files to add; null where unknown."""
     rows: int | None
     removed_files: int
     removed_rows: int
     removed_bytes: int
     planned: "list[PlannedFileFields] | None"
-    """The files to come; null where no sizes are planned."""
+    """The files to add; null where no sizes are planned."""
     rewritten_bytes: int
 
 
@@ -47,11 +47,11 @@ class SmallFileFields(TypedDict):
 
 class PlannedFileFields(TypedDict):
     rows: int
-    """That come to it."""
+    """Rows to add to it."""
     bytes: int
-    """That it is expected to have."""
+    """Its expected size."""
     fill: SmallFileFields | None
-    """The small file whose rows it takes over, as that is now."""
+    """The small file whose rows it takes over, with its present size."""
 
 
 class SizingFields(TypedDict):
@@ -61,7 +61,7 @@ class SizingFields(TypedDict):
     inserted_bytes: int
     rewritten_bytes: int
     rewritten_per_byte: float
-    """For each one inserted."""
+    """Bytes rewritten per inserted byte."""
 
 
 class PlanDocument(TypedDict):
@@ -75,7 +75,7 @@ class PlanDocument(TypedDict):
     scope: PlanScopeFields | None
     partitions: list[PlannedFields]
     removed: list[str]
-    """Paths of the files that would go."""
+    """Paths of the files to remove."""
     removed_files: int
     removed_rows: int
     removed_bytes: int
@@ -90,7 +90,7 @@ class PlanDocument(TypedDict):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWords:
-    """What was typed."""
+    """The options as typed."""
 
     mode: "Mode"
     partition: Sequence[str]
@@ -127,9 +127,10 @@ def document(found: "WritePlan") -> PlanDocument:
 
 
 def partitions_in(lines: Iterable[str]) -> "list[str | IncomingRows]":
-    """Of a file with a partition path in each line, after tabs its rows and their plain bytes where they are known.
+    """Return the partitions of a file with a partition path per line, followed after tabs by its rows and their plain
+    bytes if known.
 
-    Empty lines do not count. Raises BadParameter, quoting a line that is none.
+    Empty lines are ignored. Raises BadParameter, quoting an invalid line.
     """
     return [_partition_in(line.strip(" \r\n")) for line in lines if line.strip()]
 
@@ -146,7 +147,9 @@ def _partition_in(line: str) -> "str | IncomingRows":
 
 
 def parse_sizing(_context: click.Context, parameter: click.Parameter, words: Sequence[str]) -> "SizingSettings | None":
-    """``--sizing default``, or ``--sizing KEY=VALUE``; none at all is off. Raises BadParameter, naming the rule."""
+    """Parse ``--sizing default``, or ``--sizing KEY=VALUE``; without it, sizing is off. Raises BadParameter, naming the
+    rule.
+    """
     from dataclasses import fields
 
     from tallymark.engine.errors import InvalidRequest
@@ -169,7 +172,7 @@ def parse_sizing(_context: click.Context, parameter: click.Parameter, words: Seq
 
 
 def _number(value: str) -> Any:
-    """Return what is not a number stays as it is: the settings know which words they take."""
+    """Return the number, or the text unchanged: the settings know which words they accept."""
     for kind in (int, float):
         with suppress(ValueError):
             return kind(value)
@@ -210,9 +213,9 @@ def plan(
 ) -> None:
     """Show what a write would do, and change nothing.
 
-    Partitions and files that would go, and where --partitions-file says which partitions the input has rows for, those
-    that would be added; with rows and --sizing, the small files that would be filled, and what that rewrites. A
-    DataFrame gives more: tallymark.plan(df, url, ...).
+    Lists the partitions and files to remove and, if --partitions-file names the partitions of the input, those to add;
+    with rows and --sizing, the small files to fill, and the bytes that this rewrites. A DataFrame gives more:
+    tallymark.plan(df, url, ...).
     """
     from tallymark.cli.plan_page import show_plan
 

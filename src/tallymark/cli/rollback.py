@@ -21,9 +21,9 @@ class EndedFields(TypedDict):
     instant: str
     outcome: Literal["rolled back", "was committed", "was cleaned"]
     marked: int
-    """Files that it had marked, and that are gone now."""
+    """Files that it had marked, and that do not exist any more."""
     fences: int
-    """Of these, names that an empty file occupies for a while."""
+    """Of these, names that an empty file occupies for some time."""
 
 
 class RollbackDocument(TypedDict):
@@ -38,7 +38,7 @@ class RollbackDocument(TypedDict):
 def rollback(at: Place, instant: str | None, yes: bool) -> None:
     """End every instant whose writer is dead.
 
-    What had not been committed goes away; what had been is finished.
+    Uncommitted instants are rolled back; committed ones are finished.
     """
     if instant is not None and not yes:
         _confirm(at, instant)
@@ -46,7 +46,7 @@ def rollback(at: Place, instant: str | None, yes: bool) -> None:
 
 
 def _confirm(at: Place, instant: str) -> None:
-    """Say who would be interrupted, and ask. An instant that is not open is left for the rollback to refuse."""
+    """Ask for confirmation, naming the writer to interrupt. An instant that is not open is refused by the rollback."""
     found = ask(at, read_status)
     for writer in found["open_instants"]:
         if writer["instant"] == instant:

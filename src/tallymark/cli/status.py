@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ColumnFields(TypedDict):
     name: str
     type: str
-    """As Arrow spells it."""
+    """Arrow's name of the type."""
     nullable: bool
 
 
@@ -30,10 +30,10 @@ class OpenInstantFields(TypedDict):
     host: str
     pid: int
     beat_age_s: float | None
-    """Since the last sign of life; null if there is none."""
+    """Seconds since the last heartbeat; null without one."""
     writer: Literal["alive", "dead", "unknown"]
     decision: Literal["commit", "rollback", "clean"] | None
-    """What the commit log says of it; null while it is open."""
+    """The commit log's decision; null while it is open."""
 
 
 class StatusDocument(TypedDict):
@@ -41,9 +41,9 @@ class StatusDocument(TypedDict):
     name: str
     readers: Literal["directory", "table"]
     retain_hours: float | None
-    """How long replaced files are kept; null where they are not."""
+    """How long replaced files are retained; null where they are not."""
     retained_files: int
-    """Replaced files that are kept still; not among ``files``."""
+    """Replaced files that are still retained; not among ``files``."""
     retained_bytes: int
     partition_by: list[str]
     columns: list[ColumnFields]
@@ -53,14 +53,14 @@ class StatusDocument(TypedDict):
     rows: int
     bytes: int
     partitions: int
-    """Partitions that hold files now."""
+    """Partitions that contain files now."""
     open_instants: list[OpenInstantFields]
 
 
 @click.command(epilog=json_keys(StatusDocument))
 @at_a_url
 def status(at: Place) -> None:
-    """Show what a table holds, and who is writing it."""
+    """Show a table's properties, contents and open writers."""
     answer(at, read_status, show_status)
 
 

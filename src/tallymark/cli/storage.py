@@ -1,4 +1,4 @@
-"""``--storage KEY=VALUE``: what a URL does not say of its store, as typed on the command line."""
+"""``--storage KEY=VALUE``: settings of a store that its URL does not contain, as typed on the command line."""
 
 from collections.abc import Iterable
 from dataclasses import fields
@@ -10,19 +10,19 @@ from tallymark.backends.errors import InvalidPath
 from tallymark.backends.options import StorageOptions
 
 HADOOP = "hadoop."
-"""Keys that begin so are Hadoop's own: ``hadoop.dfs.nameservices=ha``."""
+"""Prefix of Hadoop's own keys: ``hadoop.dfs.nameservices=ha``."""
 
 
 def known() -> list[str]:
-    """All that may stand before ``=``."""
+    """Return all keys that may precede ``=``."""
     return [field.name for field in fields(StorageOptions) if field.name != "hadoop"] + [f"{HADOOP}KEY"]
 
 
 def parse(_context: click.Context, parameter: click.Parameter, pairs: Iterable[str]) -> StorageOptions:
-    """Return the options that the pairs spell. Values are not repeated in errors: one may be a key.
+    """Return the options of the pairs. Values are not repeated in errors, since one may be a key.
 
     Raises:
-        BadParameter: with the key, the rule that it breaks and what to say instead.
+        BadParameter: with the key, the rule that it breaks and the remedy.
     """
     given: dict[str, Any] = {}
     hadoop: dict[str, str] = {}

@@ -21,7 +21,7 @@ class ScopeFields(TypedDict):
     all: bool
     partitions: list[str]
     prefixes: list[str]
-    """Each stands for that partition and all below it."""
+    """Each stands for that partition and everything below it."""
 
 
 class SizingResultFields(TypedDict):
@@ -30,11 +30,11 @@ class SizingResultFields(TypedDict):
     planned_fills: int
     filled_files: int
     rewritten_bytes: int
-    """Of the files that were filled."""
+    """Size of the files that were filled."""
     lost_fills: int
     """Small files whose fill was lost to another commit."""
     size_error_p95: float | None
-    """Of planned files: by how much their sizes differ from the plan's, over the plan's."""
+    """95th percentile, over planned files, of the difference between actual and planned size over planned size."""
 
 
 class ResultFields(TypedDict):
@@ -68,19 +68,19 @@ class EntryFields(TypedDict):
     kind: Literal["commit", "rollback", "clean"]
     operation: Literal["append", "overwrite", "rollback", "clean"]
     scope: ScopeFields | None
-    """What an overwrite replaced; null for all else."""
+    """What an overwrite replaced; null for all other entries."""
     files_added: int
     files_removed: int
     rows: int
-    """Rows added; those of removed files are not taken off."""
+    """Rows added; those of removed files are not subtracted."""
     bytes: int
     """Bytes added, likewise."""
     txn: str | None
-    """The name under which a write was committed once and only once; null for all else."""
+    """The name under which a write was committed exactly once; null for all other entries."""
     result: ResultFields | None
     """Null for a rollback."""
     horizon: int | None
-    """Of a clean: what was replaced up to this position was let go; null for all else."""
+    """Of a clean: files that were replaced up to this position are expired; null for all other entries."""
 
 
 class TimelineDocument(TypedDict):

@@ -1,4 +1,4 @@
-"""``tallymark markers URL --watch``: the markers of open instants, looked at again and again."""
+"""``tallymark markers URL --watch``: the markers of open instants, scanned repeatedly."""
 
 import json
 import signal
@@ -23,30 +23,30 @@ class WatchedFields(TypedDict):
     operation: str
     marker_kind: Literal["batched", "direct"]
     markers: int
-    """Durable ones."""
+    """Durable markers."""
     direct_markers: int
-    """Of these, objects of their own."""
+    """Of these, separate objects."""
     segments: int
     bytes: int
     """Bytes of the segments."""
     beat_age_s: float | None
-    """Since the last sign of life; null if there is none, or we may read only."""
+    """Seconds since the last heartbeat; null without one, or with read access only."""
     markers_s: float | None
-    """Markers a second since the look before; null at the first."""
+    """Markers per second since the last scan; null at the first."""
     is_over: bool
     """True in the last document that names the instant."""
     decision: Literal["commit", "rollback", "clean"] | None
-    """What the commit log says of it; null while it is open, and where its writer gave it up before."""
+    """The commit log's decision; null while it is open, and where its writer gave it up before."""
     position: int | None
     """Position of that entry."""
 
 
 class WatchDocument(TypedDict):
-    """One look, on a line of its own."""
+    """One scan, on one line."""
 
     url: str
     at: str
-    """By this machine's clock, ISO 8601, UTC."""
+    """Time by this machine's clock, ISO 8601, UTC."""
     instants: list[WatchedFields]
 
 
@@ -54,7 +54,7 @@ Show = Callable[[WatchDocument], None]
 
 
 def watch_markers(at: Place, instant: str | None, every_s: float) -> None:
-    """Until it is interrupted, or the instant that is named is over."""
+    """Scan until interrupted, or until the named instant is over."""
     import anyio
 
     with failing_plainly(as_json=at.as_json), _shown(at) as show:
@@ -90,7 +90,7 @@ async def _watch(at: Place, instant: str | None, every_s: float, show: Show) -> 
 
 
 async def _scan(watched: "InstantWatch", url: str, instant: str | None, show: Show) -> bool:
-    """Return True if the instant that is named is over."""
+    """Scan once. Return True if the named instant is over."""
     found = await watched.scan(instant)
     moment = datetime.now(UTC).isoformat(timespec="milliseconds")
     show({"url": url, "at": moment, "instants": [_fields(each) for each in found]})
@@ -98,7 +98,7 @@ async def _scan(watched: "InstantWatch", url: str, instant: str | None, show: Sh
 
 
 async def _until_interrupted(scope: "CancelScope") -> None:
-    """Ctrl-C is how a watch ends: no failure."""
+    """End a watch at Ctrl-C without a failure."""
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

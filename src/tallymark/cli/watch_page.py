@@ -1,4 +1,4 @@
-"""A watch for people: a table that is redrawn on a terminal, and lines anywhere else."""
+"""Page of a watch: a table that is redrawn on a terminal, and lines otherwise."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -48,7 +48,7 @@ def _draw(live: Live, document: WatchDocument) -> None:
 
 
 def _print(page: Console, line: str) -> None:
-    """At once, also into a pipe."""
+    """Print at once, also into a pipe."""
     page.print(line)
     page.file.flush()
 
