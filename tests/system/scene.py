@@ -8,14 +8,19 @@ import anyio
 import anyio.to_thread
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 from hudi import HudiTable
 
-from tallymark.backends.local import LocalBackend
 from tallymark.engine.table import open_table
 from tallymark.engine.tasks.task_writer import write_task
+from tests.support.place import Place
+from tests.support.process import await_stopped
 from tests.support.storage import exactly_the_committed_files, objects
-from tests.system.pool_worker import SCHEMA, Row, TaskPlan
-from tests.table_invariants import decisions, table_is_at_rest
+from tests.system.forked import Fork
+from tests.system.pool_driver import SIZING, planned_files, profile_of
+from tests.system.pool_worker import SCHEMA, Row, Stopped, TaskPlan
+from tests.table_invariants import commits, data_files, decisions, table_is_at_rest
 
 BASE = (TaskPlan(task=0, first_id=0, parts=("a", "b", "c")), TaskPlan(task=1, first_id=100, parts=("a", "b", "c")))
 """What a table holds before anything goes wrong: six files in three parts."""
@@ -24,19 +29,32 @@ RIVAL = TaskPlan(first_id=9000, parts=("b", "z"))
 """What the next writer appends."""
 
 
-def append(table: Path, *tasks: TaskPlan) -> None:
-    """A write of this very process, from its instant to its end."""
+def append(at: Path | Place, *tasks: TaskPlan, fills: bool = False) -> None:
+    """Write from this process, from the job's instant to its end."""
+    place = at if isinstance(at, Place) else Place(url=str(at), objects=dict)
 
     async def write() -> None:
-        job_of = open_table(table, backend=LocalBackend(table)).write
-        async with job_of(schema=SCHEMA, mode="append", partition_by=["part"]) as job:
-            run = anyio.to_thread.run_sync
+        table = open_table(place.url, options=place.options)
+        sizing = SIZING if fills else None
+        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"], sizing=sizing) as job:
+            planned = planned_files(await job.size(profile_of(tasks)), tasks)
             reports = [
-                await run(partial(write_task, job.ticket, arrow_table(task.rows), task=task.task)) for task in tasks
+                await anyio.to_thread.run_sync(
+                    partial(write_task, job.ticket, arrow_table(task.rows), task=task.task, planned=files)
+                )
+                for task, files in zip(tasks, planned, strict=True)
             ]
             await job.commit(reports)
 
     anyio.run(write, backend="trio")
+
+
+def stopped_tasks(driver: Fork) -> list[Stopped]:
+    """Return both tasks of the driver by number, once each has stopped itself."""
+    tasks = sorted((driver.hear(Stopped) for _ in range(2)), key=lambda stopped: stopped.task)
+    for task in tasks:
+        await_stopped(task.pid)
+    return tasks
 
 
 def rows_of(*tasks: TaskPlan) -> list[Row]:
@@ -59,6 +77,25 @@ def assert_at_rest(table: Path, rows: list[Row], *, scratch: bool = False) -> se
         assert [row[:2] for row in found] == [row[:2] for row in wanted], f"{reader} sees other rows"
         assert found == wanted, f"{reader} sees other values"
     return committed
+
+
+def assert_place_at_rest(place: Place, rows: list[Row]) -> None:
+    """Assert that the store, listed around the library, has only committed files and logged fences, with these rows."""
+    objects = place.objects()
+    table_is_at_rest(objects)
+    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
+    columns = pa.concat_tables(tables).columns
+    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
+
+
+def assert_next_write_restores(place: Place, rows: list[Row], log: list[str], *, fills: bool = False) -> None:
+    """Append once more; the log then has these entries, and the table these rows and the appended ones."""
+    with pytest.raises(AssertionError):
+        table_is_at_rest(place.objects())  # otherwise the kill was too late to leave anything
+    append(place, RIVAL, fills=fills)
+    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
+    assert bool(commits(place.objects())[-1]["removed"]) == fills, "it has filled a small file"
+    assert_place_at_rest(place, rows + rows_of(RIVAL))
 
 
 def read_by_duckdb(table: Path) -> list[Row]:

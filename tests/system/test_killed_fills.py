@@ -4,27 +4,29 @@ The next write, which fills small files itself, leaves exactly what was committe
 """
 
 import signal
-from functools import partial
 from pathlib import Path
 
 import anyio
-import anyio.to_thread
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends.local import SCRATCH
-from tallymark.engine.table import open_table
-from tallymark.engine.tasks.task_writer import write_task
 from tests.support import storage
 from tests.support.place import Place, place_on
-from tests.support.process import await_stopped, await_that, members, send
+from tests.support.process import await_that, members, send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
-from tests.system.pool_driver import SIZING, JobEnded, Waiting, WritePlan, drive, planned_files, profile_of
-from tests.system.pool_worker import SCHEMA, AttemptEnded, Doomed, Row, Stopped, TaskPlan
+from tests.system.pool_driver import JobEnded, Waiting, WritePlan, drive
+from tests.system.pool_worker import AttemptEnded, Doomed, TaskPlan
 from tests.system.rigged import Fault
-from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
+from tests.system.scene import (
+    BASE,
+    RIVAL,
+    append,
+    assert_next_write_restores,
+    assert_place_at_rest,
+    rows_of,
+    stopped_tasks,
+)
 from tests.system.test_killed_driver_elsewhere import DURING_FENCING
 from tests.system.test_killed_driver_matrix import (
     AFTER_ITS_ENTRY,
@@ -34,7 +36,7 @@ from tests.system.test_killed_driver_matrix import (
     WHILE_TASKS_WRITE,
     marker_wait_s,
 )
-from tests.table_invariants import commits, data_files, decisions, table_is_at_rest
+from tests.table_invariants import commits
 
 TASKS = (TaskPlan(task=0, first_id=1000), TaskPlan(task=1, first_id=2000))
 
@@ -51,7 +53,7 @@ CUT_AND_NOT_COMMITTED = {
 CUT_AND_COMMITTED = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="after")
 
 
-@pytest.fixture(params=["local", "s3"])
+@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.release)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """With two small files in each of three parts."""
     if request.param == "s3":
@@ -59,32 +61,13 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     else:
         table = tmp_path / "table"
         found = Place(url=str(table), objects=lambda: without_scratch(storage.objects(table)))
-    append(found, *BASE, fills=False)
+    append(found, *BASE)
     return found
 
 
 def without_scratch(objects: dict[str, bytes]) -> dict[str, bytes]:
     """A process that is killed in the middle of a put leaves some, which nobody reads."""
     return {path: data for path, data in objects.items() if not path.startswith(SCRATCH)}
-
-
-def append(place: Place, *tasks: TaskPlan, fills: bool = True) -> None:
-    """A write of this very process, from its instant to its end."""
-
-    async def write() -> None:
-        table = open_table(place.url, options=place.options)
-        sizing = SIZING if fills else None
-        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"], sizing=sizing) as job:
-            planned = planned_files(await job.size(profile_of(tasks)), tasks)
-            reports = [
-                await anyio.to_thread.run_sync(
-                    partial(write_task, job.ticket, arrow_table(task.rows), task=task.task, planned=files)
-                )
-                for task, files in zip(tasks, planned, strict=True)
-            ]
-            await job.commit(reports)
-
-    anyio.run(write, backend="trio")
 
 
 def plan(place: Place, fault: Fault | None = None, *, tasks: tuple[TaskPlan, ...] = TASKS, **named) -> WritePlan:
@@ -105,35 +88,17 @@ def await_killed(driver: Fork) -> None:
     driver.await_all()
 
 
-def assert_next_write_restores(place: Place, rows: list[Row], log: list[str]) -> None:
-    with pytest.raises(AssertionError):
-        table_is_at_rest(place.objects())  # else the kill came too late to leave anything
-    append(place, RIVAL)
-    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
-    assert commits(place.objects())[-1]["removed"], "it has filled a small file"
-    assert_at_rest(place, rows + rows_of(RIVAL))
-
-
-def assert_at_rest(place: Place, rows: list[Row]) -> None:
-    """What lies there, around the library, is committed files and logged fences; they hold exactly these rows."""
-    objects = place.objects()
-    table_is_at_rest(objects)
-    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
-    columns = pa.concat_tables(tables).columns
-    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
-
-
 @pytest.mark.parametrize("point", BEFORE_ITS_ENTRY)
 def test_small_files_stay_that_a_killed_driver_had_filled_and_not_committed(place: Place, start: Start, point) -> None:
     await_killed(start(drive, plan(place, BEFORE_ITS_ENTRY[point])))
-    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"], fills=True)
 
 
 @pytest.mark.parametrize("point", AFTER_ITS_ENTRY)
 def test_small_files_go_that_a_killed_driver_had_filled_and_committed(place: Place, start: Start, point) -> None:
     await_killed(start(drive, plan(place, AFTER_ITS_ENTRY[point])))
     assert len(commits(place.objects())[-1]["removed"]) == 2
-    assert_next_write_restores(place, rows_of(*BASE, *TASKS), ["commit", "commit", "commit"])
+    assert_next_write_restores(place, rows_of(*BASE, *TASKS), ["commit", "commit", "commit"], fills=True)
 
 
 @pytest.mark.parametrize("dies", ["with old rows", "with its files in place"])
@@ -148,7 +113,7 @@ def test_another_attempt_of_a_killed_task_fills_what_it_was_to_fill(place: Place
     assert driver.hear(JobEnded).outcome == "committed"
     driver.await_all()
     assert len(commits(place.objects())[-1]["removed"]) == 2
-    assert_at_rest(place, rows_of(*BASE, *TASKS))
+    assert_place_at_rest(place, rows_of(*BASE, *TASKS))
 
 
 @pytest.mark.parametrize("point", WHILE_TASKS_WRITE)
@@ -159,17 +124,15 @@ def test_tasks_that_outlive_their_killed_driver_bring_no_old_rows_back(place: Pl
         for number in range(2)
     )
     driver = start(drive, plan(place, tasks=tasks))
-    first, second = sorted((driver.hear(Stopped) for _ in tasks), key=lambda stopped: stopped.task)
-    for stopped in (first, second):
-        await_stopped(stopped.pid)
+    first, second = stopped_tasks(driver)
     driver.kill()
     send(signal.SIGCONT, [first.pid])
     assert driver.hear(AttemptEnded) == AttemptEnded(0, 0, "ServiceUnavailable")
-    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"])
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "commit"], fills=True)
     send(signal.SIGCONT, [second.pid])
     assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
     driver.await_all()
-    assert_at_rest(place, rows_of(*BASE, RIVAL))
+    assert_place_at_rest(place, rows_of(*BASE, RIVAL))
 
 
 def test_a_driver_that_is_killed_while_it_rolls_fills_back_leaves_nothing_of_either(place: Place, start: Start) -> None:
@@ -178,7 +141,7 @@ def test_a_driver_that_is_killed_while_it_rolls_fills_back_leaves_nothing_of_eit
     fault = DURING_ROLLBACK if place.backend().has_staging else DURING_FENCING
     await_killed(start(drive, plan(place, fault)))
     assert len(place.data_files()) < len(filled), "some of what the first had filled was deleted"
-    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "rollback", "commit"])
+    assert_next_write_restores(place, rows_of(*BASE), ["commit", "rollback", "rollback", "commit"], fills=True)
 
 
 def lose_its_small_files(place: Place, driver: Fork) -> None:
@@ -191,7 +154,7 @@ def lose_its_small_files(place: Place, driver: Fork) -> None:
         await place.backend().delete(claims)
 
     anyio.run(forget, backend="trio")
-    append(place, OTHER)
+    append(place, OTHER, fills=True)
     driver.tell("go on")
 
 
@@ -202,7 +165,7 @@ def test_a_driver_that_is_killed_while_it_cuts_lost_fills_anew_leaves_nothing(
     driver = start(drive, plan(place, CUT_AND_NOT_COMMITTED[point], waits="to end"))
     lose_its_small_files(place, driver)
     await_killed(driver)
-    assert_next_write_restores(place, rows_of(*BASE, OTHER), ["commit", "commit", "rollback", "commit"])
+    assert_next_write_restores(place, rows_of(*BASE, OTHER), ["commit", "commit", "rollback", "commit"], fills=True)
 
 
 def test_a_driver_that_is_killed_when_it_has_committed_what_it_cut_anew_has_lost_no_row(
@@ -212,7 +175,9 @@ def test_a_driver_that_is_killed_when_it_has_committed_what_it_cut_anew_has_lost
     lose_its_small_files(place, driver)
     await_killed(driver)
     assert not commits(place.objects())[-1]["removed"]
-    assert_next_write_restores(place, rows_of(*BASE, OTHER, *TASKS), ["commit", "commit", "commit", "commit"])
+    assert_next_write_restores(
+        place, rows_of(*BASE, OTHER, *TASKS), ["commit", "commit", "commit", "commit"], fills=True
+    )
 
 
 def test_a_driver_that_lost_all_that_it_filled_commits_its_own_rows(place: Place, start: Start) -> None:
@@ -220,4 +185,4 @@ def test_a_driver_that_lost_all_that_it_filled_commits_its_own_rows(place: Place
     lose_its_small_files(place, driver)
     assert driver.hear(JobEnded).outcome == "committed"
     driver.await_all()
-    assert_at_rest(place, rows_of(*BASE, OTHER, *TASKS))
+    assert_place_at_rest(place, rows_of(*BASE, OTHER, *TASKS))

@@ -13,13 +13,13 @@ from typing import Literal
 import pytest
 
 from tallymark import LeaseSettings
-from tests.support.process import await_stopped, await_that
+from tests.support.process import await_that
 from tests.support.storage import data_files
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import JobBegun, JobEnded, WritePlan, drive
-from tests.system.pool_worker import AttemptEnded, Stopped, TaskPlan
+from tests.system.pool_worker import AttemptEnded, TaskPlan
 from tests.system.rigged import Fault
-from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of
+from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of, stopped_tasks
 
 LEASE = LeaseSettings(heartbeat_interval_s=0.1, expiry_s=8.0)
 BEFORE_ENTRY = Fault(verb="put_new", path=".hoodie/.tallymark/log/*", when="before", signal=signal.SIGSTOP)
@@ -77,9 +77,7 @@ def test_a_driver_that_was_paused_while_its_tasks_wrote_is_rolled_back_and_learn
     plan = WritePlan(table=str(table), mode=mode, tasks=tasks, lease=LEASE, loop="asyncio", waits="to end")
     driver = start(drive, plan)
     instant = driver.hear(JobBegun).instant
-    publishing, asking = sorted((driver.hear(Stopped) for _ in tasks), key=lambda stopped: stopped.task)
-    await_stopped(publishing.pid)
-    await_stopped(asking.pid)
+    publishing, asking = stopped_tasks(driver)
     driver.signal(signal.SIGSTOP)
     driver.await_stopped()
     let_lease_pass(table, instant)
