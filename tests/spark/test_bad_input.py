@@ -1,4 +1,4 @@
-"""Calls that cannot be: each one clear error, and storage as it was."""
+"""Calls that are refused: one error with the input, the rule and the remedy, and storage as it was."""
 
 import re
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tallymark import InvalidRequest, TallymarkError
 from tallymark.backends.errors import InvalidPath, NotPermitted
 from tallymark.engine.errors import UnsupportedTable
 from tests.support.rights import locked_folder
-from tests.support.storage import data_files, exactly_the_committed_files, tree
+from tests.support.storage import data_files, exactly_the_committed_files, files, tree
 
 pytestmark = pytest.mark.spark
 
@@ -221,3 +221,112 @@ def test_reading_where_no_table_is_says_so(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(UnsupportedTable, match=re.escape(str(tmp_path)) + ".*no table yet"):
         tallymark.read(spark, str(tmp_path / "none"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def nightly(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two commits, the second of which has replaced all of the first. A test changes it by a log entry at most."""
+    path = tmp_path_factory.mktemp("nightly") / "table"
+    old = flights(spark, (1, 2013, 1), (2, 2014, 1))
+    tallymark.write(old, str(path), mode="append", partition_by=["year", "month"], txn=TXN)
+    tallymark.write(old, str(path), mode="overwrite")
+    return path
+
+
+def flights(spark: SparkSession, *rows: tuple[int, int, int]) -> DataFrame:
+    return spark.createDataFrame(rows, "flight long, year int, month int").coalesce(1)
+
+
+TXN = "load:1"
+YEAR = {"year": 2013}
+NOT_IN_CATALOG = "catalog_table='{0}.flights'.*is not in Spark's catalog.*make one: CREATE TABLE `{0}`.`flights` \\("
+
+NIGHTLY: dict[str, tuple[dict[str, Any], str]] = {
+    "static value of another type": (
+        {"partition": {"year": "2013"}},
+        r"partition=\{'year': '2013'\}.*column 'year' is int32, and '2013' is a str; give an int",
+    ),
+    "static value that is too large": (
+        {"partition": {"year": 2**40}},
+        "column 'year' is int32, which cannot hold 1099511627776",
+    ),
+    "static names that are not a prefix": (
+        {"partition": {"month": 1}},
+        r"partition=\{'month': 1\}.*leaves out 'year'; the table is partitioned by.*name the first of these",
+    ),
+    "static name that is not a partition column": ({"partition": {"yaer": 2013}}, "'yaer' is not a partition column"),
+    "static values that are not a mapping": ({"partition": "year=2013"}, "partition='year=2013': give values"),
+    "guard of another type": ({"only_partitions": [{"year": "2013"}]}, "only_partitions=.*'2013' is a str"),
+    "whole table outside of the guard": (
+        {"only_partitions": YEAR},
+        r"replaces the whole table, and only_partitions=\[\{'year': 2013\}\] allows less.*or allow more",
+    ),
+    "year outside of the guard": (
+        {"partition": {"year": 2014}, "only_partitions": YEAR},
+        "replaces all of partition={'year': 2014}, and only_partitions",
+    ),
+    "txn that named another write": (
+        {"txn": TXN},
+        rf"txn={TXN!r}.*was committed at position 1 \(instant .*give this one a txn of its own",
+    ),
+    "base that the log has not reached": (
+        {"base": 9},
+        "base=9: the log ends at position 2.*give one at which this table was read",
+    ),
+    "negative base": ({"base": -1}, "base=-1: give a position"),
+    "table that is not in the catalog": (
+        {"mode": "append", "catalog_table": "default.flights"},
+        NOT_IN_CATALOG.format("default"),
+    ),
+    "database that is not in the catalog": (
+        {"mode": "append", "catalog_table": "nobodys.flights"},
+        NOT_IN_CATALOG.format("nobodys"),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NIGHTLY)
+def test_a_call_on_a_table_of_flights_is_refused_before_anything_changes(
+    spark: SparkSession, nightly: Path, case: str
+) -> None:
+    keywords, message = NIGHTLY[case]
+    df = flights(spark, (9, 2013, 1))
+    untouched(nightly, lambda: refused(df, nightly, InvalidRequest, message, **{"mode": "overwrite", **keywords}))
+
+
+@pytest.mark.parametrize("database", ["default", "nobodys"])
+def test_a_new_table_is_not_made_for_a_catalog_that_does_not_know_it(
+    spark: SparkSession, tmp_path: Path, database: str
+) -> None:
+    message, name = NOT_IN_CATALOG.format(database), f"{database}.flights"
+    df = flights(spark, (9, 2013, 1))
+    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, message, catalog_table=name))
+
+
+def test_an_as_of_whose_files_are_gone_is_refused_and_nothing_changes(spark: SparkSession, nightly: Path) -> None:
+    before = tree(nightly)
+    with pytest.raises(InvalidRequest, match=r"as_of=1.*is deleted at once.*give position 2 or a later one"):
+        tallymark.read(spark, str(nightly), as_of=1)
+    assert tree(nightly) == before
+
+
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        (
+            "only_partitions",
+            r"^a row belongs to partition 'year=2014/month=7', and only_partitions=\[\{'year': 2013\}\]",
+        ),
+        ("partition", r"^a row has year=2014, and this write is for partition=\{'year': 2013\}"),
+    ],
+)
+def test_a_row_outside_of_the_named_partitions_ends_the_job_and_adds_only_its_log_entry(
+    spark: SparkSession, nightly: Path, named: str, message: str
+) -> None:
+    before = tree(nightly)
+    df = flights(spark, (9, 2013, 1), (10, 2014, 7))
+    how = {"mode": "overwrite", "partition_overwrite": "dynamic", named: YEAR}
+    refused(df, nightly, InvalidRequest, f"{message}.*drop such rows", **how)
+    after = tree(nightly)
+    assert {name: after[name] for name in before} == before
+    assert [name.rpartition("/")[0] for name in files(nightly) - before.keys()] == [".hoodie/.tallymark/log"]

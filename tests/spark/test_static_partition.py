@@ -9,9 +9,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
-from tallymark import ConflictError, InvalidRequest, WriteResult
+from tallymark import ConflictError, WriteResult
 from tests.support.readers import assert_readers_agree
-from tests.support.storage import data_files, exactly_the_committed_files, stored, tree
+from tests.support.storage import data_files, exactly_the_committed_files, stored
 
 pytestmark = pytest.mark.spark
 
@@ -106,56 +106,6 @@ def test_a_new_table_gets_the_column_in_the_values_type_and_every_reader_finds_i
         assert file.startswith("day=2013-07-04/year=2013/")
         assert spark.read.parquet(str(tmp_path / "t" / file)).schema == expected.schema, "one file by itself"
     assert_readers_agree(spark, tmp_path / "t", expected)
-
-
-def test_a_row_elsewhere_is_one_error_that_names_its_value_and_nothing_is_changed(
-    spark: SparkSession, table: Path
-) -> None:
-    before = {name: stored(table / name) for name in data_files(table)}
-    stray = frame(spark, [*NEW, (10, 2014, 7)])
-    for keywords, says in (
-        ({"partition": {"year": 2013}}, r"^a row has year=2014, and this write is for partition=\{'year': 2013\}"),
-        (
-            {"only_partitions": {"year": 2013}, "partition_overwrite": "dynamic"},
-            r"^a row belongs to partition 'year=2014/month=7', and only_partitions=\[\{'year': 2013\}\]",
-        ),
-    ):
-        with pytest.raises(InvalidRequest, match=says) as caught:
-            write(stray, table, mode="overwrite", **keywords)
-        assert type(caught.value) is InvalidRequest
-        assert "\n" not in str(caught.value)
-        exactly_the_committed_files(table)
-        assert {name: stored(table / name) for name in data_files(table)} == before
-
-
-REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "another type": ({"partition": {"year": "2013"}}, "column 'year' is int32, and '2013' is a str; give an int"),
-    "too large": ({"partition": {"year": 2**40}}, "column 'year' is int32, which cannot hold 1099511627776"),
-    "no prefix": ({"partition": {"month": 1}}, "leaves out 'year'"),
-    "unknown column": ({"partition": {"yaer": 2013}}, "'yaer' is not a partition column"),
-    "no mapping": ({"partition": "year=2013"}, "partition='year=2013': give values"),
-    "guard of another type": ({"only_partitions": [{"year": "2013"}]}, "only_partitions=.*'2013' is a str"),
-    "whole table outside of the guard": (
-        {"only_partitions": {"year": 2013}},
-        "replaces the whole table, and only_part",
-    ),
-    "year outside of the guard": (
-        {"partition": {"year": 2014}, "only_partitions": {"year": 2013}},
-        "replaces all of partition={'year': 2014}, and only_partitions",
-    ),
-    "base beyond the log": ({"base": 2}, "base=2: the log ends at position 1"),
-    "negative base": ({"base": -1}, "base=-1: give a position"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_call_that_cannot_be_is_refused_before_anything_changes(spark: SparkSession, table: Path, case: str) -> None:
-    keywords, says = REFUSED[case]
-    before = tree(table)
-    with pytest.raises(InvalidRequest, match=says) as caught:
-        write(frame(spark, NEW), table, mode="overwrite", partition_overwrite="static", **keywords)
-    assert "\n" not in str(caught.value)
-    assert tree(table) == before
 
 
 def test_read_then_overwrite_by_position_keeps_what_was_appended_and_conflicts_with_what_was_replaced(
