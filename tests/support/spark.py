@@ -14,8 +14,8 @@ from tests.support.s3_server import ENVIRONMENT
 MASTER = "TALLYMARK_TEST_MASTER"
 """The environment variable that puts the tests on another master."""
 
-LOCAL = "local[2,4]"
-"""Two tasks at once, each tried four times."""
+LOCAL = "local[2,2]"
+"""Two tasks at once, each tried twice: each failed attempt ends its Python, and starting another takes a second."""
 
 LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors in processes of their own."""
