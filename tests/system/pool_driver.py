@@ -31,7 +31,7 @@ EAGER = TaskSettings(row_group_bytes=1, compression="none", open_file_count=1, f
 """Rows are encoded as they come, and a file is published when the next part begins. Without the driver there is no
 marker."""
 
-SHORT_WAIT_S = 6.0
+SHORT_WAIT_S = 3.0
 """For a marker, where the driver is killed or stopped before the task asks for it."""
 
 

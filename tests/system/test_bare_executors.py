@@ -15,7 +15,7 @@ from tests.support.process import BOUND_S, ROOT
 from tests.support.spark import require_java
 from tests.support.storage import exactly_the_committed_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.release]
 
 BARE, EMPTY, OLDER = "without the package", "without Arrow, which Spark's own worker wants", "with another release"
 

@@ -24,7 +24,7 @@ from tests.support.spark import QUICK_START, require_java
 from tests.support.standalone import standalone_cluster
 from tests.support.storage import exactly_the_committed_files
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.release]
 
 HOME = Path(pyspark.__file__).parent
 
@@ -88,7 +88,6 @@ def submit(cluster: str, table: Path, *options: str, **conf: str) -> dict[str, A
     return told
 
 
-@pytest.mark.release
 def test_it_is_installed_where_executors_run_and_the_driver_has_another_name_than_its_address(
     cluster: str, installed: Environment, tmp_path: Path
 ) -> None:
@@ -108,7 +107,6 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-@pytest.mark.release
 def test_executors_unpack_an_environment_from_archives(cluster: str, installed: Environment, tmp_path: Path) -> None:
     archive = tmp_path / "environment.tar.gz"
     with tarfile.open(archive, "w:gz", compresslevel=1) as tar:

@@ -49,14 +49,8 @@ def test_the_next_write_ends_a_driver_that_was_killed_while_its_tasks_wrote(
     assert_readers_agree(spark, table, wide_rows(spark).unionAll(more))
 
 
-@pytest.mark.parametrize(
-    "point",
-    [
-        pytest.param("while tasks write", marks=pytest.mark.release),
-        pytest.param("before the entry", marks=pytest.mark.release),
-        "after the entry",
-    ],
-)
+@pytest.mark.release
+@pytest.mark.parametrize("point", ["while tasks write", "before the entry", "after the entry"])
 def test_a_driver_that_was_killed_while_small_files_were_filled_leaves_them_or_the_filled_ones(
     spark: SparkSession, table: Path, point: str
 ) -> None:
@@ -88,7 +82,8 @@ def test_a_rollback_ends_a_driver_that_was_killed_before_its_entry(spark: SparkS
     assert_readers_agree(spark, table, wide_rows(spark))
 
 
-@pytest.mark.parametrize("point", [pytest.param("while tasks write", marks=pytest.mark.release), "after the entry"])
+@pytest.mark.release
+@pytest.mark.parametrize("point", ["while tasks write", "after the entry"])
 def test_a_rerun_with_the_txn_of_a_driver_that_was_killed_leaves_its_rows_once(
     spark: SparkSession, table: Path, point: str
 ) -> None:

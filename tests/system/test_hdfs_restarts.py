@@ -20,6 +20,8 @@ from tests.support.process import await_that, end_session, start_program
 from tests.system.hdfs_jobs import committed_ids, ids, write
 from tests.table_invariants import table_is_at_rest
 
+pytestmark = pytest.mark.release
+
 INSTANT = "20260101000000000"
 
 ENOUGH = 100

@@ -5,24 +5,25 @@ on a local disk.
 """
 
 import signal
-from functools import partial
 
-import anyio
-import anyio.to_thread
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.table import open_table
-from tallymark.engine.tasks.task_writer import write_task
 from tests.support.place import Place, place_on
-from tests.support.process import await_stopped, send
+from tests.support.process import send
 from tests.support.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import WriteMode, WritePlan, drive
-from tests.system.pool_worker import SCHEMA, AttemptEnded, Row, Stopped, TaskPlan
+from tests.system.pool_worker import AttemptEnded, TaskPlan
 from tests.system.rigged import Fault
-from tests.system.scene import BASE, RIVAL, arrow_table, rows_of
+from tests.system.scene import (
+    BASE,
+    RIVAL,
+    append,
+    assert_next_write_restores,
+    assert_place_at_rest,
+    rows_of,
+    stopped_tasks,
+)
 from tests.system.test_killed_driver_matrix import (
     AFTER_ITS_ENTRY,
     BEFORE_ITS_ENTRY,
@@ -32,7 +33,6 @@ from tests.system.test_killed_driver_matrix import (
     after,
     marker_wait_s,
 )
-from tests.table_invariants import data_files, decisions, table_is_at_rest
 
 BEFORE: tuple[tuple[str, WriteMode], ...] = (
     ("before the first marker", "append"),
@@ -50,28 +50,16 @@ DURING_FENCING = Fault(verb="delete", path="part=*", when="after")
 """Where names are fenced, files are deleted one by one."""
 
 
-@pytest.fixture(params=["s3", "gcs", "hdfs"])
+OTHER_STORES = [pytest.param(store, marks=pytest.mark.release) for store in ("gcs", "hdfs")]
+
+
+@pytest.fixture(params=["s3", *OTHER_STORES])
 def place(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Place:
     found = place_on(request.param, request)  # first: its server's keys stay when those of this test go
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
     append(found, *BASE)
     return found
-
-
-def append(place: Place, *tasks: TaskPlan) -> None:
-    """A write of this very process, from its instant to its end."""
-
-    async def write() -> None:
-        table = open_table(place.url, options=place.options)
-        async with table.write(schema=SCHEMA, mode="append", partition_by=["part"]) as job:
-            run = anyio.to_thread.run_sync
-            reports = [
-                await run(partial(write_task, job.ticket, arrow_table(task.rows), task=task.task)) for task in tasks
-            ]
-            await job.commit(reports)
-
-    anyio.run(write, backend="trio")
 
 
 def plan(place: Place, mode: WriteMode, fault: Fault | None = None, **task) -> WritePlan:
@@ -94,23 +82,6 @@ def run_until_killed(start: Start, write: WritePlan) -> Fork:
     return driver
 
 
-def assert_next_write_restores(place: Place, rows: list[Row], log: list[str]) -> None:
-    with pytest.raises(AssertionError):
-        table_is_at_rest(place.objects())  # else the kill came too late to leave anything
-    append(place, RIVAL)
-    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
-    assert_at_rest(place, rows + rows_of(RIVAL))
-
-
-def assert_at_rest(place: Place, rows: list[Row]) -> None:
-    """What lies there, around the library, is the committed files and logged fences; they hold exactly these rows."""
-    objects = place.objects()
-    table_is_at_rest(objects)
-    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
-    columns = pa.concat_tables(tables).columns
-    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
-
-
 @pytest.mark.parametrize(("point", "mode"), BEFORE)
 def test_a_driver_that_is_killed_before_its_entry_leaves_nothing(place: Place, start: Start, point, mode) -> None:
     run_until_killed(start, plan(place, mode, BEFORE_ITS_ENTRY[point]))
@@ -128,9 +99,7 @@ def test_a_driver_that_is_killed_after_its_entry_has_committed(place: Place, sta
 def test_tasks_that_outlive_their_killed_driver_leave_nothing(place: Place, start: Start) -> None:
     """One of them goes on before the next write, one after it."""
     driver = start(drive, plan(place, "dynamic overwrite", stops="in mid file", row_count=64, width=40_000))
-    tasks = sorted((driver.hear(Stopped) for _ in range(2)), key=lambda stopped: stopped.task)
-    for task in tasks:
-        await_stopped(task.pid)
+    tasks = stopped_tasks(driver)
     driver.kill()
     send(signal.SIGCONT, [tasks[0].pid])
     assert driver.hear(AttemptEnded) == AttemptEnded(0, 0, "ServiceUnavailable")
@@ -139,7 +108,7 @@ def test_tasks_that_outlive_their_killed_driver_leave_nothing(place: Place, star
     send(signal.SIGCONT, [tasks[1].pid])
     assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
     driver.await_all()
-    assert_at_rest(place, rows_of(*BASE, RIVAL))
+    assert_place_at_rest(place, rows_of(*BASE, RIVAL))
 
 
 def test_a_driver_that_is_killed_while_it_rolls_another_back_leaves_nothing_of_either(

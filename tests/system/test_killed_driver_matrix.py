@@ -7,16 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process import await_stopped, send
+from tests.support.process import send
 from tests.support.storage import data_files, files, objects
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import EAGER, SHORT_WAIT_S, Loop, WriteMode, WritePlan, drive
-from tests.system.pool_worker import AttemptEnded, Row, Stopped, Stops, TaskPlan
+from tests.system.pool_worker import AttemptEnded, Row, Stops, TaskPlan
 from tests.system.rigged import Fault
-from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of
+from tests.system.scene import BASE, RIVAL, append, assert_at_rest, outcomes, rows_of, stopped_tasks
 from tests.table_invariants import table_is_at_rest
 
-MODES: tuple[WriteMode, ...] = ("append", "whole overwrite", "dynamic overwrite")
+OVERWRITES: tuple[WriteMode, ...] = ("whole overwrite", "dynamic overwrite")
+MODES = ("append", *(pytest.param(mode, marks=pytest.mark.slow) for mode in OVERWRITES))
 
 STAGED = ".hoodie/.temp/*/staged"
 BEFORE_SEAL = Fault(verb="close_staging", path=STAGED, when="before")
@@ -109,9 +110,7 @@ def test_a_driver_that_is_killed_after_its_entry_has_committed(table: Path, star
 def test_a_driver_that_is_killed_while_its_tasks_write_leaves_nothing(table: Path, start: Start, point, mode) -> None:
     """One of its tasks goes on before the next write, one after it."""
     driver = start(drive, plan(table, mode, stops=WHILE_TASKS_WRITE[point], row_count=64, width=40_000))
-    tasks = sorted((driver.hear(Stopped) for _ in range(2)), key=lambda stopped: stopped.task)
-    for task in tasks:
-        await_stopped(task.pid)
+    tasks = stopped_tasks(driver)
     driver.kill()
     assert_begun(table, point)
     send(signal.SIGCONT, [tasks[0].pid])

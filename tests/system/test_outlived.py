@@ -53,6 +53,7 @@ def assert_it_left_nothing(job: Disturbed) -> None:
     assert exactly_the_committed_files(job.table) == before
 
 
+@pytest.mark.release
 def test_a_driver_that_stood_still_beyond_its_lease_is_rolled_back_and_learns_it_while_its_tasks_still_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -7,26 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.process import await_stopped, send
+from tests.support.process import send
 from tests.support.storage import objects
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import JobEnded, Waiting, WritePlan, drive
-from tests.system.pool_worker import AttemptEnded, Stopped
+from tests.system.pool_worker import AttemptEnded
 from tests.system.rigged import Fault
-from tests.system.scene import BASE, append, assert_at_rest, outcomes, rows_of
+from tests.system.scene import BASE, append, assert_at_rest, outcomes, rows_of, stopped_tasks
 from tests.system.test_killed_driver_matrix import (
     AFTER_ITS_ENTRY,
     BEFORE_ITS_ENTRY,
     BEFORE_SEAL,
     DURING_CLEAN_OF_AN_APPEND,
     DURING_ROLLBACK,
-    MODES,
+    OVERWRITES,
     WHILE_TASKS_WRITE,
     after,
     plan,
     run_until_killed,
 )
 from tests.table_invariants import commits
+
+MODES = ("append", *(pytest.param(mode, marks=pytest.mark.release) for mode in OVERWRITES))
+"""The matrix of killed drivers shows in ``full`` what an overwrite leaves; a rerun is that of an append."""
 
 TXN = "night job:2026-11-21"
 
@@ -89,9 +92,7 @@ def test_rerun_after_a_kill_while_its_tasks_write_is_not_disturbed_by_them(
     """They go on when the rerun is over."""
     write = named(table, mode, stops=WHILE_TASKS_WRITE[point], row_count=64, width=40_000)
     driver = start(drive, write)
-    tasks = [driver.hear(Stopped) for _ in write.tasks]
-    for task in tasks:
-        await_stopped(task.pid)
+    tasks = stopped_tasks(driver)
     driver.kill()
     run(start, again(write))
     assert_there_once(table, write, ["commit", "rollback", "commit"])

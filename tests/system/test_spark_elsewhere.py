@@ -27,6 +27,7 @@ def place(request: pytest.FixtureRequest, spark: SparkSession) -> Place:
     return found
 
 
+@pytest.mark.parametrize("place", ["s3", "hdfs"], indirect=True)
 def test_appends_and_overwrites_are_what_every_reader_sees(spark: SparkSession, place: Place) -> None:
     first, again = wide_rows(spark), wide_rows(spark, version=1, partitions=2)
     assert write(first, place).rows == 3000
@@ -38,6 +39,7 @@ def test_appends_and_overwrites_are_what_every_reader_sees(spark: SparkSession, 
     assert_at_rest(spark, place, again)
 
 
+@pytest.mark.release
 def test_a_task_that_raises_in_mid_file_leaves_no_rows_of_its_first_attempt(
     spark: SparkSession, place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +62,7 @@ def test_an_overwrite_survives_the_sigkill_of_a_task_in_mid_file(
     assert_at_rest(spark, place, new.unionAll(old.where("part = 'p2'")))
 
 
+@pytest.mark.release
 def test_a_job_that_fails_for_good_leaves_what_was_there(
     spark: SparkSession, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +85,7 @@ def run_until_killed(place: Place, point: str, flag: Path) -> None:
     await_the_rest()
 
 
-@pytest.mark.parametrize("point", ["while tasks write", "before the entry"])
+@pytest.mark.parametrize("point", [pytest.param("while tasks write", marks=pytest.mark.release), "before the entry"])
 def test_the_next_write_rolls_back_a_driver_that_was_killed_before_its_entry(
     spark: SparkSession, place: Place, tmp_path: Path, point: str
 ) -> None:
@@ -96,6 +99,7 @@ def test_the_next_write_rolls_back_a_driver_that_was_killed_before_its_entry(
     assert [entry["kind"] for entry in decisions(objects).values()] == ["commit", "rollback", "commit"]
 
 
+@pytest.mark.release
 def test_the_next_write_completes_a_driver_that_was_killed_right_after_its_entry(
     spark: SparkSession, place: Place, tmp_path: Path
 ) -> None:
