@@ -16,6 +16,7 @@ from tallymark.engine.errors import TallymarkError
 from tallymark.engine.markers import open_marker_engine
 from tests.backends.hdfs_peek import HdfsPeek
 from tests.invariants import markers_in
+from tests.support.minidfs import MiniDfs
 from tests.support.process import await_that, end_session, start_program
 from tests.system.hdfs_jobs import committed_ids, ids, write
 from tests.table_invariants import table_is_at_rest
@@ -46,18 +47,25 @@ def assert_next_write_puts_it_in_order(peek: HdfsPeek, expected: list[int]) -> N
     assert committed_ids(objects) == sorted([*expected, *ids(2000)])
 
 
-def test_a_job_whose_namenode_restarts_finishes_or_fails_and_leaves_nothing(peek):
-    def restart() -> None:
-        with peek.dfs.namenode_down():
-            threading.Event().wait(2)
+def restart_namenode(dfs: MiniDfs) -> None:
+    with dfs.namenode_down():
+        threading.Event().wait(2)
 
-    begun, committed = time.monotonic(), ids(1000)
+
+def restart_all(dfs: MiniDfs) -> None:
+    dfs.crash()
+    dfs.restart()
+
+
+@pytest.mark.parametrize("restart", [restart_namenode, restart_all])
+def test_a_job_whose_cluster_restarts_finishes_or_fails_in_bounded_time_and_leaves_nothing(peek, restart):
+    began, committed = time.monotonic(), ids(1000)
     try:
-        write(peek.backend.url, first_id=0, amid=restart)
+        write(peek.backend.url, first_id=0, amid=partial(restart, peek.dfs))
         committed += ids(0)
     except* TallymarkError as errors:
         print(f"failed: {errors.exceptions}")
-    assert time.monotonic() < begun + BOUND_S
+    assert time.monotonic() < began + BOUND_S
     assert_next_write_puts_it_in_order(peek, committed)
 
 
@@ -66,21 +74,6 @@ def test_a_job_whose_namenode_stays_away_fails_in_bounded_time_and_leaves_nothin
         (tmp_path / "go on").touch()
         assert writer.wait(BOUND_S) == 1
     assert_next_write_puts_it_in_order(peek, ids(1000))
-
-
-def test_a_job_whose_whole_cluster_is_killed_and_restarted_leaves_nothing(peek):
-    def crash() -> None:
-        peek.dfs.crash()
-        peek.dfs.restart()
-
-    begun, committed = time.monotonic(), ids(1000)
-    try:
-        write(peek.backend.url, first_id=0, amid=crash)
-        committed += ids(0)
-    except* TallymarkError as errors:
-        print(f"failed: {errors.exceptions}")
-    assert time.monotonic() < begun + BOUND_S
-    assert_next_write_puts_it_in_order(peek, committed)
 
 
 def test_a_killed_writers_open_files_go_with_the_next_write(peek, tmp_path):
