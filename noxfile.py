@@ -257,7 +257,7 @@ def imports(session: nox.Session) -> None:
     session.run("lint-imports")
 
 
-LINKED = ("tests/backends/broken.py", "tests/support/gcs_model.py")
+LINKED = ("tests/backends/broken.py", "tests/support/services/gcs_model.py")
 """Sources that pages link to; a strict build names one that is missing here."""
 
 

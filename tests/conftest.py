@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests import tiers
-from tests.support.servers import bucket, dfs, gcs, s3, s3_keys
+from tests.support.services.servers import bucket, dfs, gcs, s3, s3_keys
 
 __all__ = ["bucket", "dfs", "gcs", "s3", "s3_keys"]
 

@@ -4,7 +4,7 @@ import secrets
 
 from tallymark.backends import open_backend
 from tallymark.backends.hdfs import SCRATCH
-from tests.support.minidfs import MiniDfs
+from tests.support.services.minidfs import MiniDfs
 
 
 class HdfsPeek:

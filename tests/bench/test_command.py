@@ -6,6 +6,8 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 
+CREDENTIALS = "tests.support.services.gcs_facade:credentials"
+
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
@@ -61,7 +63,12 @@ def test_nothing_is_left_on_the_store_and_nothing_else_is_touched(measured):
 
 def test_an_object_store_of_the_users_own_is_measured_and_left_as_it_was(gcs, tmp_path):
     bucket, answer = gcs.bucket(), tmp_path / "answer.json"
-    how = ("--storage", f"endpoint={gcs.endpoint}", "--storage", "credentials=tests.support.gcs_facade:credentials")
+    how = (
+        "--storage",
+        f"endpoint={gcs.endpoint}",
+        "--storage",
+        "credentials=tests.support.services.gcs_facade:credentials",
+    )
     result = run("backends", "--url", f"gs://{bucket}/mine", *how, "--quick", "--seconds", 0.5, "--json", answer)
     assert (result.exit_code, result.stderr) == (0, "")
     (table,) = json.loads(answer.read_text())["tables"]
@@ -95,7 +102,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tm
 
 
 def test_a_store_that_refuses_is_one_line_that_says_why(gcs):
-    how = ("--storage", f"endpoint={gcs.endpoint}", "--storage", "credentials=tests.support.gcs_facade:credentials")
+    how = (
+        "--storage",
+        f"endpoint={gcs.endpoint}",
+        "--storage",
+        "credentials=tests.support.services.gcs_facade:credentials",
+    )
     result = run("backends", "--url", "gs://no-such-bucket", *how, "--quick")
     assert result.exit_code == 1
     assert "no-such-bucket" in result.stderr

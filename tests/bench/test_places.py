@@ -11,7 +11,7 @@ from tallymark.bench.places.hdfs import hdfs
 from tallymark.bench.places.near import disk
 from tallymark.bench.writes.hdfs_place import directory
 from tests.support.loops import on_both_loops
-from tests.support.minidfs import MiniDfs
+from tests.support.services.minidfs import MiniDfs
 
 NOBODY = "hdfs://127.0.0.1:1/"
 """Nothing listens there."""

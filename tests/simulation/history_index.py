@@ -8,7 +8,7 @@ import msgpack
 
 from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Refused, Removed, Sent, Strayed, Told
 from tests.invariants import markers_of
-from tests.simulation.marker_world import MarkerOutcome
+from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
 from tests.table_invariants import LOG, file_path
 

@@ -3,9 +3,9 @@
 import random
 
 from tests.simulation.judge import judge as judge_tables
-from tests.simulation.marker_judge import judge_markers
-from tests.simulation.marker_plan import MarkerPlan, draw_markers
-from tests.simulation.marker_world import MarkerOutcome, run_markers
+from tests.simulation.markers.marker_judge import judge_markers
+from tests.simulation.markers.marker_plan import MarkerPlan, draw_markers
+from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
 from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_numbers, with_viewers

@@ -82,7 +82,7 @@ from tests.simulation.counts.writers import (
     zombie_without_staging,
 )
 from tests.simulation.history_index import HistoryIndex
-from tests.simulation.marker_world import MarkerOutcome
+from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
 from tests.table_invariants import LOG
 

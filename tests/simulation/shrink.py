@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tallymark.engine.settings import MarkerSettings
 from tests.simulation.fault_profile import FaultProfile
-from tests.simulation.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
+from tests.simulation.markers.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
 from tests.simulation.plan import (
     AttemptPlan,
     Mishap,

@@ -9,7 +9,7 @@ from tallymark import StorageOptions
 from tallymark.engine.errors import MissingExtra
 from tallymark.spark_glue import storage_options as module
 from tallymark.spark_glue.storage_options import native_url, storage_options
-from tests.support.s3_server import ENVIRONMENT
+from tests.support.services.s3_server import ENVIRONMENT
 
 pytestmark = pytest.mark.spark
 

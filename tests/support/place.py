@@ -3,13 +3,16 @@
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tallymark.backends import Backend, StorageOptions, open_backend
-from tests.support.gcs_facade import GcsFacade
-from tests.support.minidfs import MiniDfs
-from tests.support.s3_server import REGION, S3Server
+from tests.support.services.gcs_facade import GcsFacade
+from tests.support.services.s3_server import REGION, S3Server
+
+if TYPE_CHECKING:
+    from tests.support.services.minidfs import MiniDfs  # imports py4j
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +72,7 @@ def _on_gcs(facade: GcsFacade) -> Place:
     )
 
 
-def _on_hdfs(cluster: MiniDfs) -> Place:
+def _on_hdfs(cluster: "MiniDfs") -> Place:
     folder = f"/tests/{secrets.token_hex(6)}/table"
     return Place(url=f"{cluster.url}{folder}", objects=lambda: cluster.objects(folder))
 

@@ -9,7 +9,7 @@ from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import RetryingBackend
 from tallymark.backends.s3 import S3Backend
-from tests.support.s3_server import REGION
+from tests.support.services.s3_server import REGION
 
 AT_ONCE = RetrySettings(pause_s=0, throttled_pause_s=0, budget_count=1000)
 ONCE = RetrySettings(attempt_count=1)

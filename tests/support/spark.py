@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.hadoop_aws import hadoop_aws_jars
-from tests.support.s3_server import ENVIRONMENT
+from tests.support.services.s3_server import ENVIRONMENT
 
 MASTER = "TALLYMARK_TEST_MASTER"
 """The environment variable that puts the tests on another master."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 
 from tallymark.engine.tasks.report import TaskReport
-from tests.system import faults
+from tests.system.spark import faults
 
 Point = Literal["half way", "all rows in", "published"]
 """Of one attempt: a few batches in, its files half written; no row is left; its report is not on its way yet."""

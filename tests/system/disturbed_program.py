@@ -19,8 +19,9 @@ from tallymark.engine.settings import LeaseSettings
 from tallymark.spark_glue import stage
 from tallymark.spark_glue.stage import write_partition
 from tests.support.spark import start_session
-from tests.system import attempts, faults
-from tests.system.jobs import wide_rows, write
+from tests.system import attempts
+from tests.system.spark import faults
+from tests.system.spark.jobs import wide_rows, write
 
 TABLE = "table"
 NOTES = "notes"

@@ -30,11 +30,11 @@ import pyarrow.parquet as pq
 import tallymark
 from tallymark.backends import BackendError, StorageOptions
 from tallymark.engine.settings import TaskSettings
-from tests.support.fault_plan import Chance
-from tests.support.fault_proxy import FaultProxy, fault_proxy
-from tests.support.gcs_facade import GcsFacade, gcs_facade
 from tests.support.process import await_that
-from tests.support.s3_server import ENVIRONMENT, S3Server, s3_server
+from tests.support.services.fault_plan import Chance
+from tests.support.services.fault_proxy import FaultProxy, fault_proxy
+from tests.support.services.gcs_facade import GcsFacade, gcs_facade
+from tests.support.services.s3_server import ENVIRONMENT, S3Server, s3_server
 from tests.table_invariants import committed_files, fences, log_entries, table_is_at_rest
 
 RATE = 0.05

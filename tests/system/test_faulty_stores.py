@@ -5,9 +5,9 @@ Fewer here than a release is accepted by: ``TALLYMARK_TESTS_FULL=1`` plays 50 co
 
 import os
 
-from tests.support.fault_plan import Kind
-from tests.support.gcs_facade import GcsFacade
-from tests.support.s3_server import S3Server
+from tests.support.services.fault_plan import Kind
+from tests.support.services.gcs_facade import GcsFacade
+from tests.support.services.s3_server import S3Server
 from tests.system.many_commits import RATE, Size, judge, play, scene_of, summary
 
 SIZE = Size(commits=50, files=200) if os.environ.get("TALLYMARK_TESTS_FULL") else Size(commits=4, files=40)

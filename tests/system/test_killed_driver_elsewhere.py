@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.place import Place, place_on
 from tests.support.process import send
-from tests.support.s3_server import ENVIRONMENT
+from tests.support.services.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import WriteMode, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded, TaskPlan

@@ -13,7 +13,7 @@ from tallymark.backends.local import SCRATCH
 from tests.support import storage
 from tests.support.place import Place, place_on
 from tests.support.process import await_that, members, send
-from tests.support.s3_server import ENVIRONMENT
+from tests.support.services.s3_server import ENVIRONMENT
 from tests.system.forked import Fork, Start
 from tests.system.pool_driver import JobEnded, Waiting, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded, Doomed, TaskPlan

@@ -19,7 +19,7 @@ from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tests.invariants import markers_in
-from tests.support.s3_server import S3Server
+from tests.support.services.s3_server import S3Server
 from tests.support.storage import objects
 from tests.system.forked import forking
 from tests.system.marker_service import LoadingClient, Store, s3_credentials, serve

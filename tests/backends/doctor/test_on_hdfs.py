@@ -7,7 +7,7 @@ import pytest
 
 from tests.backends.hdfs_peek import HdfsPeek
 from tests.cli.scene import run
-from tests.support.minidfs import MiniDfs
+from tests.support.services.minidfs import MiniDfs
 
 
 def test_hdfs_is_fit_and_not_even_a_directory_is_left(dfs: MiniDfs, monkeypatch: pytest.MonkeyPatch):

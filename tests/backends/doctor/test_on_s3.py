@@ -4,7 +4,7 @@ import pytest
 
 from tallymark.backends.doctor import examine
 from tests.cli.scene import run, run_json
-from tests.support.s3_server import REGION, S3Server
+from tests.support.services.s3_server import REGION, S3Server
 
 pytestmark = pytest.mark.slow
 

@@ -16,7 +16,7 @@ from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tests.engine.jobs.scene import Store, begin, committed, mark, name_of, table, write_rows
 from tests.support.dying import DyingBackend
 from tests.support.loops import on_both_loops
-from tests.support.posted import PostedBackend
+from tests.support.services.posted import PostedBackend
 from tests.table_invariants import projection_is_a_prefix_of_the_log
 
 PASSES = 200

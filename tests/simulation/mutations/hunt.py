@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tallymark.backends.errors import TallymarkError
 from tests.simulation.kernel import Stuck
 from tests.simulation.kind import AnyPlan, draw, judge, run
-from tests.simulation.marker_plan import MarkerPlan
+from tests.simulation.markers.marker_plan import MarkerPlan
 from tests.simulation.mutations import GROUPS
 from tests.simulation.mutations.mutation import Mutation
 
@@ -18,7 +18,7 @@ CHECKS = (
     "tests/table_invariants.py",
     "tests/invariants.py",
     "tests/simulation/judge.py",
-    "tests/simulation/marker_judge.py",
+    "tests/simulation/markers/marker_judge.py",
     "tests/simulation/reader_judge.py",
 )
 """Whose functions say no."""

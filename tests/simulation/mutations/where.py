@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.simulation.marker_plan import MarkerPlan
+from tests.simulation.markers.marker_plan import MarkerPlan
 from tests.simulation.plan import Mishap, Plan, WriterPlan
 from tests.simulation.variations import RECUT_LANDMARKS, REGISTRATION_READ
 

@@ -1,0 +1,1 @@
+"""S3 and GCS: requests, errors, claims, and conformance on servers."""

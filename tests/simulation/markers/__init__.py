@@ -1,0 +1,1 @@
+"""Runs of marker servers without a table: plan, world, server and judge."""

@@ -1,0 +1,1 @@
+"""Servers that tests start: S3, GCS, HDFS, Spark standalone, and a proxy that injects faults."""

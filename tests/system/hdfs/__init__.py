@@ -1,0 +1,1 @@
+"""Jobs on an HDFS whose servers restart or stay away."""

@@ -1,0 +1,1 @@
+"""Whole Spark jobs whose tasks, executors and drivers fail or are killed."""
