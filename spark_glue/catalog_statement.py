@@ -53,14 +53,14 @@ def partition_values(path: str) -> PartitionValues:
 
 
 def add_statements(table: str, columns: Sequence[str], location: str, paths: Sequence[str]) -> Iterator[str]:
-    """Return ALTER TABLE ... ADD for partitions at their paths below the location; existing ones remain as they are."""
+    """Yield ALTER TABLE ... ADD for partitions at their paths below the location; existing ones remain as they are."""
     specs = [f"PARTITION {_spec(columns, path)} LOCATION {literal(f'{location}/{path}')}" for path in paths]
     for batch in _batches(specs):
         yield f"ALTER TABLE {table} ADD IF NOT EXISTS {' '.join(batch)}"
 
 
 def drop_statements(table: str, columns: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
-    """Return ALTER TABLE ... DROP for partitions; for an external table it removes nothing from storage."""
+    """Yield ALTER TABLE ... DROP for partitions; for an external table it removes nothing from storage."""
     for batch in _batches([f"PARTITION {_spec(columns, path)}" for path in paths]):
         yield f"ALTER TABLE {table} DROP IF EXISTS {', '.join(batch)}"
 

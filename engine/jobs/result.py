@@ -78,7 +78,7 @@ class WriteResult:
         return f"<table>{rows}</table>"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """Return labels and values for people; empty ones are left out."""
+        """Yield labels and values for people; empty ones are left out."""
         yield "instant", self.instant
         yield "position", f"{self.position:,}"
         if self.txn is not None:

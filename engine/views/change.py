@@ -22,7 +22,7 @@ class Change:
 
 
 def changes_of(position: int, entry: LogEntry) -> Iterator[Change]:
-    """Return the changes by partition, unordered. Only a commit changes anything."""
+    """Yield the changes by partition, unordered. Only a commit changes anything."""
     if entry.kind != "commit":
         return
     added: dict[str, list[DataFile]] = {}

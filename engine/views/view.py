@@ -337,7 +337,7 @@ class ViewAt:
         return tuple(nlargest(count, states, key=lambda partition: (states[partition].changed_at, partition)))
 
     async def all_files(self) -> AsyncIterator[DataFile]:
-        """Return every live file, sorted by path. Reads every partition."""
+        """Yield every live file, sorted by path. Reads every partition."""
         await self._view.preload()
         for partition in _sorted(self._view.states):
             for file in await self.files(partition):
