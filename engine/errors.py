@@ -1,7 +1,7 @@
 """Error classes of the engine, sorted by what the caller should do next.
 
 TallymarkError
-├── TryAgain                retry: nothing was promised, and a retry is safe
+├── TryAgain                retry: nothing was promised; after ConflictError only with rows computed again
 │   ├── FlushFailed             a marker's segment could not be made durable
 │   ├── Overloaded              a limit is reached; retry_after_s is the time to wait before a retry
 │   ├── ServiceUnavailable      the driver's service did not respond in time
@@ -25,7 +25,7 @@ from tallymark.backends.errors import TallymarkError as TallymarkError
 
 
 class TryAgain(TallymarkError):
-    """Base of errors after which the same call can be retried; nothing was promised."""
+    """Base of errors after which the request can be retried; nothing was promised. For ConflictError, see there."""
 
 
 class FlushFailed(TryAgain):
@@ -49,7 +49,11 @@ class ServiceOverloaded(ServiceUnavailable):
 
 
 class ConflictError(TryAgain):
-    """Another write committed first and conflicts with this one, which left nothing."""
+    """Another write committed first and conflicts with this one, which left nothing.
+
+    Do not repeat the call with the same rows: read the table again, compute the rows again and start a new job. A
+    repeated overwrite would replace what the winner has written.
+    """
 
     def __init__(self, message: str, *, partition: str | None, winner: str) -> None:
         """Set ``partition``, the first partition path in conflict (None: the whole table), and ``winner``, an

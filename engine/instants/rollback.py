@@ -1,4 +1,4 @@
-"""Rollback of an instant that will not commit: it leaves nothing."""
+"""Rollback of an instant that will not commit: none of its files remains; on object stores fences do, until a clean."""
 
 from contextlib import suppress
 from dataclasses import dataclass

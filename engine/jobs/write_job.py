@@ -119,7 +119,8 @@ class WriteJob:
         return await self._sizing.plan(profile)
 
     async def commit(self, reports: Iterable[TaskReport]) -> WriteResult:
-        """Make exactly the reported files part of the table; on return every reader of the table format sees them.
+        """Make exactly the reported files part of the table. On return ``tallymark.read`` sees them, and readers of the
+        Hudi format too unless the result has ``pending``: then the next write or clean projects the commit.
 
         ``reports`` are those of the winning attempt of each task, one per task. All other files that the job's tasks
         have written, or may yet write, are fenced first. A commit that failed may be called again with the same

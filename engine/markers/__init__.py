@@ -1,10 +1,10 @@
 """Markers: durable notes, each made before its data file is started, that the file may exist.
 
 A request passes ``directory.create`` -> ``queue`` -> ``pace`` -> ``batch`` -> ``group_commit`` -> ``flush`` of a
-``segment`` -> ``directory.complete`` -> answer. ``loading`` reads the markers that storage contains; ``direct`` puts
-markers without an engine. ``hedge`` sends a late put a second time, ``merge`` replaces many segments by few, as
-``merge_plan`` decides. ``process_markers`` sums the counts for metrics; ``watch`` reads a directory from another
-process.
+``segment`` -> ``directory.complete`` -> a check that the instant is still open -> answer. ``loading`` reads the markers
+that storage contains; ``direct`` puts markers without an engine, and ``direct_flag`` shows a job that its tasks did.
+``hedge`` sends a late put a second time, ``merge`` replaces many segments by few, as its ``MergePlan`` decides.
+``process_markers`` sums the counts for metrics. Another process reads a directory by ``inspection.watch``.
 """
 
 from tallymark.engine.markers.answer import MarkerAnswer

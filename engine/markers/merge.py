@@ -63,7 +63,7 @@ class MergePlan:
 
     Owns: the account of the segments in storage, and of the bytes that rewriting them may still cost. It trusts its
     caller: segments are added once they are durable, and dropped once they need not stay. The arithmetic is in
-    ``docs/decisions/0008-merge-policy.md``, the measurements are there and in ``0027-twenty-objects.md``.
+    ``docs/decisions/0008-merge-policy.md``, the measurements are there and in decision 0027.
 
     Each segment carries a credit: the bytes that its markers may still be written again. At four bytes written for each
     byte of markers a flush adds three times its own size. A merged segment pays for the merge, and the new segment

@@ -1,7 +1,8 @@
 """File sizing: the plan of which rows go to which file. Pure: no storage, no clock.
 
 A job calls ``planning.plan``; task writers carry the plan out (``tasks``) and jobs commit it (``jobs``). Each policy is
-a module (``balanced_policy``, ``hudi_policy``) that ``planning`` selects by ``SizingSettings.policy``.
+a function of ``policies`` (``balanced_files``, ``hudi_files``) that ``planning.plan`` selects by
+``SizingSettings.policy``.
 """
 
 from tallymark.engine.sizing.plan import PlannedFile, SizingPlan

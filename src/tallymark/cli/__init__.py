@@ -1,4 +1,4 @@
-"""The command line: ``tallymark status | timeline | markers | rollback | clean | doctor``.
+"""The command line, ``tallymark COMMAND``: inspection and maintenance of tables.
 
 ``command`` is the group of the commands, and each command is a module: its options, the keys of its ``--json`` document
 and its page for people. ``asking`` opens the table and ends the process, ``storage`` parses ``--storage``, ``document``
