@@ -36,7 +36,7 @@ def test_files_say_what_was_rewritten_to_come_to_them_where_anything_was(tmp_pat
     document = run_json("files", tmp_path)
     assert document["rewritten_bytes"] == first["bytes"]
     assert document["rewritten_per_byte"] == first["bytes"] / document["bytes"]
-    per_byte = f"{first['bytes']:,} bytes to come to these files, {document['rewritten_per_byte']:.2f} for each byte"
+    per_byte = f"{first['bytes']:,} B to come to these files, {document['rewritten_per_byte']:.2f} for each byte"
     assert per_byte in run("files", tmp_path).stdout
 
 

@@ -8,7 +8,8 @@ import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
 from tallymark.cli.document import document_of
-from tallymark.cli.page import print_table, size
+from tallymark.cli.page import print_table
+from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,4 +96,4 @@ def show_explain(page: "Console", document: ExplainDocument) -> None:
 def _size(document: ExplainDocument) -> str | None:
     if document["rows"] is None or document["bytes"] is None:
         return None
-    return f"{document['rows']:,} rows, {size(document['bytes'])}"
+    return f"{document['rows']:,} rows, {shown_bytes(document['bytes'])}"

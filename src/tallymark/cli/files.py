@@ -7,7 +7,8 @@ import click
 
 from tallymark.cli.asking import Place, answer, at_a_url, json_keys
 from tallymark.cli.document import document_of
-from tallymark.cli.page import print_table, size
+from tallymark.cli.page import print_table
+from tallymark.engine.jobs.result import shown_bytes
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,26 +97,32 @@ def show_files(page: "Console", document: FilesDocument) -> None:
     if not document["files"]:
         page.print(f"No files{below} at position {document['position']:,}.")
         return
+    total, p50, p95, largest = (shown_bytes(document[key]) for key in ("bytes", "p50", "p95", "largest"))
     facts = {
-        "files": f"{document['files']:,}{below} in {document['partitions']:,} partitions, {size(document['bytes'])}",
-        "sizes": f"p50 {size(document['p50'])}, p95 {size(document['p95'])}, largest {size(document['largest'])}",
+        "files": f"{document['files']:,}{below} in {document['partitions']:,} partitions, {total}",
+        "sizes": f"p50 {p50}, p95 {p95}, largest {largest}",
         "small": f"{_share(document['small_file_share'])} of the files, with {_share(document['small_byte_share'])} of "
-        f"the bytes, are below {size(document['small_below'])}",
+        f"the bytes, are below {shown_bytes(document['small_below'])}",
         "fewest": f"{document['fewest']:,} files would hold the same bytes",
     }
     if document["rewritten_bytes"]:
         per_byte = f"{document['rewritten_per_byte']:,.2f} for each byte"
-        facts["rewritten"] = f"{size(document['rewritten_bytes'])} to come to these files, {per_byte}"
+        facts["rewritten"] = f"{shown_bytes(document['rewritten_bytes'])} to come to these files, {per_byte}"
     print_table(page, ["", ""], facts.items(), folding=(1,), has_header=False)
     most = max(each["files"] for each in document["buckets"])
     rows = [
-        (size(each["least"]), f"{each['files']:,}", size(each["bytes"]), _bar(each["files"], most))
+        (shown_bytes(each["least"]), f"{each['files']:,}", shown_bytes(each["bytes"]), _bar(each["files"], most))
         for each in document["buckets"]
     ]
     print_table(page, ["size from", "files", "bytes", ""], rows, numbers=(0, 1, 2))
     if document["most_small"]:
         worst = [
-            (each["partition"] or "-", f"{each['small_files']:,}", size(each["small_bytes"]), f"{each['files']:,}")
+            (
+                each["partition"] or "-",
+                f"{each['small_files']:,}",
+                shown_bytes(each["small_bytes"]),
+                f"{each['files']:,}",
+            )
             for each in document["most_small"]
         ]
         print_table(

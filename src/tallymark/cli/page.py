@@ -65,11 +65,3 @@ def table_of(
 def _printable(text: str) -> str:
     """Return the text with escapes for characters that would move the cursor or change colours."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
-
-
-def size(count: int) -> str:
-    """Return a size in binary units, as sizes of files are set: 120 MiB."""
-    value, units = float(count), ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"]
-    while value >= 1024 and len(units) > 1:
-        value, units = value / 1024, units[1:]
-    return f"{value:,.0f} {units[0]}" if value == int(value) else f"{value:,.1f} {units[0]}"
