@@ -16,7 +16,7 @@ POLL_S = 0.005
 """Pause between two checks: a task writes a file in about 20 ms."""
 
 
-def kill_amid_file(
+def kill_while_writing(
     find: Callable[[], Iterable[psutil.Process]], table: Path, *, after_files: int, ended: Callable[[float], bool]
 ) -> Storage | None:
     """Kill the found processes and all that they started, once that many files are published and uncommitted, and one
@@ -45,7 +45,7 @@ def task_killer(table: Path, *, after_files: int) -> Iterator[list[Storage]]:
     killed: list[Storage] = []
 
     def watch() -> None:
-        found = kill_amid_file(lambda: _a_writer(table), table, after_files=after_files, ended=ended.wait)
+        found = kill_while_writing(lambda: _a_writer(table), table, after_files=after_files, ended=ended.wait)
         killed.extend([found] if found else [])
 
     watcher = threading.Thread(target=watch, daemon=True)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 import tallymark
 from demo.flights import FLIGHTS, PARTITION_BY, by_day, corrected_month, with_corrected_month
-from demo.kill import end, kill_amid_file, task_killer
+from demo.kill import end, kill_while_writing, task_killer
 from demo.readers import READERS, differences, duckdb_rows, hudi_rows
 from demo.scene import MarkerCost, Scene
 from demo.storage import Storage, attempt_of, instant_of
@@ -123,7 +123,7 @@ def _kill_a_driver(scene: Scene) -> Storage | None:
     with (scene.scratch / "driver.log").open("wb") as log:
         driver = psutil.Popen(command, cwd=Path(__file__).parent.parent, stdout=log, stderr=log)
         try:
-            return kill_amid_file(lambda: [driver], scene.table, after_files=FILES_BEFORE_DEATH, ended=ended)
+            return kill_while_writing(lambda: [driver], scene.table, after_files=FILES_BEFORE_DEATH, ended=ended)
         finally:
             end([driver])
 
