@@ -29,9 +29,13 @@ RIVAL = TaskPlan(first_id=9000, parts=("b", "z"))
 """What the next writer appends."""
 
 
+def place_of(at: Path | Place) -> Place:
+    return at if isinstance(at, Place) else Place(url=str(at), objects=lambda: objects(at))
+
+
 def append(at: Path | Place, *tasks: TaskPlan, fills: bool = False) -> None:
     """Write from this process, from the job's instant to its end."""
-    place = at if isinstance(at, Place) else Place(url=str(at), objects=dict)
+    place = place_of(at)
 
     async def write() -> None:
         table = open_table(place.url, options=place.options)
@@ -65,37 +69,41 @@ def arrow_table(rows: list[Row]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(SCHEMA.names, row, strict=True)) for row in rows], schema=SCHEMA)
 
 
-def assert_at_rest(table: Path, rows: list[Row], *, scratch: bool = False) -> set[str]:
-    """The disk holds exactly what was committed, nothing of any other writer, and readers that nobody here wrote see
-    exactly these rows in it. A writer that was caught in the middle of a put may leave scratch. Returns the data files.
+def assert_at_rest(at: Path | Place, rows: list[Row], *, scratch: bool = False) -> set[str]:
+    """Assert that storage has exactly what was committed, with these rows; return the data files.
+
+    On a local disk, readers that are not ours find these rows too, and nothing of any other writer is left; a writer
+    that was killed in the middle of a put may leave scratch.
     """
-    table_is_at_rest(objects(table))
-    committed = exactly_the_committed_files(table, scratch=scratch)
-    wanted = sorted(rows)
-    for reader, read in READERS.items():
-        found = sorted(read(table))
-        assert [row[:2] for row in found] == [row[:2] for row in wanted], f"{reader} sees other rows"
-        assert found == wanted, f"{reader} sees other values"
-    return committed
+    place = place_of(at)
+    found = place.objects()
+    table_is_at_rest(found)
+    files = data_files(found)
+    readers = READERS if isinstance(at, Path) else {"Arrow": lambda _: _read_by_arrow(found)}
+    for reader, read in readers.items():
+        rows_found, wanted = sorted(read(Path(place.url))), sorted(rows)
+        assert [row[:2] for row in rows_found] == [row[:2] for row in wanted], f"{reader} finds other rows"
+        assert rows_found == wanted, f"{reader} finds other values"
+    if isinstance(at, Path):
+        assert exactly_the_committed_files(at, scratch=scratch) == set(files)
+    return set(files)
 
 
-def assert_place_at_rest(place: Place, rows: list[Row]) -> None:
-    """Assert that the store, listed around the library, has only committed files and logged fences, with these rows."""
-    objects = place.objects()
-    table_is_at_rest(objects)
-    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
-    columns = pa.concat_tables(tables).columns
-    assert sorted(zip(*(column.to_pylist() for column in columns), strict=True)) == sorted(rows)
-
-
-def assert_next_write_restores(place: Place, rows: list[Row], log: list[str], *, fills: bool = False) -> None:
+def assert_next_write_restores(at: Path | Place, rows: list[Row], log: list[str], *, fills: bool = False) -> set[str]:
     """Append once more; the log then has these entries, and the table these rows and the appended ones."""
+    place = place_of(at)
     with pytest.raises(AssertionError):
         table_is_at_rest(place.objects())  # otherwise the kill was too late to leave anything
-    append(place, RIVAL, fills=fills)
-    assert [entry["kind"] for entry in decisions(place.objects()).values()] == log
+    append(at, RIVAL, fills=fills)
+    assert outcomes(at) == log
     assert bool(commits(place.objects())[-1]["removed"]) == fills, "it has filled a small file"
-    assert_place_at_rest(place, rows + rows_of(RIVAL))
+    return assert_at_rest(at, rows + rows_of(RIVAL), scratch=True)
+
+
+def _read_by_arrow(objects: dict[str, bytes]) -> list[Row]:
+    tables = [pq.read_table(pa.BufferReader(objects[path])).select(SCHEMA.names) for path in data_files(objects)]
+    columns = pa.concat_tables(tables).columns
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def read_by_duckdb(table: Path) -> list[Row]:
@@ -115,6 +123,6 @@ def read_by_hudi(table: Path) -> list[Row]:
 READERS = {"DuckDB": read_by_duckdb, "hudi-rs": read_by_hudi}
 
 
-def outcomes(table: Path) -> list[str]:
-    """What each entry of the log says, in order."""
-    return [entry["kind"] for entry in decisions(objects(table)).values()]
+def outcomes(at: Path | Place) -> list[str]:
+    """Return the kind of each entry of the log, in order."""
+    return [entry["kind"] for entry in decisions(place_of(at).objects()).values()]

@@ -22,16 +22,16 @@ from tests.system.scene import (
     BASE,
     RIVAL,
     append,
+    assert_at_rest,
     assert_next_write_restores,
-    assert_place_at_rest,
     rows_of,
     stopped_tasks,
 )
-from tests.system.test_killed_driver_elsewhere import DURING_FENCING
-from tests.system.test_killed_driver_matrix import (
+from tests.system.test_killed_driver import (
     AFTER_ITS_ENTRY,
     BEFORE_ITS_ENTRY,
     BEFORE_SEAL,
+    DURING_FENCING,
     DURING_ROLLBACK,
     WHILE_TASKS_WRITE,
     marker_wait_s,
@@ -113,7 +113,7 @@ def test_another_attempt_of_a_killed_task_fills_what_it_was_to_fill(place: Place
     assert driver.hear(JobEnded).outcome == "committed"
     driver.await_all()
     assert len(commits(place.objects())[-1]["removed"]) == 2
-    assert_place_at_rest(place, rows_of(*BASE, *TASKS))
+    assert_at_rest(place, rows_of(*BASE, *TASKS))
 
 
 @pytest.mark.parametrize("point", WHILE_TASKS_WRITE)
@@ -132,7 +132,7 @@ def test_tasks_that_outlive_their_killed_driver_bring_no_old_rows_back(place: Pl
     send(signal.SIGCONT, [second.pid])
     assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
     driver.await_all()
-    assert_place_at_rest(place, rows_of(*BASE, RIVAL))
+    assert_at_rest(place, rows_of(*BASE, RIVAL))
 
 
 def test_a_driver_that_is_killed_while_it_rolls_fills_back_leaves_nothing_of_either(place: Place, start: Start) -> None:
@@ -185,4 +185,4 @@ def test_a_driver_that_lost_all_that_it_filled_commits_its_own_rows(place: Place
     lose_its_small_files(place, driver)
     assert driver.hear(JobEnded).outcome == "committed"
     driver.await_all()
-    assert_place_at_rest(place, rows_of(*BASE, OTHER, *TASKS))
+    assert_at_rest(place, rows_of(*BASE, OTHER, *TASKS))

@@ -14,7 +14,7 @@ from tests.system.pool_driver import JobEnded, Waiting, WritePlan, drive
 from tests.system.pool_worker import AttemptEnded
 from tests.system.rigged import Fault
 from tests.system.scene import BASE, append, assert_at_rest, outcomes, rows_of, stopped_tasks
-from tests.system.test_killed_driver_matrix import (
+from tests.system.test_killed_driver import (
     AFTER_ITS_ENTRY,
     BEFORE_ITS_ENTRY,
     BEFORE_SEAL,
