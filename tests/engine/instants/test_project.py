@@ -7,9 +7,9 @@ from tallymark.engine.instants.project import project
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.settings import CommitSettings, LeaseSettings
-from tests.engine.jobs.scene import Store, begin, committed, flights, mark, name_of, publish, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
 from tests.support.dying import DyingBackend, ProcessDied
-from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
+from tests.support.faulty import FaultyBackend, refused, slow
 from tests.support.loops import on_both_loops
 from tests.table_invariants import projection_is_a_prefix_of_the_log
 
@@ -48,14 +48,6 @@ async def test_everything_that_lacks_its_projection_gets_it():
     store.check_at_rest()
 
 
-async def test_projecting_again_changes_nothing():
-    store = await unprojected()
-    await project_all(store.backend)
-    before = (store.objects, store.modified)
-    await project_all(store.backend)
-    assert (store.objects, store.modified) == before
-
-
 async def test_wherever_it_is_interrupted_readers_see_a_prefix_of_the_log_and_another_goes_on():
     counting = DyingBackend((await unprojected()).backend)
     await project_all(counting)
@@ -76,14 +68,6 @@ async def test_any_number_may_do_it_at_once():
     store.check_projection()
 
 
-async def test_a_lost_answer_is_met_by_doing_it_again():
-    store = await unprojected()
-    with pytest.raises(OSError, match="lost"):
-        await project_all(FaultyBackend(store.backend, lost_answer("put_new", "*.commit")))
-    await project_all(store.backend)
-    store.check_projection()
-
-
 async def test_a_commit_projects_older_entries_first(unstaged):
     """Finding 12: an entry is never visible before the one whose files it replaces."""
     other = FaultyBackend(unstaged.backend, slow("put_new", 30, "*.commit"))
@@ -95,18 +79,6 @@ async def test_a_commit_projects_older_entries_first(unstaged):
             await committed(unstaged.backend, "overwrite", {1: 1})
             unstaged.check_projection()
     unstaged.check_at_rest()
-
-
-async def test_files_are_deleted_only_once_their_replacement_is_visible(unstaged):
-    await committed(unstaged.backend)
-    await committed(unstaged.faulty, "overwrite")
-    calls = [(call.verb, path) for call in unstaged.faulty.calls for path in call.paths]
-    projected = next(
-        index for index, (verb, path) in enumerate(calls) if verb == "put_new" and path.endswith(".replacecommit")
-    )
-    deleted = [index for index, (verb, path) in enumerate(calls) if verb == "delete" and path.endswith(".parquet")]
-    assert deleted
-    assert projected < min(deleted)
 
 
 async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay(unstaged):
@@ -130,22 +102,3 @@ async def test_what_a_handle_has_projected_it_does_not_ask_for_again(unstaged):
     asked = [path for path in unstaged.faulty.paths("get") if path.endswith(".commit")]
     assert len(asked) == 2, "the newest one, which tells of all older ones, and its own"
     assert asked[1] == f".hoodie/{result.instant}.commit"
-
-
-async def test_a_partition_gets_its_metadata_once_from_its_first_commit(unstaged):
-    first = await committed(unstaged.backend, months={1: 1})
-    await committed(unstaged.backend, "overwrite", {1: 1, 2: 1})
-    assert f"commitTime={first.instant}" in unstaged.objects["month=1/.hoodie_partition_metadata"].decode()
-    assert "partitionDepth=1" in unstaged.objects["month=2/.hoodie_partition_metadata"].decode()
-
-
-async def test_a_table_without_partitions_has_its_metadata_at_the_top(unstaged):
-    from tallymark.engine.tasks.report import TaskReport
-
-    async with begin(unstaged.backend, partition_by=()) as job:
-        path = name_of(job)
-        await mark(job, unstaged.backend, [path])
-        file = publish(job.ticket, unstaged.backend, path, flights())
-        await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
-    assert "partitionDepth=0" in unstaged.objects[".hoodie_partition_metadata"].decode()
-    assert [entry.kind for _, entry in await table(unstaged.backend).timeline()] == ["commit"]

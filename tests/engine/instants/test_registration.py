@@ -44,26 +44,6 @@ async def test_a_write_that_meets_nobody_lists_the_log_and_nothing_else(store):
     store.check_at_rest()
 
 
-async def test_numbers_follow_each_other_and_each_goes_with_its_instant(store):
-    for number in (1, 2, 3):
-        async with begin(store.backend, markers=BATCHED) as job:
-            assert [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)] == [
-                registration_path(number)
-            ]
-            await job.commit([await write_rows(job, store.backend)])
-        store.check_at_rest()
-    assert [number for number, _ in told(store)] == [1, 2, 3]
-
-
-async def test_a_job_that_is_rolled_back_by_itself_tells_its_number_and_the_next_lists_nothing(unstaged):
-    await committed(unstaged.backend)
-    async with begin(unstaged.backend, markers=BATCHED) as job:
-        await write_rows(job, unstaged.backend)
-    await committed(unstaged.faulty, markers=BATCHED)
-    assert unstaged.faulty.paths("list") == [LOG_FOLDER]
-    assert [number for number, _ in told(unstaged)] == [1, 2, 3]
-
-
 @kinds
 async def test_a_dead_writer_is_found_by_its_number_however_many_have_written_since(kind, store):
     """They began while its lease was running still."""
@@ -93,17 +73,27 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
     store.check_at_rest()
 
 
-async def test_a_writer_that_died_with_its_number_alone_is_swept_after_its_lease(store):
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_request("put", f"{HEARTBEAT_FOLDER}/*"), lost_request("put", "*.type"))
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [lost_answer("put_new", f"{REGISTRATION_FOLDER}/*")],
+        [lost_request("put", f"{HEARTBEAT_FOLDER}/*"), lost_request("put", "*.type")],
+        [lost_answer("put_new", f"{OPEN_FOLDER}/*")],
+        [lost_answer("open_staging"), lost_answer("close_staging")],
+    ],
+    ids=["the answer to its number lost", "a number alone", "the answer to its reservation lost", "staging lost"],
+)
+async def test_what_a_begin_that_storage_failed_has_left_is_swept_after_its_lease_and_not_before(staged, faults, caplog):
+    await committed(staged.backend)
     with pytest.raises(OSError, match="lost"):
-        async with begin(storage):
+        async with begin(FaultyBackend(staged.backend, *faults)):
             raise AssertionError("no job")
-    await committed(store.backend)
-    assert registration_path(2) in store.objects, "it may be about to reserve"
-    store.clock.pass_lease()
-    await committed(store.backend)
-    store.check_at_rest()
+    assert ("instant.unfinished" in caplog.text) == (faults[0].verb == "open_staging")
+    await committed(staged.backend)
+    assert registration_path(2) in staged.objects, "its writer may be about to go on"
+    staged.clock.pass_lease()
+    await committed(staged.backend)
+    staged.check_at_rest()
 
 
 @pytest.mark.parametrize("rescue", ["write", "clean"])
@@ -134,19 +124,6 @@ async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_t
     assert unstaged.faulty.paths("list") == [LOG_FOLDER], "nobody goes on with it"
     await table(unstaged.backend).clean()
     unstaged.check_at_rest()
-
-
-async def test_after_a_lost_answer_ones_own_number_is_known_again_by_who_comes_next(staged):
-    await committed(staged.backend)
-    storage = FaultyBackend(staged.backend, lost_answer("put_new", f"{REGISTRATION_FOLDER}/*"))
-    with pytest.raises(OSError, match="lost"):
-        async with begin(storage):
-            raise AssertionError("unclear: no job")
-    assert registration_path(2) in staged.objects
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    assert [number for number, _ in told(staged)][-1] == 3
-    staged.check_at_rest()
 
 
 async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(store):

@@ -7,14 +7,11 @@ from functools import partial
 import anyio
 import pytest
 
-from tallymark.backends.errors import NotFound
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import (
-    FAMILIES,
-    Store,
     WallClock,
     begin,
     committed,
@@ -25,8 +22,6 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, lost_answer, slow
 from tests.support.loops import on_both_loops
-
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 
 
 @pytest.mark.parametrize("kind", ["batched", "direct"])
@@ -70,31 +65,6 @@ async def test_a_clock_behind_the_log_does_not_matter(store):
     store.check_at_rest()
 
 
-async def test_an_instant_that_the_log_has_is_given_back_at_once(staged):
-    clock = WallClock()
-    await committed(staged.backend)  # by the real clock, which is ahead
-    async with begin(table(staged.backend, clock=clock)) as job:
-        held = {
-            path
-            for path in staged.objects
-            if path.startswith((OPEN_FOLDER, ".hoodie/.temp", ".hoodie/.tallymark/beat"))
-        }
-        assert all(job.instant in path for path in held)
-        await job.commit([])
-    staged.check_at_rest()
-
-
-async def test_after_a_lost_answer_ones_own_reservation_is_known_again(staged):
-    await committed(staged.backend)
-    storage = FaultyBackend(staged.backend, lost_answer("put_new", f"{OPEN_FOLDER}/*"))
-    with pytest.raises(OSError, match="lost"):
-        async with begin(storage):
-            raise AssertionError("unclear: no job")
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    staged.check_at_rest()
-
-
 async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one(staged):
     """The reservation was taken when it was put, and gone when it was read."""
     await committed(staged.backend)
@@ -124,78 +94,42 @@ async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
     store.check_no_bookkeeping()
 
 
-async def test_a_begin_that_fails_when_storage_has_gone_leaves_it_to_the_next_writer(staged, caplog):
-    await committed(staged.backend)
-    storage = FaultyBackend(staged.backend, lost_answer("open_staging"))
-    storage.add(lost_answer("close_staging"))
-    with pytest.raises(OSError, match="lost"):
-        async with begin(storage):
-            raise AssertionError("no job")
-    assert "instant.unfinished" in caplog.text
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    staged.check_at_rest()
+async def write(storage, instants: list[str], *, clock, after_s, for_s=0.0):
+    """A write that begins then and takes so long; its instant goes to ``instants``."""
+    await anyio.sleep(after_s)
+    async with begin(table(storage, clock=clock)) as job:
+        instants.append(job.instant)
+        await anyio.sleep(for_s)
+        await job.commit([])
 
 
-async def test_staging_is_open_for_the_job_and_for_nobody_after_it(staged):
-    async with begin(staged.backend) as job:
-        staged.backend.new_file("x.parquet", staging=job.ticket.staging).abandon()
-    with pytest.raises(NotFound):
-        staged.backend.new_file("x.parquet", staging=job.ticket.staging)
-
-
-@families
-async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(has_staging):
+async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(store):
     """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
-    store, clock = Store(has_staging=has_staging), WallClock()
+    clock, instants = WallClock(), []
     await committed(store.backend)
     clock.moment += timedelta(hours=1)
     late = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
     leaving = FaultyBackend(store.backend, slow("delete", 30, f"{OPEN_FOLDER}/*"))
-    instants = []
-
-    async def loser():
-        async with begin(table(late, clock=clock)) as job:
-            instants.append(job.instant)
-            await anyio.sleep(60)
-            await job.commit([])
-
-    async def winner():
-        await anyio.sleep(1)
-        async with begin(table(leaving, clock=clock)) as job:
-            instants.append(job.instant)
-            await job.commit([])
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(loser)
-        tasks.start_soon(winner)
+        tasks.start_soon(partial(write, late, instants, clock=clock, after_s=0, for_s=60))
+        tasks.start_soon(partial(write, leaving, instants, clock=clock, after_s=1))
     assert len(set(instants)) == 2
     assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
     store.check_at_rest()
 
 
-@families
-async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(has_staging):
+async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(store):
     """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
-    store, behind, ahead = Store(has_staging=has_staging), WallClock(), WallClock()
+    behind, ahead, instants = WallClock(), WallClock(), []
     await committed(store.backend, clock=behind)
     ahead.moment += timedelta(hours=1)
     behind.moment += timedelta(minutes=1)
     overtaken = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
     overtaken.add(slow("delete", 30, ".hoodie/.tallymark/beat/*"))
-    instants = []
-
-    async def write(storage, *, clock, after_s, for_s=0.0):
-        await anyio.sleep(after_s)
-        async with begin(table(storage, clock=clock)) as job:
-            instants.append(job.instant)
-            await anyio.sleep(for_s)
-            await job.commit([])
-
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(write, overtaken, clock=ahead, after_s=0))
-        tasks.start_soon(partial(write, store.backend, clock=behind, after_s=1))
-        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=20, for_s=80))
-        tasks.start_soon(partial(write, store.backend, clock=ahead, after_s=45))
+        tasks.start_soon(partial(write, overtaken, instants, clock=ahead, after_s=0))
+        tasks.start_soon(partial(write, store.backend, instants, clock=behind, after_s=1))
+        tasks.start_soon(partial(write, store.backend, instants, clock=ahead, after_s=20, for_s=80))
+        tasks.start_soon(partial(write, store.backend, instants, clock=ahead, after_s=45))
     assert len(set(instants)) == 4
     store.check_at_rest()

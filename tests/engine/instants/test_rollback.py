@@ -6,11 +6,9 @@ import pytest
 from tallymark.backends.errors import AlreadyExists, NotFound, NotPermitted, Unavailable
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
-from tallymark.engine.tasks.report import TaskReport
-from tallymark.engine.timeline.projection import PARTITION_METADATA
 from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.jobs.scene import abandon, begin, committed, die, flights, mark, name_of, publish, table, write_rows
+from tests.engine.jobs.scene import abandon, begin, committed, die, mark, name_of, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
@@ -53,15 +51,6 @@ async def test_extra_files_are_deleted_once_and_committed_ones_never(store, kind
         await job.commit([winner])
     deleted = [path for path in store.faulty.paths("delete") if not path.startswith(".hoodie")]
     assert sorted(deleted) == sorted(file.path for file in extra.files)
-    store.check_at_rest()
-
-
-async def test_an_extra_file_that_is_gone_already_is_fine(store):
-    async with begin(store.backend) as job:
-        extra = await write_rows(job, store.backend, attempt=0)
-        winner = await write_rows(job, store.backend, attempt=1)
-        await store.backend.delete([file.path for file in extra.files])
-        await job.commit([winner])
     store.check_at_rest()
 
 
@@ -130,14 +119,6 @@ async def test_listing_by_instant_spares_files_of_others_and_strangers(store):
     assert strangers <= set(store.objects)
 
 
-async def test_the_partition_metadata_that_others_share_stays(store):
-    await committed(store.backend, months={1: 1})
-    metadata = store.objects[f"month=1/{PARTITION_METADATA}"]
-    left = await abandon(store)
-    await table(store.backend).rollback(left)
-    assert store.objects[f"month=1/{PARTITION_METADATA}"] == metadata
-
-
 async def test_nothing_is_deleted_before_the_rollback_entry_stands(store):
     left = await abandon(store)
     await table(store.faulty).rollback(left)
@@ -197,22 +178,6 @@ async def test_a_writer_who_wins_its_entry_while_it_is_rolled_back_stays_committ
     unstaged.check_at_rest()
 
 
-async def test_a_name_whose_one_put_has_landed_needs_no_fence(unstaged):
-    """A second copy could come only from a client that sends a put twice: tasks send it once."""
-    async with begin(unstaged.backend) as job:
-        report = await write_rows(job, unstaged.backend, {1: 1})
-    assert [file.path for file in report.files] == sorted(unstaged.fences), "the name was to be fenced"
-    assert unstaged.data_files == set()
-
-
-async def test_after_a_rollback_a_file_is_named_by_no_entry(store):
-    left = await abandon(store)
-    await table(store.backend).rollback(left)
-    entry = store.decisions[left]
-    assert (entry["kind"], entry["added"], entry["removed"], entry["operation"]) == ("rollback", [], [], "rollback")
-    assert not [path for path in store.objects if path.startswith(f".hoodie/{left}")], "nothing is projected"
-
-
 async def test_a_fence_is_told_from_a_landed_file_when_the_fencing_is_repeated(unstaged):
     async with begin(unstaged.faulty) as job:
         await mark(job, unstaged.faulty, [f"month=1/{name_of(job, attempt=3)}"])
@@ -251,15 +216,3 @@ async def test_bytes_at_a_marked_name_that_are_no_parquet_are_removed_too(store)
         await store.backend.put(path, b"PAR1 and no more")
     assert path not in store.objects
     store.check_no_bookkeeping()
-
-
-async def test_twins_on_the_way_to_one_name_cannot_be(staged):
-    """Names are fresh for each attempt, so an attempt's own name is never taken by another's file."""
-    async with begin(staged.backend) as job:
-        path = f"month=1/{name_of(job)}"
-        await mark(job, staged.backend, [path])
-        file = publish(job.ticket, staged.backend, path, flights({1: 1}))
-        with pytest.raises(FileExistsError):
-            publish(job.ticket, staged.backend, path, flights({1: 2}))
-        await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
-    staged.check_at_rest()

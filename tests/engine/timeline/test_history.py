@@ -21,20 +21,6 @@ def history(*entries: LogEntry) -> History:
     return history_of(entries)
 
 
-def test_an_empty_history_holds_nothing():
-    empty = history()
-    assert empty.head == 0
-    assert empty.files_at(0) == ()
-    assert empty.newest_instant is None
-    assert empty.decision(instant(1)) is None
-    assert list(empty.after(0)) == []
-
-
-def test_files_are_sorted_by_path_whatever_the_order_of_commits():
-    late, early = data_file("month=2", 1), data_file("month=1", 2)
-    assert history(commit(1, added=(late,)), commit(2, added=(early,))).files_at(2) == (early, late)
-
-
 def test_the_files_at_each_position_are_those_of_a_log_that_ended_there():
     first, second, third = data_file("month=1", 1), data_file("month=1", 2), data_file("month=2", 3)
     entries = [
@@ -73,12 +59,6 @@ def test_a_rolled_back_txn_and_a_void_commit_of_one_do_not_count():
     assert read.txn_position("etl:7") == 4
 
 
-def test_a_void_entry_removes_nothing_either():
-    file = data_file("", 1)
-    read = history(commit(1, added=(file,)), rollback(2), commit(2, scope=ALL, removed=(file,)))
-    assert read.files_at(read.head) == (file,)
-
-
 def test_a_history_has_reached_its_newest_instant_and_an_empty_one_the_floor():
     assert history().reached_instant == FLOOR
     read = history(commit(7), commit(3))
@@ -90,13 +70,6 @@ def test_a_partition_is_new_where_it_got_its_first_file_ever():
     read = history(commit(1, added=(first,)), commit(2, scope=ALL, added=(again, other), removed=(first,)))
     assert read.new_partitions(1) == {"month=1"}
     assert read.new_partitions(2) == {"month=2"}
-
-
-def test_a_rolled_back_instant_makes_no_partition_known():
-    read = history(
-        rollback(1), commit(1, added=(data_file("month=1", 1),)), commit(2, added=(data_file("month=1", 2),))
-    )
-    assert read.new_partitions(3) == {"month=1"}
 
 
 def replacing(number: int, *removed: int) -> LogEntry:
@@ -116,12 +89,6 @@ def test_a_clean_lets_go_what_was_replaced_up_to_its_horizon_and_by_no_clean_bef
 def test_a_clean_that_is_behind_another_lets_nothing_go():
     read = history(replacing(1), replacing(2, 1), clean(3, 2), clean(4, 1), clean(5, 2))
     assert (read.files_expired_by(4), read.files_expired_by(5), read.horizon) == ((), (), 2)
-
-
-def test_a_clean_of_an_instant_that_was_rolled_back_is_void():
-    read = history(replacing(1), replacing(2, 1), rollback(3), clean(3, 2))
-    assert read.horizon == 0
-    assert read.decision(instant(3)) == (3, rollback(3))
 
 
 def test_everything_is_retained_since_the_last_position_whose_replaced_files_are_gone():

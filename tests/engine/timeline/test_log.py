@@ -34,21 +34,6 @@ async def stored(storage) -> list[str]:
 
 
 @on_both_loops
-async def test_entries_get_the_numbers_one_after_the_other():
-    storage = MemoryBackend()
-    mine = log(storage)
-    assert await mine.win(commit(1), check=anything) == 1
-    assert await log(storage).win(commit(2), check=anything) == 2
-    assert await mine.win(commit(3), check=anything) == 3
-    assert [entry.instant for _, entry in mine.history.after(0)] == [instant(1), instant(2), instant(3)]
-    assert [entry.instant for _, entry in (await log(storage).refresh()).after(0)] == [
-        instant(1),
-        instant(2),
-        instant(3),
-    ]
-
-
-@on_both_loops
 async def test_of_many_who_want_one_number_each_gets_one_of_its_own():
     storage = MemoryBackend()
     positions = []
@@ -217,26 +202,6 @@ async def test_an_entry_whose_put_was_refused_brings_its_body_again_when_it_is_t
         await writer.win(entry, check=anything)
     assert await writer.win(entry, check=anything) == 1
     assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
-
-
-@on_virtual_time
-async def test_a_delayed_put_cannot_win_a_number_that_has_been_taken_since():
-    storage = FaultyBackend(MemoryBackend(), slow("put_new", 60, path(1), nth=1))
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(win, storage.inner, rollback(1))
-        with pytest.raises(RolledBack):
-            await log(storage).win(commit(1), check=anything)
-    history = await log(storage.inner).refresh()
-    assert history.head == 1
-    assert history.entry(1).kind == "rollback"
-
-
-@on_virtual_time
-async def test_a_large_entry_lies_in_a_body_of_its_own():
-    storage = MemoryBackend()
-    await win(storage, _large(1))
-    assert [entry.size < 200 async for entry in storage.list(".hoodie/.tallymark/log")] == [True]
-    assert (await log(storage).refresh()).entry(1) == _large(1)
 
 
 @on_virtual_time
