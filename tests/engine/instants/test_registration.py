@@ -83,7 +83,7 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
     ],
     ids=["the answer to its number lost", "a number alone", "the answer to its reservation lost", "staging lost"],
 )
-async def test_what_a_begin_that_storage_failed_has_left_is_swept_after_its_lease_and_not_before(staged, faults, caplog):
+async def test_what_a_failed_begin_has_left_is_swept_after_its_lease_and_not_before(staged, faults, caplog):
     await committed(staged.backend)
     with pytest.raises(OSError, match="lost"):
         async with begin(FaultyBackend(staged.backend, *faults)):

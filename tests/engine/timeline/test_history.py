@@ -60,7 +60,7 @@ def test_a_rolled_back_txn_and_a_void_commit_of_one_do_not_count():
 
 
 def test_a_history_has_reached_its_newest_instant_and_an_empty_one_the_floor():
-    assert history().reached_instant == FLOOR
+    assert (history().newest_instant, history().reached_instant) == (None, FLOOR)
     read = history(commit(7), commit(3))
     assert read.reached_instant == read.newest_instant == instant(7)
 

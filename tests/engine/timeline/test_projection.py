@@ -100,18 +100,24 @@ def test_a_commit_carries_the_schema_and_the_nonce() -> None:
 
 
 def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
-    sizing = SizingSummary(
-        planned_files=2,
-        planned_bytes=1000,
-        planned_fills=1,
-        filled_files=0,
-        rewritten_bytes=0,
-        lost_fills=1,
-        size_error_p95=0.1,
-    )
-    summary = WriteSummary(
-        marker_mode="batched", markers=3, direct_markers=0, marker_objects=1, puts=1, seconds=1.25, sizing=sizing
-    )
+    sizing: dict[str, Any] = {
+        "planned_files": 2,
+        "planned_bytes": 1000,
+        "planned_fills": 1,
+        "filled_files": 0,
+        "rewritten_bytes": 0,
+        "lost_fills": 1,
+        "size_error_p95": 0.1,
+    }
+    markers: dict[str, Any] = {
+        "marker_mode": "batched",
+        "markers": 3,
+        "direct_markers": 0,
+        "marker_objects": 1,
+        "puts": 1,
+        "seconds": 1.25,
+    }
+    summary = WriteSummary(**markers, sizing=SizingSummary(**sizing))
     told = replace(overwrite(PART, OLD), txn="étl:7", summary=summary)
     extra = metadata(project(told))["extraMetadata"]
     assert extra["tallymark.txn"] == "étl:7"
@@ -124,32 +130,15 @@ def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
         "partitions": 1,
         "removed_files": 1,
         "fences": 0,
-        "marker_mode": "batched",
-        "markers": 3,
-        "direct_markers": 0,
-        "marker_objects": 1,
-        "puts": 1,
-        "seconds": 1.25,
-        "sizing": {
-            "planned_files": 2,
-            "planned_bytes": 1000,
-            "planned_fills": 1,
-            "filled_files": 0,
-            "rewritten_bytes": 0,
-            "lost_fills": 1,
-            "size_error_p95": 0.1,
-        },
+        **markers,
+        "sizing": sizing,
     }
     assert all(isinstance(value, str) for value in extra.values()), "Hudi's extra metadata are texts"
 
 
 @pytest.mark.parametrize(
     ("scope", "operation"),
-    [
-        (PART, "INSERT_OVERWRITE"),
-        (BELOW, "INSERT_OVERWRITE"),
-        (Scope(is_all=True), "INSERT_OVERWRITE_TABLE"),
-    ],
+    [(PART, "INSERT_OVERWRITE"), (BELOW, "INSERT_OVERWRITE"), (Scope(is_all=True), "INSERT_OVERWRITE_TABLE")],
 )
 def test_an_overwrite_names_its_scope_and_the_file_ids_it_replaces(scope: Scope, operation: str) -> None:
     found = metadata(project(overwrite(scope, OLD)))

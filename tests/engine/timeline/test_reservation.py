@@ -6,13 +6,12 @@ import pytest
 from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, Sealed
-from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.registration import UNNUMBERED, Registrations, registration_number, registration_path
+from tallymark.engine.timeline.registration import UNNUMBERED, Registrations
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.seal import check_unsealed, seal_path
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.engine.timeline.entries import commit, instant, rollback, win
+from tests.engine.timeline.entries import commit, history_of, instant, rollback, win
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
 
@@ -32,11 +31,8 @@ def said(**changes: object) -> bytes:
     return packed
 
 
-def test_it_comes_back_as_it_went():
+def test_it_is_read_as_it_was_written_at_the_name_of_its_instant():
     assert Reservation.decode(MINE.encode(), source=MINE.path) == MINE
-
-
-def test_it_lies_at_the_name_of_its_instant():
     assert MINE.path == f".hoodie/.tallymark/open/{instant(1)}"
 
 
@@ -70,15 +66,9 @@ def test_what_is_no_reservation_is_refused_by_the_name_of_its_object(data):
 
 
 def told(*entries: tuple[int, tuple[int, ...]]) -> Registrations:
-    history = History()
-    for place, (number, unfinished) in enumerate(entries):
-        instant = f"202611210000000{place:02}"
-        history.apply(
-            LogEntry(
-                kind="commit", instant=instant, nonce=instant, base=0, operation="append", registration=number,
-                unfinished=unfinished,
-            )
-        )  # fmt: skip
+    history = history_of(
+        commit(place, registration=number, unfinished=unfinished) for place, (number, unfinished) in enumerate(entries)
+    )
     assert History(history.as_base()).registration == history.registration
     return history.registration
 
@@ -103,10 +93,6 @@ def test_the_greatest_number_counts_and_what_was_unfinished_then(entries, known)
 def test_an_entry_without_a_number_makes_its_like_doubtful_and_no_number():
     assert told((3, (2,)), (0, ())).doubtful == (2, 3)
     assert told((0, ())).doubtful == ()
-
-
-def test_a_number_is_told_by_its_path():
-    assert [registration_number(registration_path(number)) for number in (1, 12, 10**19)] == [1, 12, 10**19]
 
 
 @on_both_loops
