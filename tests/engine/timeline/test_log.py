@@ -67,27 +67,22 @@ async def test_one_log_may_be_read_and_written_at_once():
     ]
 
 
+@pytest.mark.parametrize(
+    ("faults", "puts", "took_s"),
+    [
+        ([], 1, 0.0),
+        ([lost_answer("put_new", nth=1)], 1, 0.5),
+        ([lost_request("put_new", nth=1), lost_request("put_new", nth=2)], 3, 1.0),
+    ],
+    ids=["answered", "the answer lost", "two requests lost"],
+)
 @on_virtual_time
-async def test_after_a_lost_answer_ones_own_entry_is_found_by_its_nonce():
-    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new", nth=1))
-    assert await log(storage).win(commit(1), check=anything) == 1
-    assert storage.paths("put_new") == [path(1)]
-
-
-@on_virtual_time
-async def test_a_lost_request_is_repeated_at_the_same_number():
-    storage = FaultyBackend(MemoryBackend(), lost_request("put_new", nth=1), lost_request("put_new", nth=2))
-    assert await log(storage, retry_pause_s=0.5).win(commit(1), check=anything) == 1
-    assert storage.paths("put_new") == [path(1)] * 3
-    assert anyio.current_time() == 1.0
-
-
-@on_virtual_time
-async def test_an_answer_that_was_not_lost_needs_no_reading_back():
-    storage = FaultyBackend(MemoryBackend())
-    mine = log(storage)
+async def test_an_entry_is_put_at_one_number_until_it_is_known_to_be_there_and_is_known_at_once(faults, puts, took_s):
+    storage = FaultyBackend(MemoryBackend(), *faults)
+    mine = log(storage, retry_pause_s=0.5)
     assert await mine.win(commit(1), check=anything) == 1
-    storage.add(hanging("get"))
+    assert storage.paths("put_new") == [path(1)] * puts
+    assert anyio.current_time() == took_s
     assert mine.history.decision(instant(1)) == (1, commit(1))
 
 
@@ -213,7 +208,7 @@ async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_me
 
 
 @on_virtual_time
-async def test_the_body_of_an_entry_that_lost_is_deleted():
+async def test_the_body_of_an_entry_that_lost_is_deleted_and_that_of_a_refused_one_never_put():
     inner = MemoryBackend()
     storage = FaultyBackend(inner)
 
@@ -225,19 +220,10 @@ async def test_the_body_of_an_entry_that_lost_is_deleted():
     with pytest.raises(ConflictError):
         await log(storage).win(_large(1), check=overtake)
     assert storage.paths("put") == [BODY]
-    assert await stored(storage.inner) == [path(1)]
-
-
-@on_virtual_time
-async def test_what_the_check_raises_ends_the_attempt_and_nothing_is_written():
-    storage = FaultyBackend(MemoryBackend())
-
-    def refuse(_) -> None:
-        raise ConflictError("no", partition=None, winner=instant(5))
-
+    assert await stored(inner) == [path(1)]
     with pytest.raises(ConflictError):
-        await log(storage).win(_large(1), check=refuse)
-    assert await stored(storage) == storage.paths("put") == []
+        await log(storage).win(_large(2), check=overtake)
+    assert storage.paths("put") == [BODY], "what the check refuses is not written at all"
 
 
 @on_virtual_time
@@ -308,17 +294,8 @@ async def test_the_times_of_entries_are_the_stores_and_never_go_back():
     reading = log(storage)
     await reading.refresh()
     assert await reading.times() == (5.0, 9.0, 9.0, 11.0)
-
-
-@on_virtual_time
-async def test_an_entry_that_no_listing_shows_yet_is_of_no_time_so_far():
-    storage = MemoryBackend()
-    await win(storage, commit(1), commit(2))
-    reading = log(storage)
-    await reading.refresh()
-    await storage.delete([".hoodie/.tallymark/log/00000000000000000002"])
-    first, second = await reading.times()
-    assert (first, second) == (1.0, math.inf)
+    await storage.delete([path(4)])
+    assert await reading.times() == (5.0, 9.0, 9.0, math.inf), "no listing shows the last one yet"
 
 
 class Start:

@@ -22,13 +22,8 @@ def stored(properties: TableProperties = FLIGHTS) -> dict[str, str]:
     return load(properties.encode(), source="here")
 
 
-def with_changes(**changes: str | None) -> bytes:
-    found = {**stored(), **{key.replace("__", "."): value for key, value in changes.items()}}
-    return store({key: value for key, value in found.items() if value is not None})
-
-
-def changed(key: str, value: str | None) -> bytes:
-    return with_changes(**{key: value})
+def changed(changes: dict[str, str | None]) -> bytes:
+    return store({key: value for key, value in {**stored(), **changes}.items() if value is not None})
 
 
 @given(st.data())
@@ -93,7 +88,7 @@ def test_a_file_that_java_has_rewritten_is_still_read() -> None:
 
 
 def test_a_database_name_takes_part_in_the_checksum() -> None:
-    data = with_changes(hoodie__database__name="db", hoodie__table__checksum=str(zlib.crc32(b"db.flights")))
+    data = changed({"hoodie.database.name": "db", "hoodie.table.checksum": str(zlib.crc32(b"db.flights"))})
     assert TableProperties.decode(data) == FLIGHTS
 
 
@@ -117,7 +112,7 @@ def test_a_table_of_another_kind_is_refused_with_what_was_found_and_needed(
     key: str, value: str | None, found: str, needed: str
 ) -> None:
     with pytest.raises(UnsupportedTable) as refused:
-        TableProperties.decode(changed(key, value))
+        TableProperties.decode(changed({key: value}))
     message = str(refused.value)
     assert found in message
     assert needed in message
@@ -125,7 +120,7 @@ def test_a_table_of_another_kind_is_refused_with_what_was_found_and_needed(
 
 
 def test_an_empty_list_of_metadata_partitions_is_no_metadata_table() -> None:
-    assert TableProperties.decode(changed("hoodie.table.metadata.partitions", "")) == FLIGHTS
+    assert TableProperties.decode(changed({"hoodie.table.metadata.partitions": ""})) == FLIGHTS
 
 
 @pytest.mark.parametrize(
@@ -148,7 +143,7 @@ def test_an_empty_list_of_metadata_partitions_is_no_metadata_table() -> None:
 )
 def test_a_damaged_file_is_corrupt(key: str, value: str | None) -> None:
     with pytest.raises(CorruptObject, match=r"hoodie\.properties"):
-        TableProperties.decode(changed(key, value))
+        TableProperties.decode(changed({key: value}))
 
 
 @given(st.integers(0, len(FLIGHTS.encode()) - 2))
@@ -168,11 +163,11 @@ def test_garbage_is_corrupt(data: bytes) -> None:
     [
         ({"name": ""}, "empty"),
         ({"name": "\ud800"}, "no Unicode"),
-        ({"partition_by": ("year",)}, "'year' is not in the schema"),
         ({"partition_by": ("Day",)}, "'Day' is not in the schema"),
-        ({"partition_by": ("day", "day")}, "named twice"),
-        ({"partition_by": ("tags",)}, "list<"),
-        ({"partition_by": ("id",), "schema": pa.schema([("id", pa.int64())])}, "all there is"),
+        (
+            {"partition_by": ("b", "a"), "schema": pa.schema({"a": pa.string(), "b": pa.string()})},
+            r"'b', 'a' are all there is.*add one",
+        ),
         ({"schema": pa.schema([("id", pa.uint8())])}, "int16"),
         ({"readers": "tabel"}, "'tabel'"),
     ],
@@ -182,36 +177,34 @@ def test_what_cannot_become_a_table_is_refused(changes: dict[str, object], messa
         dataclasses.replace(FLIGHTS, **{"partition_by": (), **changes})  # type: ignore[arg-type]
 
 
-COLUMNS: list[tuple[str, pa.DataType]] = [
-    ("text", pa.string()),
-    ("large", pa.large_string()),
-    ("tiny", pa.int8()),
-    ("long", pa.int64()),
-    ("flag", pa.bool_()),
-    ("day", pa.date32()),
-    ("price", pa.decimal128(10, 2)),
-    ("x", pa.float64()),
-    ("at", pa.timestamp("us", "UTC")),
-    ("raw", pa.binary()),
-    ("count", pa.uint32()),
-    ("code", pa.dictionary(pa.int32(), pa.string())),
-    ("day64", pa.date64()),
-    ("place", pa.struct([("city", pa.string())])),
-    ("twice", pa.int32()),
-    ("twice", pa.int32()),
-    (".hidden", pa.int32()),
-]
-CANDIDATES = pa.schema(COLUMNS)
+PLAIN = {
+    "text": pa.string(),
+    "large": pa.large_string(),
+    "tiny": pa.int8(),
+    "long": pa.int64(),
+    "flag": pa.bool_(),
+    "day": pa.date32(),
+    "price": pa.decimal128(10, 2),
+}
+OTHERS = {
+    "x": pa.float64(),
+    "at": pa.timestamp("us", "UTC"),
+    "raw": pa.binary(),
+    "count": pa.uint32(),
+    "code": pa.dictionary(pa.int32(), pa.string()),
+    "day64": pa.date64(),
+    "place": pa.struct([("city", pa.string())]),
+    "tags": pa.list_(pa.string()),
+}
+CANDIDATES = pa.schema([*{**PLAIN, **OTHERS}.items(), *((name, pa.int32()) for name in ("twice", "twice", ".hidden"))])
 
 
 def test_strings_signed_integers_bools_dates_and_decimals_may_partition():
     for count in range(8):
-        check_partition_columns(CANDIDATES, ("text", "large", "tiny", "long", "flag", "day", "price")[:count])
-    with pytest.raises(InvalidRequest):
-        check_partition_columns(CANDIDATES, ("text", "x"))
+        check_partition_columns(CANDIDATES, [*PLAIN][:count])
 
 
-@pytest.mark.parametrize("column", ["x", "at", "raw", "count", "code", "day64", "place"])
+@pytest.mark.parametrize("column", OTHERS)
 def test_another_type_is_refused_with_its_name_and_a_remedy(column):
     with pytest.raises(InvalidRequest, match=f"partition column '{column}' is .*; a partition column is .*: derive"):
         check_partition_columns(CANDIDATES, ["text", column])
@@ -230,12 +223,6 @@ def test_another_type_is_refused_with_its_name_and_a_remedy(column):
 def test_a_column_that_cannot_partition_is_named_with_the_rule(partition_by, rule):
     with pytest.raises(InvalidRequest, match=rule):
         check_partition_columns(CANDIDATES, partition_by)
-
-
-def test_only_partition_columns_and_nothing_else_is_refused():
-    schema = pa.schema({"a": pa.string(), "b": pa.string()})
-    with pytest.raises(InvalidRequest, match=r"'b', 'a' are all there is.*add one"):
-        check_partition_columns(schema, ["b", "a"])
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_characters=" ", exclude_categories=["Cs"])), st.text()))
