@@ -8,7 +8,7 @@ from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.registration import registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.jobs.scene import abandon, begin, committed, die, mark, name_of, table, write_rows
+from tests.engine.jobs.scene import Store, abandon, begin, committed, die, mark, name_of, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
@@ -69,21 +69,27 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, erro
     store.check_at_rest()
 
 
+async def damaged(store: Store, instant: str, damage: str) -> None:
+    """What is wrong with the markers of the instant from now on."""
+    folder = marker_folder(instant)
+    match damage:
+        case "no type":
+            await store.backend.delete([f"{folder}/MARKERS.type"])
+        case "empty type":
+            await store.backend.put(f"{folder}/MARKERS.type", b"")
+        case "no folder":
+            await store.backend.delete([path for path in store.objects if path.startswith(folder)])
+        case _:
+            await store.backend.put(f"{folder}/MARKERS77", b"\xff\xff\n")
+
+
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
 async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(store, kind, damage, caplog):
     await committed(store.backend)
     kept = store.data_files
     left = await abandon(store, kind)
-    folder = marker_folder(left)
-    if damage == "no type":
-        await store.backend.delete([f"{folder}/MARKERS.type"])
-    elif damage == "empty type":
-        await store.backend.put(f"{folder}/MARKERS.type", b"")
-    elif damage == "no folder":
-        await store.backend.delete([path for path in store.objects if path.startswith(folder)])
-    else:
-        await store.backend.put(f"{folder}/MARKERS77", b"\xff\xff\n")
+    await damaged(store, left, damage)
     (ended,) = await table(store.backend).rollback(left)
     assert ended.marked == 2
     assert "markers.unreadable" in caplog.text
@@ -98,11 +104,7 @@ async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_miss
     async with begin(unstaged.faulty, markers=MarkerSettings(kind=kind)) as job:
         await mark(job, unstaged.faulty, [on_its_way := f"month=1/{name_of(job)}"])
         die(unstaged.faulty)
-    folder = marker_folder(job.instant)
-    if damage == "no type":
-        await unstaged.backend.delete([f"{folder}/MARKERS.type"])
-    else:
-        await unstaged.backend.put(f"{folder}/MARKERS.type", b"")
+    await damaged(unstaged, job.instant, damage)
     await table(unstaged.backend).rollback(job.instant)
     assert on_its_way in unstaged.fences
     with pytest.raises(AlreadyExists):

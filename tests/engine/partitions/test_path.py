@@ -20,22 +20,14 @@ AS_SPARK = [
     (None, NULL_PARTITION),
     ("", NULL_PARTITION),
     ("01", "01"),
-    (" ", " "),
     ("a b ", "a b "),
     ("caf\u00e9", "caf\u00e9"),
     ("cafe\u0301", "cafe\u0301"),
     ("\U0001f600", "\U0001f600"),
     ("\u0080\u00a0", "\u0080\u00a0"),
-    ("a/b", "a%2Fb"),
-    ("a=b", "a%3Db"),
-    ("100%", "100%25"),
-    ("'q'", "%27q%27"),
-    ('"d"', "%22d%22"),
-    ("l1\nl2", "l1%0Al2"),
     (".", "."),
     ("..", ".."),
     ("null", "null"),
-    ("~", "~"),
     (-5, "-5"),
     (0, "0"),
     (-(2**63), "-9223372036854775808"),
@@ -59,21 +51,14 @@ def test_a_value_stands_in_the_path_as_spark_writes_it(value, segment):
     assert partition_path(["p"], [value]) == f"p={segment}"
 
 
-@pytest.mark.parametrize("code", range(1, 0x80))
-def test_the_escaped_ascii_characters_are_sparks(code):
-    expected = f"%{code:02X}" if code in SPARK_ESCAPES else chr(code)
+@pytest.mark.parametrize("code", range(0x80))
+def test_the_escaped_ascii_characters_are_sparks_and_nul_which_it_cannot_write(code):
+    expected = f"%{code:02X}" if code in {0, *SPARK_ESCAPES} else chr(code)
     assert partition_path(["p"], [f"a{chr(code)}b"]) == f"p=a{expected}b"
-
-
-def test_nul_which_spark_cannot_write_is_escaped_too():
-    assert partition_path(["p"], ["a\0b"]) == "p=a%00b"
 
 
 def test_column_names_are_escaped_and_segments_stand_in_order():
     assert partition_path(["a b/c=%\u00e9", "m"], ["x", 1]) == "a b%2Fc%3D%25\u00e9=x/m=1"
-
-
-def test_no_columns_make_no_path():
     assert partition_path([], []) == ""
 
 
@@ -112,9 +97,6 @@ def test_two_texts_share_a_path_only_if_equal(one, other):
 def test_a_value_that_no_path_can_carry_is_refused_by_name(value, rule):
     with pytest.raises(InvalidRequest, match=rf"column 'p'.*{rule}"):
         partition_path(["p"], [value])
-
-
-def test_a_segment_of_just_255_bytes_is_fine():
     assert len(partition_path(["p"], ["x" * 253])) == 255
 
 

@@ -107,11 +107,7 @@ DAYS = schema_of(flight=pa.int64(), year=pa.int32(), month=pa.int32(), day=pa.in
     [
         ({"month": 1}, BY, "leaves out 'year'"),
         ({"year": 2013, "day": 1}, BY, "leaves out 'month'"),
-        (
-            {"yaer": 2013},
-            BY,
-            r"'yaer' is not a partition column; the table is partitioned by \['year', 'month', 'day'\]",
-        ),
+        ({"yaer": 2013}, BY, r"'yaer' is not a partition column; .* is partitioned by \['year', 'month', 'day'\]"),
         ({"flight": 2013}, BY, "'flight' is not a partition column"),
         ({"year": 2013}, [], "the table is not partitioned"),
     ],
@@ -143,12 +139,8 @@ def test_a_row_with_another_value_is_named_by_it():
 def test_a_new_tables_column_is_of_its_values_type():
     given_values = {"b": True, "i": 2013, "s": "x", "d": date(2013, 1, 1)}
     found = missing_columns(schema_of(row=pa.int64()), given_values, table=None)
-    assert [(field.name, field.type) for field in found] == [
-        ("b", pa.bool_()),
-        ("i", pa.int64()),
-        ("s", pa.string()),
-        ("d", pa.date32()),
-    ]
+    types = {"b": pa.bool_(), "i": pa.int64(), "s": pa.string(), "d": pa.date32()}
+    assert [(field.name, field.type) for field in found] == [*types.items()]
 
 
 @pytest.mark.parametrize("value", [None, 1.5, Decimal("1.5"), datetime(2013, 1, 1)])  # noqa: DTZ001

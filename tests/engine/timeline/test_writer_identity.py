@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -26,21 +25,18 @@ def child():
     process.wait()
 
 
-def changed(field: str, value: str | None) -> Any:
-    return {field: value}
+def changed(identity: WriterIdentity, field: str, value: str | None) -> WriterIdentity:
+    return WriterIdentity(**{**identity.fields(), field: value})
 
 
 def identity(pid: int) -> WriterIdentity:
     return replace(HERE, pid=pid, started=writer_identity._started(pid))
 
 
-def test_this_process_is_not_gone():
+@linux
+def test_this_process_and_a_living_one_are_not_gone(child):
     assert HERE.pid == os.getpid()
     assert not HERE.is_gone(seen_from=HERE)
-
-
-@linux
-def test_a_living_process_is_not_gone(child):
     assert not identity(child.pid).is_gone(seen_from=HERE)
 
 
@@ -64,13 +60,13 @@ def test_a_process_id_that_is_used_again_is_another_process(child):
 def test_of_another_machine_boot_or_container_nothing_is_known(field):
     gone = replace(HERE, pid=2**22 + 1, started="1")
     assert gone.is_gone(seen_from=HERE)
-    assert not replace(gone, **changed(field, "another")).is_gone(seen_from=HERE)
+    assert not changed(gone, field, "another").is_gone(seen_from=HERE)
 
 
 @pytest.mark.parametrize("field", ["boot_id", "pid_namespace", "started"])
 def test_where_a_fact_is_missing_nothing_is_known(field):
-    gone = replace(HERE, pid=2**22 + 1, **changed(field, None))
-    assert not gone.is_gone(seen_from=replace(HERE, **changed(field, None)))
+    gone = changed(replace(HERE, pid=2**22 + 1), field, None)
+    assert not gone.is_gone(seen_from=changed(HERE, field, None))
 
 
 @linux
@@ -98,7 +94,3 @@ def test_a_command_with_spaces_and_brackets_does_not_hide_the_start_time(monkeyp
     fields = ["S", *map(str, range(4, 53))]
     monkeypatch.setattr(writer_identity, "_text", lambda path: f"7 (a) b (c)) {' '.join(fields)}")
     assert writer_identity._started(7) == "22"
-
-
-def test_it_travels_as_plain_fields():
-    assert WriterIdentity(**HERE.fields()) == HERE
