@@ -1,17 +1,32 @@
-"""The numbers under which writers begin: who is open is found by them, and nothing is listed where nobody is."""
+"""How a writer gets its instant, and the number by which others find it: nothing is listed where no writer is open."""
 
+from collections import Counter
+from dataclasses import dataclass
 from datetime import timedelta
 
 import anyio
 import msgpack
 import pytest
 
+from tallymark.backends import Backend
 from tallymark.engine.settings import MarkerSettings
+from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
-from tests.engine.jobs.scene import Store, WallClock, abandon, begin, committed, die, table, write_rows
+from tests.engine.jobs.scene import (
+    Store,
+    WallClock,
+    abandon,
+    begin,
+    committed,
+    die,
+    flights,
+    table,
+    write_in_thread,
+    write_rows,
+)
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
 
@@ -31,6 +46,40 @@ def without_numbers(store: Store, *, of: str) -> None:
             fields = msgpack.unpackb(data)
             rest = {name: value for name, value in fields.items() if name not in ("begun", "unfinished")}
             store.backend._objects[path] = (msgpack.packb(rest), store.modified[path])
+
+
+def ahead(**by: float) -> WallClock:
+    """A clock that is ahead of the others by that."""
+    clock = WallClock()
+    clock.moment += timedelta(**by)
+    return clock
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One without rows."""
+
+    storage: Backend
+    clock: WallClock | None = None
+    after_s: float = 0.0
+    for_s: float = 0.0
+
+
+async def write_at_once(*writes: Write) -> list[str]:
+    """Return the instants, in the order in which the writes got theirs."""
+    instants: list[str] = []
+
+    async def run(write: Write) -> None:
+        await anyio.sleep(write.after_s)
+        async with begin(table(write.storage, clock=write.clock), markers=BATCHED) as job:
+            instants.append(job.instant)
+            await anyio.sleep(write.for_s)
+            await job.commit([])
+
+    async with anyio.create_task_group() as tasks:
+        for write in writes:
+            tasks.start_soon(run, write)
+    return instants
 
 
 @on_both_loops
@@ -129,8 +178,6 @@ async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_t
 async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_given_up(store):
     """Its clock is ahead, so that its instant is later than theirs: by that it would not notice."""
     await committed(store.backend)
-    ahead = WallClock()
-    ahead.moment += timedelta(days=30)
     late = FaultyBackend(store.backend, slow("put_new", 10, f"{REGISTRATION_FOLDER}/*", nth=1))
 
     async def others() -> None:
@@ -140,7 +187,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(others)
-        async with begin(table(late, clock=ahead), markers=BATCHED) as job:
+        async with begin(table(late, clock=ahead(days=30)), markers=BATCHED) as job:
             assert [path for path in store.objects if path.startswith(REGISTRATION_FOLDER)] == [registration_path(4)]
             await write_rows(job, late)
             die(late)
@@ -154,16 +201,7 @@ async def test_a_number_that_others_have_passed_while_its_put_was_on_its_way_is_
 async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_sees_the_first(store):
     await committed(store.backend)
     slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{REGISTRATION_FOLDER}/*", nth=1))
-
-    async def first() -> None:
-        await anyio.sleep(1)
-        async with begin(store.backend, markers=BATCHED) as job:
-            await anyio.sleep(60)
-            await job.commit([])
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(first)
-        await committed(slowly, markers=BATCHED)
+    await write_at_once(Write(slowly), Write(store.backend, after_s=1, for_s=60))
     assert told(store)[1:] == [(3, [2]), (2, [])]
     store.check_at_rest()
 
@@ -171,24 +209,10 @@ async def test_of_two_that_begin_at_once_the_second_takes_the_next_number_and_se
 async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_instant(store):
     """A beat under the other's instant would keep that alive when its writer is dead."""
     await committed(store.backend, clock=WallClock())
-    clock = WallClock()
-    clock.moment += timedelta(seconds=1)
+    clock = ahead(seconds=1)
     slowly = FaultyBackend(store.backend, slow("put_new", 5, f"{OPEN_FOLDER}/*", nth=1))
     quickly = FaultyBackend(store.backend)
-    instants = []
-
-    async def twin() -> None:
-        await anyio.sleep(1)
-        async with begin(table(quickly, clock=clock)) as job:
-            instants.append(job.instant)
-            await anyio.sleep(60)
-            await job.commit([])
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(twin)
-        async with begin(table(slowly, clock=clock)) as job:
-            instants.append(job.instant)
-            await job.commit([])
+    instants = await write_at_once(Write(slowly, clock), Write(quickly, clock, after_s=1, for_s=60))
     assert instants == [*sorted(instants, reverse=True)]
     assert not any(instants[1] in path for path in quickly.paths("put"))
     assert told(store)[1:] == [(2, []), (3, [2])]
@@ -198,8 +222,7 @@ async def test_who_begins_in_the_same_millisecond_as_another_asks_for_a_later_in
 async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_writer(store):
     """The other one is of a release that took no numbers, so that nobody could see it before."""
     await committed(store.backend, clock=WallClock())
-    clock = WallClock()
-    clock.moment += timedelta(seconds=1)
+    clock = ahead(seconds=1)
     async with begin(table(store.backend, clock=clock)) as other:
         await store.backend.delete([registration_path(2)])
         without_numbers(store, of=OPEN_FOLDER)
@@ -214,12 +237,10 @@ async def test_a_number_that_was_taken_for_an_instant_of_another_goes_with_its_w
 async def test_a_table_whose_entries_tell_no_numbers_is_listed_once(store):
     await committed(store.backend)
     without_numbers(store, of=LOG_FOLDER)
-    storage = FaultyBackend(store.backend)
-    await committed(storage, markers=BATCHED)
-    assert OPEN_FOLDER in storage.paths("list")
-    storage = FaultyBackend(store.backend)
-    await committed(storage, markers=BATCHED)
-    assert storage.paths("list") == [LOG_FOLDER]
+    for is_listed in (True, False):
+        storage = FaultyBackend(store.backend)
+        await committed(storage, markers=BATCHED)
+        assert (OPEN_FOLDER in storage.paths("list")) == is_listed == (storage.paths("list") != [LOG_FOLDER])
     store.check_at_rest()
 
 
@@ -236,4 +257,102 @@ async def test_a_writer_without_a_number_is_found_by_listing_as_long_as_it_is_op
     await committed(store.backend, markers=BATCHED)
     assert store.decisions[left]["kind"] == "rollback"
     assert told(store)[-1][1] == []
+    store.check_at_rest()
+
+
+@kinds
+@on_both_loops
+async def test_number_beat_and_type_come_before_the_reservation_and_that_before_the_log_is_read(staged, kind):
+    await committed(staged.backend)
+    async with begin(staged.faulty, markers=MarkerSettings(kind=kind)) as job:
+        await job.commit([])
+    calls = [(call.verb, path) for call in staged.faulty.calls for path in call.paths]
+    start = calls.index(("put_new", registration_path(2)))
+    assert sorted(calls[start + 1 : start + 3]) == [
+        ("put", f".hoodie/.tallymark/beat/{job.instant}"),
+        ("put", f".hoodie/.temp/{job.instant}/MARKERS.type"),
+    ]
+    assert calls[start + 3 : start + 5] == [
+        ("put_new", f"{OPEN_FOLDER}/{job.instant}"),
+        ("get", ".hoodie/.tallymark/log/00000000000000000002"),
+    ]
+
+
+@on_both_loops
+async def test_no_object_is_written_twice_within_a_short_write(store):
+    for _ in range(2):
+        async with begin(store.faulty, markers=MarkerSettings(kind="batched")) as job:
+            await job.commit([await write_in_thread(job, store.backend, flights())])
+    puts = Counter(path for call in store.faulty.calls if call.verb == "put" for path in call.paths)
+    assert {path for path, count in puts.items() if count > 1} == set(), "GCS takes one write a second of each"
+
+
+@on_both_loops
+async def test_a_clock_behind_the_log_does_not_matter(store):
+    clock = WallClock()
+    target = table(store.backend, clock=clock)
+    instants = []
+    for step in (timedelta(0), timedelta(days=-400), timedelta(0), timedelta(milliseconds=1)):
+        clock.moment += step
+        async with begin(target) as job:
+            await job.commit([await write_rows(job, store.backend)])
+            instants.append(job.instant)
+    assert instants == sorted(set(instants))
+    store.check_at_rest()
+
+
+async def test_an_instant_whose_owner_finishes_at_that_moment_is_left_to_the_next_one(staged):
+    """The reservation was taken when it was put, and gone when it was read."""
+    await committed(staged.backend)
+    clock = WallClock()
+
+    class Vanishing(FaultyBackend):
+        async def get(self, path: str) -> bytes:
+            if path.startswith(OPEN_FOLDER) and not self.paths("list").count(OPEN_FOLDER):
+                await self.inner.delete([path])
+            return await super().get(path)
+
+    async with begin(table(staged.backend, clock=clock)) as first:
+        storage = Vanishing(staged.backend)
+        second = table(storage, clock=WallClock(parse_instant(first.instant)))
+        async with begin(second) as job:
+            assert job.instant > first.instant
+            await job.commit([])
+        assert staged.decisions[job.instant]["kind"] == "commit"
+
+
+async def test_a_begin_that_fails_after_its_reservation_leaves_nothing(store):
+    await committed(store.backend)
+    storage = FaultyBackend(store.backend, lost_answer("open_staging"))
+    with pytest.raises(OSError, match="lost"):
+        async with begin(storage):
+            raise AssertionError("no job")
+    store.check_no_bookkeeping()
+
+
+async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its_own_do_not_stay(store):
+    """Both want one instant. The loser's beat lands when the winner has dropped its own, and not its reservation."""
+    await committed(store.backend)
+    clock = ahead(hours=1)
+    late = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    leaving = FaultyBackend(store.backend, slow("delete", 30, f"{OPEN_FOLDER}/*"))
+    instants = await write_at_once(Write(late, clock, for_s=60), Write(leaving, clock, after_s=1))
+    assert len(set(instants)) == 2
+    assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
+    store.check_at_rest()
+
+
+async def test_an_instant_that_its_writer_gives_up_is_never_anybody_elses(store):
+    """Its number was passed. What it deletes then would be the reservation of whoever had the instant next."""
+    await committed(store.backend, clock=WallClock())
+    late = ahead(hours=1)
+    overtaken = FaultyBackend(store.backend, slow("put", 10, ".hoodie/.tallymark/beat/*"))
+    overtaken.add(slow("delete", 30, ".hoodie/.tallymark/beat/*"))
+    instants = await write_at_once(
+        Write(overtaken, late),
+        Write(store.backend, ahead(minutes=1), after_s=1),
+        Write(store.backend, late, after_s=20, for_s=80),
+        Write(store.backend, late, after_s=45),
+    )
+    assert len(set(instants)) == 4
     store.check_at_rest()

@@ -1,6 +1,7 @@
 """What hudi-rs sees of tables made from our properties and projections."""
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,15 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.projection import completed_path, projected_files
 from tallymark.engine.timeline.scope import Scope
+from tests.engine.timeline.entries import ALL, commit
 from tests.support import arrow_types
 from tests.support.examples import examples
 from tests.support.hudi_table import HandMadeTable
 
 T1, T2, T3 = "20261101000000000", "20261102000000001", "20261103235959999"
-ALL = Scope(is_all=True)
 FLAT = pa.schema([("id", pa.int64())])
 DATED_COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
 DATED = pa.schema(DATED_COLUMNS)
@@ -116,16 +116,8 @@ def test_an_inflight_instant_is_not_read(tmp_path: Path, instant: str, scope: Sc
     table = HandMadeTable(tmp_path, FLAT)
     committed = table.data_file(T2, "", [{"id": 1}])
     table.append(T2, committed)
-    pending = LogEntry(
-        kind="commit",
-        instant=instant,
-        nonce="n",
-        base=0,
-        operation="overwrite" if scope else "append",
-        scope=scope,
-        added=(table.data_file(instant, "", [{"id": 66}]),),
-        removed=(committed,) if scope else (),
-    )
+    added, removed = (table.data_file(instant, "", [{"id": 66}]),), (committed,) if scope else ()
+    pending = replace(commit(1, scope=scope, added=added, removed=removed), instant=instant)
     files = projected_files(pending, table.properties, new_partitions=())
     assert files[-1].path == completed_path(pending)
     table.put(files[:-1])
