@@ -7,7 +7,7 @@ from tallymark.engine.instants.project import project
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.settings import CommitSettings, LeaseSettings
-from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, table
 from tests.support.dying import DyingBackend, ProcessDied
 from tests.support.faulty import FaultyBackend, refused, slow
 from tests.support.loops import on_both_loops
@@ -66,19 +66,6 @@ async def test_any_number_may_do_it_at_once():
         for pause_s in range(4):
             tasks.start_soon(project_all, FaultyBackend(store.backend, slow("put_new", pause_s)))
     store.check_projection()
-
-
-async def test_a_commit_projects_older_entries_first(unstaged):
-    """Finding 12: an entry is never visible before the one whose files it replaces."""
-    other = FaultyBackend(unstaged.backend, slow("put_new", 30, "*.commit"))
-    async with begin(other) as first:
-        report = await write_rows(first, other, {1: 2})
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(first.commit, [report])
-            await anyio.sleep(10)  # it has its entry, and is slow to project it
-            await committed(unstaged.backend, "overwrite", {1: 1})
-            unstaged.check_projection()
-    unstaged.check_at_rest()
 
 
 async def test_while_the_replacement_cannot_be_shown_the_replaced_files_stay(unstaged):

@@ -6,8 +6,6 @@ import pytest
 from tallymark.backends.errors import AlreadyExists, NotFound, NotPermitted, Unavailable
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
-from tallymark.engine.timeline.registration import registration_path
-from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import Store, abandon, begin, committed, die, mark, name_of, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 
@@ -133,21 +131,6 @@ async def test_nothing_is_deleted_before_the_rollback_entry_stands(store):
     ]
     assert touched
     assert entry < min(touched)
-
-
-async def test_the_reservation_goes_last_and_then_the_number_by_which_it_is_found(store):
-    """Until then somebody comes back for the rest."""
-
-    def last_of(storage: FaultyBackend, instant: str, number: int) -> bool:
-        return storage.paths("delete")[-2:] == [f"{OPEN_FOLDER}/{instant}", registration_path(number)]
-
-    left = await abandon(store)
-    storage = FaultyBackend(store.backend)
-    await table(storage).rollback(left)
-    assert last_of(storage, left, 1)
-    storage = FaultyBackend(store.backend)
-    result = await committed(storage, "overwrite")
-    assert last_of(storage, result.instant, 2)
 
 
 async def test_staging_is_closed_before_the_markers_are_read(staged):

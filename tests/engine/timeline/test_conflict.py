@@ -50,14 +50,14 @@ WHOLE = data_file("", 1)
     ("mine", "theirs", "partition"),
     [
         (commit(9, scope=ALL), commit(2, scope=ALL), None),
-        (commit(9, scope=ALL, removed=(WHOLE,)), commit(2, scope=ALL, removed=(WHOLE,)), None),
+        (commit(9, scope=ALL, removed=(WHOLE,)), commit(2, removed=(WHOLE,)), None),
         (commit(9, scope=ALL, removed=(OLD,)), commit(2, scope=partitions("month=1"), removed=(OLD,)), "month=1"),
         (commit(9, scope=ALL), commit(2, scope=partitions("month=4", "month=3")), "month=3"),
         (commit(9, scope=partitions("month=4", "month=3")), commit(2, scope=ALL), "month=3"),
     ],
     ids=["of an empty table", "of a table without partitions", "of one file", "of partitions of it", "of more"],
 )
-def test_an_overwrite_of_everything_conflicts_with_any_other_and_names_what_they_share(mine, theirs, partition):
+def test_an_overwrite_of_everything_conflicts_with_what_replaces_anything_and_names_that(mine, theirs, partition):
     error = conflict(mine, theirs)
     assert error.partition == partition
     assert f"wants to overwrite {f'partition {partition!r}' if partition else 'the whole table'}, " in str(error)

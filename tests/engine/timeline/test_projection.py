@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from tallymark.engine.timeline.entry import DataFile, LogEntry, decode_entry, encode_entry
-from tallymark.engine.timeline.projection import ProjectedFile, completed_path, floor_files, projected_files
+from tallymark.engine.timeline.projection import ProjectedFile, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
@@ -67,11 +67,6 @@ def test_an_overwrite_is_a_replacecommit() -> None:
 @pytest.mark.parametrize("operation", ["rollback", "clean"])
 def test_a_rollback_and_a_clean_project_nothing(operation: Literal["rollback", "clean"]) -> None:
     assert project(LogEntry(kind=operation, instant=T, nonce="n", base=0, operation=operation), "dt=a") == ()
-
-
-@pytest.mark.parametrize("entry", [append(A), overwrite(PART)])
-def test_the_completed_path_is_that_of_the_last_file(entry: LogEntry) -> None:
-    assert completed_path(entry) == project(entry, "dt=a")[-1].path
 
 
 def test_a_requested_file_is_empty_and_an_inflight_one_names_the_operation() -> None:

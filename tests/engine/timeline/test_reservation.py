@@ -7,7 +7,7 @@ from tallymark.backends.errors import Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, Sealed
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.registration import UNNUMBERED, Registrations
+from tallymark.engine.timeline.registration import UNNUMBERED, Registrations, registration_number, registration_path
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.seal import check_unsealed, seal_path
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -95,16 +95,15 @@ def test_an_entry_without_a_number_makes_its_like_doubtful_and_no_number():
     assert told((0, ())).doubtful == ()
 
 
+def test_a_number_is_told_by_its_path():
+    assert [registration_number(registration_path(number)) for number in (1, 12, 10**19)] == [1, 12, 10**19]
+
+
 @on_both_loops
-async def test_an_instant_without_seal_or_entry_is_open():
+async def test_a_sealed_instant_is_closed_and_one_without_seal_or_entry_open():
     storage = MemoryBackend()
     await win(storage, commit(1), rollback(2))
     await check_unsealed(storage, instant(3), base=0)
-
-
-@on_both_loops
-async def test_a_sealed_instant_is_closed():
-    storage = MemoryBackend()
     await storage.put(seal_path(instant(3)), b"")
     with pytest.raises(Sealed, match="is being committed or rolled back"):
         await check_unsealed(storage, instant(3), base=0)
