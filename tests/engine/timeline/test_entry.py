@@ -61,24 +61,9 @@ entries = built(
     unknown=st.just({}),
 )
 
-SIZING: dict[str, Any] = {
-    "planned_files": 3,
-    "planned_bytes": 30,
-    "planned_fills": 2,
-    "filled_files": 1,
-    "rewritten_bytes": 9,
-    "lost_fills": 1,
-    "size_error_p95": 0.25,
-}
-SUMMARY: dict[str, Any] = {
-    "marker_mode": "mixed",
-    "markers": 9,
-    "direct_markers": 2,
-    "marker_objects": 3,
-    "puts": 4,
-    "seconds": 1.5,
-    "sizing": SIZING,
-}
+SIZING: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(SizingSummary))} | {"size_error_p95": 0.25}
+SUMMARY: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(WriteSummary))}
+SUMMARY |= {"marker_mode": "mixed", "seconds": 1.5, "sizing": SIZING}
 ENTRY = LogEntry(
     kind="commit",
     instant="20240101000000000",

@@ -9,7 +9,6 @@ from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.lease import Lease, heartbeat_path
 from tests.engine.timeline.entries import commit, instant, log, rollback, win
 from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, slow
-from tests.support.loops import on_virtual_time
 
 SETTINGS = LeaseSettings(heartbeat_interval_s=10, expiry_s=120)
 BEAT = heartbeat_path(instant(1))
@@ -41,7 +40,6 @@ class Kept:
         return self.log_reads > before
 
 
-@on_virtual_time
 async def test_it_beats_at_every_interval_and_reads_the_logs_tail():
     kept = Kept()
     await kept.keep_for(35)
@@ -49,7 +47,6 @@ async def test_it_beats_at_every_interval_and_reads_the_logs_tail():
     assert kept.log_reads == 3
 
 
-@on_virtual_time
 async def test_after_a_begin_that_took_long_it_beats_an_interval_after_the_first_beat():
     kept = Kept()
     await kept.lease.begin()
@@ -58,7 +55,6 @@ async def test_after_a_begin_that_took_long_it_beats_an_interval_after_the_first
     assert kept.beats == [0, 10, 20, 30]
 
 
-@on_virtual_time
 async def test_at_its_next_beat_a_writer_learns_that_it_was_rolled_back():
     kept = Kept()
     await win(kept.storage.inner, rollback(1))
@@ -67,7 +63,6 @@ async def test_at_its_next_beat_a_writer_learns_that_it_was_rolled_back():
     assert anyio.current_time() == 10
 
 
-@on_virtual_time
 async def test_other_writers_ends_and_its_own_commit_do_not_stop_it():
     kept = Kept()
     await win(kept.storage.inner, rollback(2), commit(1))
@@ -83,7 +78,6 @@ async def test_other_writers_ends_and_its_own_commit_do_not_stop_it():
     ],
     ids=["lost", "never answered"],
 )
-@on_virtual_time
 async def test_missed_beats_are_survived(faults, began):
     kept = Kept(*faults)
     await kept.keep_for(61)
@@ -96,7 +90,6 @@ async def test_missed_beats_are_survived(faults, began):
     ids=["young", "half the expiry old", "that old since its beginning, its answer being late"],
 )
 @pytest.mark.parametrize("beat", [Lease.begin, Lease.renew], ids=["first", "later"])
-@on_virtual_time
 async def test_from_half_the_expiry_of_a_beat_on_an_ack_reads_the_log_first(beat, faults, wait_s, reads):
     kept = Kept(*faults)
     assert await kept.ack_reads_the_log(), "no beat so far"
@@ -105,7 +98,6 @@ async def test_from_half_the_expiry_of_a_beat_on_an_ack_reads_the_log_first(beat
     assert await kept.ack_reads_the_log() is reads
 
 
-@on_virtual_time
 async def test_a_missed_beat_renews_nothing():
     kept = Kept(lost_answer("put", nth=2))
     await kept.lease.renew()
@@ -116,7 +108,6 @@ async def test_a_missed_beat_renews_nothing():
     assert await kept.ack_reads_the_log()
 
 
-@on_virtual_time
 async def test_giving_up_waits_for_the_beat_that_is_on_its_way_and_no_other_follows():
     kept = Kept(slow("put", 5))
     async with anyio.create_task_group() as tasks:
@@ -130,7 +121,6 @@ async def test_giving_up_waits_for_the_beat_that_is_on_its_way_and_no_other_foll
     assert [entry.path async for entry in kept.storage.list("")] == []
 
 
-@on_virtual_time
 async def test_after_the_machine_has_slept_the_log_is_asked_although_the_beat_looks_young():
     """The monotonic clock stood still meanwhile, and others had their lease's time to roll it back."""
     storage = MemoryBackend()

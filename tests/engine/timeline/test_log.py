@@ -15,7 +15,7 @@ from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import BODY_BYTES, BODY_FOLDER, READ_AHEAD, CommitLog
 from tests.engine.timeline.entries import commit, data_file, instant, log, rollback, win
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 
 BODY = f"{BODY_FOLDER}/{instant(1)}/n1"
 """Of a large commit of the first instant."""
@@ -76,7 +76,6 @@ async def test_one_log_may_be_read_and_written_at_once():
     ],
     ids=["answered", "the answer lost", "two requests lost"],
 )
-@on_virtual_time
 async def test_an_entry_is_put_at_one_number_until_it_is_known_to_be_there_and_is_known_at_once(faults, puts, took_s):
     storage = FaultyBackend(MemoryBackend(), *faults)
     mine = log(storage, retry_pause_s=0.5)
@@ -86,7 +85,6 @@ async def test_an_entry_is_put_at_one_number_until_it_is_known_to_be_there_and_i
     assert mine.history.decision(instant(1)) == (1, commit(1))
 
 
-@on_virtual_time
 async def test_an_entry_that_foreigners_overtook_goes_to_the_next_number():
     storage = MemoryBackend()
     mine = log(storage)
@@ -102,7 +100,6 @@ async def test_an_entry_that_foreigners_overtook_goes_to_the_next_number():
     assert seen == [0, 1, 2], "every entry since the base is checked before the number is tried"
 
 
-@on_virtual_time
 async def test_a_writer_that_was_rolled_back_is_told_so():
     storage = MemoryBackend()
     await win(storage, commit(1), rollback(2))
@@ -111,7 +108,6 @@ async def test_a_writer_that_was_rolled_back_is_told_so():
     assert (await log(storage).refresh()).head == 2
 
 
-@on_virtual_time
 async def test_silence_after_a_put_is_unknown_and_not_a_failure():
     storage = FaultyBackend(MemoryBackend(), lost_answer("put_new"), hanging("get", path(1), nth=2))
     with pytest.raises(CommitUnknown, match=r"ask tallymark timeline 'memory:' once storage answers") as caught:
@@ -122,7 +118,6 @@ async def test_silence_after_a_put_is_unknown_and_not_a_failure():
     assert (await log(storage).refresh()).decision(instant(1)) is not None
 
 
-@on_virtual_time
 async def test_silence_before_any_put_is_a_plain_failure():
     storage = FaultyBackend(MemoryBackend(), lost_request("get"))
     with pytest.raises(Unavailable, match="nothing was written"):
@@ -139,14 +134,12 @@ async def test_silence_before_any_put_is_a_plain_failure():
     ],
     ids=["never answered", "lost, then a get refused", "lost, then a put refused"],
 )
-@on_virtual_time
 async def test_a_put_that_is_not_known_to_have_failed_is_unknown_whatever_is_refused_later(faults, words):
     """Credentials that expire after the first put say nothing about it."""
     with pytest.raises(CommitUnknown, match=words):
         await log(FaultyBackend(MemoryBackend(), *faults), decision_timeout_s=30).win(commit(1), check=anything)
 
 
-@on_virtual_time
 async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
     inner = MemoryBackend()
     storage = FaultyBackend(inner, lost_request("put_new", path(1), nth=1))
@@ -161,7 +154,6 @@ async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
         await mine.win(commit(1), check=overtake)
 
 
-@on_virtual_time
 async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either():
     inner = MemoryBackend()
     storage = FaultyBackend(inner)
@@ -174,7 +166,6 @@ async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either(
         await log(storage, decision_timeout_s=30).win(commit(1), check=overtake)
 
 
-@on_virtual_time
 async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_stays_unknown():
     """Its put lands after the second call was refused: every reader of the log asks for the body then."""
     inner = MemoryBackend()
@@ -188,7 +179,6 @@ async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_st
     assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
 
 
-@on_virtual_time
 async def test_an_entry_whose_put_was_refused_brings_its_body_again_when_it_is_tried_again():
     """The body went with the refusal."""
     inner = MemoryBackend()
@@ -199,7 +189,6 @@ async def test_an_entry_whose_put_was_refused_brings_its_body_again_when_it_is_t
     assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
 
 
-@on_virtual_time
 async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_met_by_a_repeat():
     storage = FaultyBackend(MemoryBackend(), lost_request("put", f"{BODY_FOLDER}/*", nth=1))
     assert await log(storage).win(_large(1), check=anything) == 1
@@ -207,7 +196,6 @@ async def test_the_body_is_durable_before_the_number_is_tried_and_its_loss_is_me
     assert writes == [BODY, BODY, path(1)]
 
 
-@on_virtual_time
 async def test_the_body_of_an_entry_that_lost_is_deleted_and_that_of_a_refused_one_never_put():
     inner = MemoryBackend()
     storage = FaultyBackend(inner)
@@ -226,7 +214,6 @@ async def test_the_body_of_an_entry_that_lost_is_deleted_and_that_of_a_refused_o
     assert storage.paths("put") == [BODY], "what the check refuses is not written at all"
 
 
-@on_virtual_time
 async def test_a_body_that_is_gone_is_told_with_both_names():
     storage = MemoryBackend()
     await win(storage, _large(1))
@@ -235,7 +222,6 @@ async def test_a_body_that_is_gone_is_told_with_both_names():
         await log(storage).refresh()
 
 
-@on_virtual_time
 async def test_a_corrupt_entry_stops_every_reader_and_writer():
     storage = MemoryBackend()
     await win(storage, commit(1))
@@ -286,7 +272,6 @@ def _large(number: int):
     return commit(number, added=files)
 
 
-@on_virtual_time
 async def test_the_times_of_entries_are_the_stores_and_never_go_back():
     clock = iter([5.0, 9.0, 7.0, 11.0])
     storage = MemoryBackend(now=lambda: next(clock))
@@ -373,7 +358,6 @@ async def test_an_entry_that_is_gone_after_a_checkpoint_is_not_taken_for_the_log
         await _read_on(storage, base)
 
 
-@on_virtual_time
 async def test_an_entry_that_is_won_while_those_behind_it_are_asked_for_is_no_gap():
     storage, base = await _based(4)
     storage.add(slow("get", 1, path(6)))
@@ -400,7 +384,6 @@ async def test_what_is_reached_back_for_is_there_and_nothing_else_is_asked_for()
     assert len(storage.calls) == 3
 
 
-@on_virtual_time
 async def test_what_is_forgotten_while_somebody_reaches_back_is_reached_for_too():
     storage, base = await _based(3)
     await win(storage.inner, commit(4), commit(5))

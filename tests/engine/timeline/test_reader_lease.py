@@ -12,7 +12,7 @@ from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.reader_lease import READ_FOLDER, Reader, ReaderLease
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.support.faulty import FaultyBackend, lost_request, slow
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_both_loops
 
 SETTINGS = LeaseSettings(heartbeat_interval_s=10, expiry_s=120)
 HERE = WriterIdentity.here()
@@ -84,7 +84,6 @@ async def test_it_says_where_it_begins_and_who_reads_and_the_next_beat_says_that
         lease.move_to(8)
 
 
-@on_virtual_time
 async def test_it_beats_at_every_interval_and_a_missed_beat_does_not_end_it(caplog):
     storage = FaultyBackend(MemoryBackend(), lost_request("put", f"{READ_FOLDER}/*", nth=3))
     lease = ReaderLease(storage, SETTINGS)
@@ -96,7 +95,6 @@ async def test_it_beats_at_every_interval_and_a_missed_beat_does_not_end_it(capl
     assert "lease.lapsed" not in caplog.text
 
 
-@on_virtual_time
 async def test_a_reader_whose_beat_was_later_than_its_lease_is_told(caplog):
     lease = ReaderLease(MemoryBackend(), SETTINGS)
     await lease.begin(1)
@@ -105,7 +103,6 @@ async def test_a_reader_whose_beat_was_later_than_its_lease_is_told(caplog):
     assert "lease.lapsed position=1 late_s=121" in caplog.text
 
 
-@on_virtual_time
 async def test_once_it_was_given_up_no_beat_brings_it_back():
     storage = FaultyBackend(MemoryBackend(), slow("put", 5, f"{READ_FOLDER}/*", nth=2))
     lease = ReaderLease(storage, SETTINGS)
