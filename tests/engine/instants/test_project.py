@@ -28,12 +28,8 @@ async def unprojected(count: int = 3) -> Store:
     return store
 
 
-def handle(backend) -> TableHandle:
-    return TableHandle(backend, CommitSettings(), LeaseSettings())
-
-
 async def project_all(backend) -> None:
-    mine = handle(backend)
+    mine = TableHandle(backend, CommitSettings(), LeaseSettings())
     properties = await read_properties(backend)
     assert properties is not None
     history = await mine.log.refresh()

@@ -145,23 +145,6 @@ async def test_what_a_failed_begin_has_left_is_swept_after_its_lease_and_not_bef
     staged.check_at_rest()
 
 
-@pytest.mark.parametrize("rescue", ["write", "clean"])
-async def test_a_number_whose_writer_died_right_before_its_own_end_goes_with_the_next_write_or_clean(rescue, store):
-    await committed(store.backend)
-    storage = FaultyBackend(store.backend, lost_request("delete", f"{REGISTRATION_FOLDER}/*"))
-    await committed(storage, markers=BATCHED)
-    assert [path for path in store.objects if path.startswith((REGISTRATION_FOLDER, OPEN_FOLDER))] == [
-        registration_path(2)
-    ]
-    if rescue == "clean":
-        await table(store.backend).clean()
-    else:
-        storage = FaultyBackend(store.backend)
-        await committed(storage, markers=BATCHED)
-        assert storage.paths("list") == [LOG_FOLDER]
-    store.check_at_rest()
-
-
 async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_the_next_clean(unstaged):
     await committed(unstaged.backend)
     async with begin(unstaged.backend) as job:

@@ -40,18 +40,6 @@ async def test_a_rollback_removes_what_was_marked_and_a_marked_file_that_never_w
     store.check_only_commits_are_left()
 
 
-@kinds
-async def test_extra_files_are_deleted_once_and_committed_ones_never(store, kind):
-    await committed(store.backend)
-    async with begin(store.faulty, markers=MarkerSettings(kind=kind)) as job:
-        extra = await write_rows(job, store.faulty, attempt=0)
-        winner = await write_rows(job, store.faulty, attempt=1)
-        await job.commit([winner])
-    deleted = [path for path in store.faulty.paths("delete") if not path.startswith(".hoodie")]
-    assert sorted(deleted) == sorted(file.path for file in extra.files)
-    store.check_at_rest()
-
-
 @pytest.mark.parametrize("error", [NotPermitted("no"), Unavailable("silence")], ids=repr)
 async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, error):
     """It would be read as data for ever."""

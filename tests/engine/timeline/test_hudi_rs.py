@@ -32,10 +32,16 @@ def test_a_table_of_only_the_floor_is_empty_and_has_its_columns(tmp_path: Path) 
     assert table.read().schema.names == ["id", "dt"]
 
 
-def test_an_append_is_read(tmp_path: Path) -> None:
+def test_a_table_without_partitions_is_read_after_overwrites_of_nothing_and_by_nothing(tmp_path: Path) -> None:
     table = HandMadeTable(tmp_path, FLAT)
-    table.append(T1, table.data_file(T1, "", [{"id": 1}]), table.data_file(T1, "", [{"id": 2}]))
-    assert table.rows() == [{"id": 1}, {"id": 2}]
+    first = table.data_file(T1, "", [{"id": 1}])
+    table.overwrite(T1, ALL, [first])
+    assert table.rows() == [{"id": 1}]
+    more = [table.data_file(T2, "", [{"id": number}]) for number in (2, 3)]
+    table.append(T2, *more)
+    assert table.rows() == [{"id": 1}, {"id": 2}, {"id": 3}]
+    table.overwrite(T3, ALL, removed=[first, *more])
+    assert table.rows() == []
 
 
 def test_two_appends_are_read_together(tmp_path: Path) -> None:
@@ -74,20 +80,6 @@ def test_an_overwrite_of_all_replaces_every_file(tmp_path: Path) -> None:
     table.append(T1, *old)
     table.overwrite(T2, ALL, [table.data_file(T2, "dt=c", [row(9, "c")])], old)
     assert table.rows() == [row(9, "c")]
-
-
-def test_an_overwrite_by_nothing_leaves_an_empty_table(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, FLAT)
-    old = table.data_file(T1, "", [{"id": 1}])
-    table.append(T1, old)
-    table.overwrite(T2, ALL, removed=[old])
-    assert table.rows() == []
-
-
-def test_an_overwrite_of_an_empty_table_is_read(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, FLAT)
-    table.overwrite(T1, ALL, [table.data_file(T1, "", [{"id": 1}])])
-    assert table.rows() == [{"id": 1}]
 
 
 def test_rows_stay_right_after_replaced_files_are_cleaned_and_others_appended(tmp_path: Path) -> None:
@@ -177,6 +169,13 @@ def test_a_partition_with_an_awkward_name_is_read_and_filtered(tmp_path: Path, v
     assert table.rows() == [row(2, "other"), row(3, value)]
 
 
+def comes_back_equal(written: pa.Table) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        table = HandMadeTable(Path(folder), written.schema)
+        table.append(T1, table.data_file(T1, "", written))
+        assert table.read().to_pylist() == written.to_pylist()
+
+
 @settings(max_examples=examples(40), deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_values_of_every_accepted_type_come_back_equal(data: st.DataObject) -> None:
@@ -185,10 +184,7 @@ def test_values_of_every_accepted_type_come_back_equal(data: st.DataObject) -> N
     schema = pa.schema([pa.field("row", pa.int32(), nullable=False), *columns])
     rows = data.draw(st.lists(arrow_types.rows_of(schema), min_size=1, max_size=4))
     written = pa.Table.from_pylist([{**one, "row": at} for at, one in enumerate(rows)], schema=schema)
-    with tempfile.TemporaryDirectory() as folder:
-        table = HandMadeTable(Path(folder), schema)
-        table.append(T1, table.data_file(T1, "", written))
-        assert table.read().to_pylist() == written.to_pylist()
+    comes_back_equal(written)
 
 
 @pytest.mark.parametrize("type_", arrow_types.PLAIN, ids=str)
@@ -199,7 +195,4 @@ def test_values_and_nulls_of_a_plain_type_come_back_equal(type_: pa.DataType, da
     values = [data.draw(arrow_types.rows_of(pa.schema([pa.field("one", type_, nullable=False)])))["one"], None]
     rows = [{"row": at, "one": value, "many": [value, None] if at else None} for at, value in enumerate(values)]
     written = pa.Table.from_pylist([*rows, {"row": 2, "one": values[0], "many": []}], schema=schema)
-    with tempfile.TemporaryDirectory() as folder:
-        table = HandMadeTable(Path(folder), schema)
-        table.append(T1, table.data_file(T1, "", written))
-        assert table.read().to_pylist() == written.to_pylist()
+    comes_back_equal(written)
