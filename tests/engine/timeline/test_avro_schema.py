@@ -15,12 +15,6 @@ def written(*fields: Any) -> list[dict[str, object]]:
     return columns
 
 
-def refusal(type_: pa.DataType) -> str:
-    with pytest.raises(InvalidRequest) as refused:
-        avro_schema(pa.schema([("id", pa.int64()), ("a", pa.list_(pa.struct([("b", type_)])))]), name="t")
-    return str(refused.value)
-
-
 def nested(level_count: int) -> pa.DataType:
     type_: pa.DataType = pa.int32()
     for _ in range(level_count):
@@ -121,10 +115,10 @@ def test_the_record_is_named_after_the_table(name: str, record: str) -> None:
 def test_a_type_that_readers_cannot_represent_is_refused_with_its_path_and_a_remedy(
     type_: pa.DataType, remedy: str
 ) -> None:
-    message = refusal(type_)
-    assert "'a.element.b'" in message
-    assert str(type_) in message
-    assert remedy in message
+    with pytest.raises(InvalidRequest) as refused:
+        avro_schema(pa.schema([("id", pa.int64()), ("a", pa.list_(pa.struct([("b", type_)])))]), name="t")
+    for words in ("'a.element.b'", str(type_), remedy):
+        assert words in str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "ü", "1x", "a.b", "a-b", "a\n", "日本", 'a"b'])

@@ -91,25 +91,12 @@ def test_a_rollback_and_a_clean_conflict_with_nobody(theirs):
     assert not excludes(commit(9, scope=ALL, removed=(OLD,)), theirs)
 
 
-@pytest.mark.parametrize(
-    ("mine", "theirs"),
-    [
-        (below("year=2013"), below("year=20130")),
-        (below("year=2013"), below("year=2014/month=1")),
-        (below("year=2013"), partitions("year=20130/month=1")),
-        (below("year=2013/month=1"), partitions("year=2013/month=10")),
-        (below("year=2013"), partitions()),
-    ],
-)
-def test_overwrites_of_prefixes_that_only_look_alike_do_not_conflict(mine, theirs):
-    assert not excludes(commit(9, scope=mine), commit(2, scope=theirs))
-    assert not excludes(commit(9, scope=theirs), commit(2, scope=mine))
-
-
-def test_a_scope_holds_its_partitions_or_all():
+def test_a_scope_holds_its_partitions_and_all_below_its_prefixes_and_none_that_only_look_alike():
     assert Scope(is_all=True).holds("p=9")
     assert Scope(partitions=frozenset({"p=1"})).holds("p=1")
     assert not Scope(partitions=frozenset({"p=1"})).holds("p=10")
+    assert Scope(prefixes=frozenset({"p=1"})).holds("p=1/q=2")
+    assert not Scope(prefixes=frozenset({"p=1"})).holds("p=10/q=2")
     assert not Scope().holds("")
 
 

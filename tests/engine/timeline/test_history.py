@@ -217,8 +217,7 @@ def test_a_late_entry_of_an_instant_that_was_decided_before_the_base_is_void():
 
 
 def test_the_sizes_of_the_newest_appends_are_known():
-    entries = [commit(number, added=(data_file("month=1", number),)) for number in range(1, APPENDS_KEPT + 3)]
-    sizes = [replace(entry.added[0], rows=entry.added[0].rows + index) for index, entry in enumerate(entries)]
-    entries = [replace(entry, added=(file,)) for entry, file in zip(entries, sizes, strict=True)]
+    sizes = [replace(data_file("month=1", number), rows=number) for number in range(1, APPENDS_KEPT + 3)]
+    entries = [commit(number, added=(file,)) for number, file in enumerate(sizes, 1)]
     history = history_of(entries[APPENDS_KEPT:], history_of(entries[:APPENDS_KEPT]))
     assert history.appends == tuple((file.rows, file.bytes) for file in reversed(sizes[2:]))
