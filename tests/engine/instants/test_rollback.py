@@ -55,8 +55,8 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, erro
     store.check_at_rest()
 
 
-async def damaged(store: Store, instant: str, damage: str) -> None:
-    """What is wrong with the markers of the instant from now on."""
+async def damage_markers(store: Store, instant: str, damage: str) -> None:
+    """Damage those of the instant."""
     folder = marker_folder(instant)
     match damage:
         case "no type":
@@ -75,7 +75,7 @@ async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(sto
     await committed(store.backend)
     kept = store.data_files
     left = await abandon(store, kind)
-    await damaged(store, left, damage)
+    await damage_markers(store, left, damage)
     (ended,) = await table(store.backend).rollback(left)
     assert ended.marked == 2
     assert "markers.unreadable" in caplog.text
@@ -90,7 +90,7 @@ async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_miss
     async with begin(unstaged.faulty, markers=MarkerSettings(kind=kind)) as job:
         await mark(job, unstaged.faulty, [on_its_way := f"month=1/{name_of(job)}"])
         die(unstaged.faulty)
-    await damaged(unstaged, job.instant, damage)
+    await damage_markers(unstaged, job.instant, damage)
     await table(unstaged.backend).rollback(job.instant)
     assert on_its_way in unstaged.fences
     with pytest.raises(AlreadyExists):

@@ -91,7 +91,7 @@ def test_a_rollback_and_a_clean_conflict_with_nobody(theirs):
     assert not excludes(commit(9, scope=ALL, removed=(OLD,)), theirs)
 
 
-def test_a_scope_holds_its_partitions_and_all_below_its_prefixes_and_none_that_only_look_alike():
+def test_a_scope_contains_its_partitions_and_all_below_its_prefixes_and_none_that_only_look_alike():
     assert Scope(is_all=True).holds("p=9")
     assert Scope(partitions=frozenset({"p=1"})).holds("p=1")
     assert not Scope(partitions=frozenset({"p=1"})).holds("p=10")

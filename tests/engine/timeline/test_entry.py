@@ -36,7 +36,7 @@ def several(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 def built(cls: type[Any], /, **named: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """With texts and counts in all other fields of these types."""
+    """With drawn texts and counts in the fields that are not named."""
     of_type = {str: texts, int: counts, tuple[DataFile, ...]: several(files), tuple[str, ...]: several(texts)}
     hints = get_type_hints(cls)
     return st.builds(cls, **{**{name: of_type[hint] for name, hint in hints.items() if hint in of_type}, **named})

@@ -135,7 +135,7 @@ def told(history: History, *, since: int) -> dict[str, object]:
 
 @settings(max_examples=examples(100))
 @given(entries=log_entries(), data=st.data())
-def test_a_history_from_a_base_tells_what_that_of_the_whole_log_does_and_all_once_it_took_back_all(entries, data):
+def test_a_history_from_a_base_answers_as_one_of_the_whole_log_and_to_all_once_it_has_taken_back_all(entries, data):
     at = data.draw(st.integers(0, len(entries)))
     whole, later = history_of(entries), history_of(entries[at:], history_of(entries[:at]))
     assert later.base == at

@@ -40,7 +40,7 @@ class Kept:
         return self.log_reads > before
 
 
-async def test_it_beats_at_every_interval_after_its_begin_however_long_that_took_and_reads_the_logs_tail():
+async def test_heartbeats_follow_the_first_at_every_interval_and_read_the_logs_tail():
     kept = Kept()
     await kept.lease.begin()
     await anyio.sleep(7)
@@ -102,7 +102,7 @@ async def test_a_missed_beat_renews_nothing():
     assert await kept.ack_reads_the_log()
 
 
-async def test_giving_up_waits_for_the_beat_that_is_on_its_way_and_no_other_follows():
+async def test_giving_up_waits_for_the_heartbeat_in_flight_and_no_other_follows():
     kept = Kept(slow("put", 5))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(kept.lease.keep)

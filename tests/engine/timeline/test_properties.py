@@ -177,7 +177,7 @@ def test_what_cannot_become_a_table_is_refused(changes: dict[str, object], messa
         dataclasses.replace(FLIGHTS, **{"partition_by": (), **changes})  # type: ignore[arg-type]
 
 
-PLAIN = {
+PLAIN: dict[str, pa.DataType] = {
     "text": pa.string(),
     "large": pa.large_string(),
     "tiny": pa.int8(),
@@ -186,7 +186,7 @@ PLAIN = {
     "day": pa.date32(),
     "price": pa.decimal128(10, 2),
 }
-OTHERS = {
+OTHERS: dict[str, pa.DataType] = {
     "x": pa.float64(),
     "at": pa.timestamp("us", "UTC"),
     "raw": pa.binary(),

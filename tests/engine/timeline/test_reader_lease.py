@@ -71,7 +71,7 @@ def test_a_reader_is_dead_once_its_process_has_ended_or_its_beat_is_older_than_i
 
 
 @on_both_loops
-async def test_it_says_where_it_begins_and_who_reads_and_the_next_beat_says_that_the_snapshot_is_a_later_one():
+async def test_it_records_who_reads_from_where_and_the_next_heartbeat_a_later_position():
     storage = MemoryBackend()
     lease = ReaderLease(storage, SETTINGS)
     await lease.begin(7)

@@ -83,7 +83,7 @@ def test_a_process_that_proc_hides_is_not_gone_nor_is_another_users(child, monke
         raise PermissionError
 
     monkeypatch.setattr(os, "kill", refused)
-    assert not writer.is_gone(seen_from=HERE), "another user's has its id"
+    assert not writer.is_gone(seen_from=HERE), "a process of another user may have its id"
 
 
 def test_a_command_with_spaces_and_brackets_does_not_hide_the_start_time(monkeypatch):
