@@ -132,17 +132,17 @@ async def test_writers_that_have_ended_meanwhile_are_looked_at_once_and_nothing_
     ],
     ids=["the answer to its number lost", "a number alone", "the answer to its reservation lost", "staging lost"],
 )
-async def test_what_a_failed_start_has_left_is_swept_after_its_lease_and_not_before(staged, faults, caplog):
-    await committed(staged.backend)
+async def test_what_a_failed_start_has_left_is_swept_after_its_lease_and_not_before(store, faults, caplog):
+    await committed(store.backend)
     with pytest.raises(OSError, match="lost"):
-        async with begin(FaultyBackend(staged.backend, *faults)):
+        async with begin(FaultyBackend(store.backend, *faults)):
             raise AssertionError("no job")
     assert ("instant.unfinished" in caplog.text) == (faults[0].verb == "open_staging")
-    await committed(staged.backend)
-    assert registration_path(2) in staged.objects, "its writer may still continue"
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    staged.check_at_rest()
+    await committed(store.backend)
+    assert registration_path(2) in store.objects, "its writer may still continue"
+    store.clock.pass_lease()
+    await committed(store.backend)
+    store.check_at_rest()
 
 
 async def test_a_number_that_lands_once_more_when_its_writer_is_over_goes_with_the_next_clean(unstaged):
