@@ -34,15 +34,6 @@ async def test_rows_that_others_append_between_reading_and_beginning_stay(store,
 
 @OVERWRITES
 @on_both_loops
-async def test_without_a_base_they_are_replaced(staged, named):
-    await write(staged.backend, OLD)
-    await write(staged.backend, [LATE])
-    await write(staged.backend, [NEW], "overwrite", **named)
-    assert LATE not in held(staged.objects)
-
-
-@OVERWRITES
-@on_both_loops
 async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(store, named):
     await write(store.backend, OLD)
     read = await table(store.backend).snapshot()

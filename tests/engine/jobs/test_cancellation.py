@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import anyio
 import anyio.lowlevel
@@ -99,31 +99,6 @@ def test_wherever_a_write_is_cancelled_its_block_ends_whole(has_staging, kind, l
             raise AssertionError(f"cancelled at call {at} of {calls}: {error}") from error
 
 
-def test_in_whatever_pass_of_the_loop_a_write_is_cancelled_its_block_ends_whole():
-    """Where storage is not asked, too: its service and its marker engine begin and end."""
-
-    async def cancelled_after(passes: int, storage: MemoryBackend) -> bool:
-        with anyio.CancelScope() as scope:
-            async with anyio.create_task_group() as tasks:
-
-                async def cancel() -> None:
-                    for _ in range(passes):
-                        await anyio.lowlevel.checkpoint()
-                    scope.cancel()
-
-                tasks.start_soon(cancel)
-                async with begin(storage, markers=MarkerSettings()) as job:
-                    await mark(job, storage, [f"month=9/{name_of(job)}"])
-                    await anyio.sleep_forever()
-        return scope.cancelled_caught
-
-    for passes in range(PASSES):
-        store = fresh_store(has_staging=False)
-        assert trio.run(cancelled_after, passes, store.backend, clock=trio.testing.MockClock(autojump_threshold=0))
-        store.check_only_committed_files()
-        projection_is_a_prefix_of_the_log(store.objects)
-
-
 def test_in_whatever_pass_of_asyncio_s_own_loop_a_task_is_cancelled_that_begins_a_job_it_ends():
     """By ``Task.cancel``, which is no scope's."""
 
@@ -186,21 +161,14 @@ async def late_puts(store: Store, path: str, *delays_s: float) -> AsyncIterator[
         yield PostedBackend(store.backend, network, delay)
 
 
-async def test_a_segment_that_cannot_be_called_back_is_waited_for_before_markers_are_dropped(unstaged):
+@pytest.mark.parametrize("ends", ["by an error", "cancelled"])
+async def test_a_segment_that_is_in_flight_at_the_end_is_waited_for_before_markers_are_dropped(unstaged, ends):
     async with late_puts(unstaged, "/MARKERS1", 20) as storage:
-        with pytest.raises(ZeroDivisionError):  # noqa: PT012
+        with suppress(ZeroDivisionError), anyio.move_on_after(1 if ends == "cancelled" else 1000):
             async with begin(storage, markers=MarkerSettings()) as job:
                 with anyio.move_on_after(1):
                     await mark(job, storage, [f"month=1/{name_of(job)}"])
                 raise ZeroDivisionError
-    unstaged.check_only_commits_are_left()
-
-
-async def test_a_segment_that_is_in_flight_when_the_job_is_cancelled_is_waited_for_before_markers_are_dropped(unstaged):
-    async with late_puts(unstaged, "/MARKERS1", 20) as storage:
-        with anyio.move_on_after(1):
-            async with begin(storage, markers=MarkerSettings()) as job:
-                await mark(job, storage, [f"month=1/{name_of(job)}"])
     unstaged.check_only_commits_are_left()
 
 

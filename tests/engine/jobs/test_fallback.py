@@ -251,30 +251,6 @@ async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_m
     store.check_at_rest()
 
 
-async def test_a_living_driver_that_is_rolled_back_by_name_leaves_nothing_of_tasks_that_fell_back(store):
-    store.backend._now = lambda: 1e6 + anyio.current_time()
-    refused = []
-
-    async def write_on(job: WriteJob) -> None:
-        for attempt in range(200):
-            path = f"month=1/{name_of(job, attempt=attempt)}"
-            try:
-                await mark_directly(job, store.backend, [path])
-                publish(job.ticket, store.backend, path, flights({1: 1}))
-            except (Sealed, NotFound, FileExistsError) as error:
-                refused.append(error)
-            await anyio.sleep(0.5)
-
-    async with anyio.create_task_group() as tasks:
-        async with begin(store.faulty, markers=BATCHED) as job:
-            tasks.start_soon(write_on, job)
-            await anyio.sleep(5.25)
-            die(store.faulty)
-        await table(store.backend).rollback(job.instant)
-    assert refused
-    store.check_only_commits_are_left()
-
-
 @on_both_loops
 async def test_all_direct_markers_are_found_among_all_else_that_lies_there(staged):
     folder = marker_folder("20261121020304005")

@@ -1,7 +1,6 @@
 """An append fills small files: the commit adds the new file and removes the old one, or gives the fill up."""
 
 import io
-from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -13,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends.errors import NotFound, Unavailable
-from tallymark.engine.errors import ConflictError, InvalidRequest, RolledBack
+from tallymark.engine.errors import InvalidRequest, RolledBack
 from tallymark.engine.jobs.fill_claims import claim_path
-from tallymark.engine.jobs.lost_fills import LostFillRewriter
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing import WorkloadProfile
@@ -23,7 +21,7 @@ from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.tasks.report import Fill, TaskReport
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.jobs.filling import Months, appended, filling_job, profile_of, task_of
-from tests.engine.jobs.scene import Store, begin, committed, table
+from tests.engine.jobs.scene import Store, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 from tests.support.loops import on_both_loops
 
@@ -45,15 +43,6 @@ async def test_an_append_fills_the_small_file_of_its_partition(store):
     assert flights_in(store) == {1: [1, 2, 4], 2: [3]}
     assert len(store.committed_files) == 2
     store.check_at_rest()
-
-
-@on_both_loops
-async def test_many_appends_leave_one_file_a_partition(unstaged):
-    for number in range(12):
-        await appended(unstaged.backend, {1: [number], 2: [100 + number]})
-    assert Counter(path.partition("/")[0] for path in unstaged.committed_files) == {"month=1": 1, "month=2": 1}
-    assert flights_in(unstaged) == {1: list(range(12)), 2: list(range(100, 112))}
-    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -122,16 +111,6 @@ async def rivals(
 
 
 @on_both_loops
-async def test_an_append_that_lost_its_small_file_commits_its_own_rows(store):
-    async with rivals(store) as (job, report, _):
-        result = await job.commit([report])
-    assert (result.files, result.removed_files, result.rows) == (1, 0, 1)
-    assert flights_in(store) == {1: [1, 2, 3, 4]}
-    assert store.data_files == store.committed_files
-    store.check_at_rest()
-
-
-@on_both_loops
 async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
     await appended(store.backend, {2: [20], 3: [30]})
     async with rivals(store, {1: [3], 2: [21], 3: [31]}) as (job, report, _):
@@ -139,29 +118,6 @@ async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
     assert result.removed_files == 2
     assert flights_in(store) == {1: [1, 2, 3, 4], 2: [20, 21], 3: [30, 31]}
     store.check_at_rest()
-
-
-@on_both_loops
-async def test_a_small_file_that_was_overwritten_does_not_come_back(unstaged):
-    await appended(unstaged.backend, {1: [1, 2]})
-    async with filling_job(unstaged.backend, {1: [3]}) as (job, report):
-        await committed(unstaged.backend, "overwrite", {2: 1})
-        result = await job.commit([report])
-    assert result.removed_files == 0
-    assert flights_in(unstaged) == {1: [3], 2: [2000]}
-    unstaged.check_at_rest()
-
-
-@on_both_loops
-async def test_an_overwrite_of_a_file_that_was_filled_meanwhile_conflicts(unstaged):
-    await appended(unstaged.backend, {1: [1]})
-    async with begin(unstaged.backend, "overwrite") as job:
-        await appended(unstaged.backend, {1: [2]})
-        report = await task_of(job, unstaged.backend, {1: [3]}, ())
-        with pytest.raises(ConflictError, match="month=1"):
-            await job.commit([report])
-    assert flights_in(unstaged) == {1: [1, 2]}
-    unstaged.check_at_rest()
 
 
 @on_both_loops
@@ -188,25 +144,6 @@ async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again
 
 
 @on_both_loops
-@pytest.mark.parametrize("twice", [False, True])
-async def test_a_job_that_is_rolled_back_while_it_cuts_is_told_so(store, twice, monkeypatch):
-    cut = LostFillRewriter._cut_file
-
-    async def rolled_back(self, fill, files):
-        for _ in range(1 + twice):
-            for open_instant in await table(store.backend).open_instants():
-                await table(store.backend).rollback(open_instant.instant)
-        return await cut(self, fill, files)
-
-    monkeypatch.setattr(LostFillRewriter, "_cut_file", rolled_back)
-    async with rivals(store) as (job, report, _):
-        with pytest.raises(RolledBack):
-            await job.commit([report])
-    assert flights_in(store) == {1: [1, 2, 4]}
-    store.check_at_rest()
-
-
-@on_both_loops
 async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took(unstaged):
     await appended(unstaged.backend, {1: [1]})
     async with filling_job(unstaged.backend, {1: [2]}) as (job, _):
@@ -221,28 +158,6 @@ async def test_a_rerun_of_a_committed_write_plans_nothing(unstaged):
     again = await appended(unstaged.backend, {1: [1]}, txn="hours:1")
     assert (again.is_rerun, again.position) == (True, first.position)
     assert flights_in(unstaged) == {1: [1]}
-
-
-@on_both_loops
-async def test_a_job_that_was_rolled_back_cuts_nothing_anew(store):
-    async with rivals(store) as (job, report, _):
-        await table(store.backend).rollback(job.instant)
-        with pytest.raises(RolledBack):
-            await job.commit([report])
-    assert flights_in(store) == {1: [1, 2, 4]}
-    store.check_at_rest()
-
-
-@on_both_loops
-async def test_of_two_attempts_that_filled_one_file_the_reported_one_counts(store):
-    await appended(store.backend, {1: [1]})
-    async with filling_job(store.backend, {1: [2]}) as (job, first):
-        planned = (await job.size(profile_of({1: [2]}))).files
-        second = await task_of(job, store.backend, {1: [2]}, planned, attempt=1)
-        await job.commit([second])
-    assert first.fills
-    assert flights_in(store) == {1: [1, 2]}
-    store.check_at_rest()
 
 
 @on_both_loops

@@ -1,12 +1,9 @@
 """Writers at once: which of them exclude each other, and what the loser leaves."""
 
-import anyio
 import pytest
 
 from tallymark.engine.errors import ConflictError
-from tests.engine.jobs.scene import Store, WallClock, begin, committed, table, write_rows
-from tests.support.loops import on_both_loops
-from tests.table_invariants import no_bookkeeping_is_left
+from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
 
 dynamic = {"mode": "overwrite", "partition_overwrite": "dynamic"}
 whole = {"mode": "overwrite"}
@@ -31,17 +28,6 @@ async def conflicting(store: Store, first: dict, second: dict, months=None, othe
         left = {path for path in store.data_files if path.endswith(f"_{loser.instant}.parquet")}
         assert left <= store.fences
     return told
-
-
-@on_both_loops
-async def test_two_appends_at_once_both_succeed(store):
-    await committed(store.backend)
-    async with begin(store.backend) as one, begin(store.backend) as other:
-        reports = [await write_rows(job, store.backend) for job in (one, other)]
-        results = [await other.commit([reports[1]]), await one.commit([reports[0]])]
-    assert [result.position for result in results] == [2, 3]
-    assert len(store.committed_files) == 6
-    store.check_at_rest()
 
 
 async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_nothing(store):
@@ -100,16 +86,6 @@ async def test_two_overwrites_of_everything_exclude_each_other_on_an_empty_table
     unstaged.check_at_rest()
 
 
-async def test_of_two_overwrites_with_nothing_one_is_told(unstaged):
-    await committed(unstaged.backend)
-    async with begin(unstaged.backend, **whole) as winner, begin(unstaged.backend, **whole) as loser:
-        await winner.commit([])
-        with pytest.raises(ConflictError):
-            await loser.commit([])
-    assert unstaged.committed_files == set()
-    unstaged.check_at_rest()
-
-
 async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
     await committed(unstaged.backend)
     async with begin(unstaged.backend, **whole) as other, begin(unstaged.backend, **dynamic) as nothing:
@@ -117,40 +93,3 @@ async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):
         await nothing.commit([])
         await other.commit([report])
     unstaged.check_at_rest()
-
-
-async def test_who_was_told_of_a_conflict_can_read_again_and_write_again(store):
-    await committed(store.backend)
-    assert await conflicting(store, dynamic, dynamic) is not None
-    await committed(store.backend, "overwrite", {1: 7}, partition_overwrite="dynamic")
-    store.check_at_rest()
-
-
-@on_both_loops
-async def test_many_writers_in_one_millisecond_each_get_an_instant_and_all_commit(store):
-    clock = WallClock()
-    await committed(store.backend)
-
-    async def write() -> None:
-        async with begin(table(store.backend, clock=clock)) as job:
-            await job.commit([await write_rows(job, store.backend, {1: 1})])
-
-    async with anyio.create_task_group() as writers:
-        for _ in range(12):
-            writers.start_soon(write)
-    assert len(store.commits) == 13
-    no_leftovers_but_beats(store)
-    store.check_only_committed_files()
-    store.clock.pass_lease()
-    await table(store.backend).clean()
-    store.check_at_rest()
-
-
-def no_leftovers_but_beats(store: Store) -> None:
-    """Who came to an instant too late may have left a beat and a type there; they go with the lease."""
-    left = {
-        path: data
-        for path, data in store.objects.items()
-        if not path.startswith(".hoodie/.tallymark/beat/") and not path.endswith("/MARKERS.type")
-    }
-    no_bookkeeping_is_left(left)

@@ -111,28 +111,11 @@ async def test_a_rerun_refuses_reports_of_another_job(staged):
             await job.commit([report])
 
 
-async def test_other_txns_and_writes_without_one_are_not_held_up(store):
-    for txn in (TXN, "etl:8", "other:7", None, None):
-        assert not (await run(store.backend, txn=txn)).is_rerun
-    assert await rows(store) == 25
-    store.check_at_rest()
-
-
 async def test_a_rerun_stays_one_after_the_rows_were_overwritten(staged):
     await run(staged.backend)
     await committed(staged.backend, "overwrite", {1: 1})
     assert (await run(staged.backend)).is_rerun
     assert await rows(staged) == 1
-
-
-async def test_a_failed_run_does_not_count(store):
-    with pytest.raises(RuntimeError):
-        await fail(store.backend)
-    again = await run(store.backend)
-    assert not again.is_rerun
-    assert [entry["kind"] for entry in store.decisions.values()] == ["rollback", "commit"]
-    assert await rows(store) == 5
-    store.check_at_rest()
 
 
 @pytest.mark.parametrize("mode", ["append", "overwrite"])

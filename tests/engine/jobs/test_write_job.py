@@ -88,19 +88,6 @@ async def test_batched_markers_share_objects_and_the_result_counts_them(store):
     assert "<td>12</td>" in result._repr_html_()
 
 
-async def test_a_partition_that_only_a_failed_attempt_has_touched_is_not_overwritten(store):
-    await committed(store.backend, months={1: 2, 2: 2})
-    async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
-        await write_rows(job, store.backend, {1: 9}, task=0, attempt=0)
-        winner = await write_rows(job, store.backend, {2: 1}, task=0, attempt=1)
-        await job.commit([winner])
-    store.check_at_rest()
-    assert {(f.partition, f.rows) for f in (await table(store.backend).snapshot()).files} == {
-        ("month=1", 2),
-        ("month=2", 1),
-    }
-
-
 async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_asked(store):
     for mode in ("append", "append", "overwrite"):
         async with begin(store.backend, mode, partition_by=(), partition_overwrite="dynamic") as job:
@@ -110,15 +97,6 @@ async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_aske
             result = await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
     assert result.removed_files == 2
     assert len(store.data_files) == 1
-    store.check_at_rest()
-
-
-async def test_only_the_reported_attempt_of_twins_that_both_succeeded_counts(store):
-    async with begin(store.backend) as job:
-        twins = [await write_rows(job, store.backend, task=0, attempt=attempt) for attempt in (0, 1)]
-        result = await job.commit([twins[1]])
-    assert result.rows == twins[1].rows
-    assert store.committed_files == {file.path for file in twins[1].files}
     store.check_at_rest()
 
 
@@ -151,17 +129,6 @@ async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_co
     assert (unclear in unstaged.objects) == (fault is lost_request), "an empty file keeps the name that nobody has"
     assert (result.rows, result.files, result.markers) == (5, 1, 2)
     unstaged.check_at_rest()
-
-
-@kinds
-async def test_what_is_not_committed_is_rolled_back(store, kind):
-    await committed(store.backend)
-    kept = store.data_files
-    async with begin(store.backend, "overwrite", markers=MarkerSettings(kind=kind)) as job:
-        await write_rows(job, store.backend)
-    store.check_only_commits_are_left()
-    assert store.committed_files == kept
-    assert store.decisions[job.instant]["kind"] == "rollback"
 
 
 @kinds
@@ -287,58 +254,22 @@ async def test_a_file_that_was_never_marked_is_refused(store):
     store.check_at_rest()
 
 
-async def test_a_commit_that_failed_for_want_of_storage_may_be_called_again(store):
-    async with begin(table(store.faulty, commit=impatient(5))) as job:
-        reports = [await write_rows(job, store.faulty, task=task) for task in (0, 1)]
-        store.faulty.add(lost_request("get", "*/log/*"))
-        with pytest.raises(Unavailable):
-            await job.commit(reports)
-        store.faulty.heal()
-        await job.commit(reports)
-    store.check_at_rest()
-
-
-async def test_a_commit_that_failed_may_not_be_called_again_with_other_reports(store):
-    """The files of those that it did not name the first time are gone."""
-    async with begin(table(store.faulty, commit=impatient(5))) as job:
-        reports = [await write_rows(job, store.faulty, task=task) for task in (0, 1)]
-        store.faulty.add(lost_request("get", "*/log/*"))
+@pytest.mark.parametrize(
+    "fault", [lost_request("get", "*/log/*", nth=1), lost_answer("delete", nth=1)], ids=["log", "fence"]
+)
+async def test_a_commit_that_failed_may_be_called_again_with_the_same_reports_only(unstaged, fault):
+    """The files of those that it did not name the first time are deleted."""
+    async with begin(table(unstaged.faulty, commit=impatient(5))) as job:
+        reports = [await write_rows(job, unstaged.faulty, task=task) for task in (0, 1)]
+        unstaged.faulty.add(fault)
         with pytest.raises(Unavailable):
             await job.commit(reports[:1])
-        store.faulty.heal()
+        unstaged.faulty.heal()
         with pytest.raises(InvalidRequest, match="call commit with the same reports again"):
             await job.commit(reports)
         await job.commit(reports[:1])
-    assert store.committed_files == {file.path for file in reports[0].files}
-    store.check_at_rest()
-
-
-async def test_a_commit_whose_fencing_failed_half_way_may_not_change_its_mind_either(unstaged):
-    async with begin(unstaged.faulty) as job:
-        reports = [await write_rows(job, unstaged.faulty, task=task) for task in (0, 1)]
-        unstaged.faulty.add(lost_answer("delete", nth=1))
-        with pytest.raises(Unavailable):
-            await job.commit(reports[:1])
-        with pytest.raises(InvalidRequest):
-            await job.commit(reports)
-        await job.commit(reports[:1])
+    assert unstaged.committed_files == {file.path for file in reports[0].files}
     unstaged.check_at_rest()
-
-
-async def test_an_unknown_commit_that_is_called_again_finds_its_own_entry(store):
-    async with begin(table(store.faulty, commit=impatient(5))) as job:
-        report = await write_rows(job, store.faulty)
-        await write_rows(job, store.faulty, attempt=1)  # a loser: fences may differ at the second try
-        store.faulty.add(lost_answer("put_new", "*/log/*"))
-        store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
-        with pytest.raises(CommitUnknown) as caught:
-            await job.commit([report])
-        assert caught.value.instant == job.instant
-        store.faulty.heal()
-        result = await job.commit([report])
-        assert result.position == 1
-    store.check_at_rest()
-    one_decision_an_instant(store.objects)
 
 
 async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_stays_unknown(store):
@@ -347,15 +278,17 @@ async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_st
         report = await write_rows(job, store.faulty)
         store.faulty.add(lost_answer("put_new", "*/log/*"))
         store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
-        with pytest.raises(CommitUnknown):
+        with pytest.raises(CommitUnknown) as caught:
             await job.commit([report])
+        assert caught.value.instant == job.instant
         for verb in ("put", "list"):
             store.faulty.add(lost_request(verb))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
         store.faulty.heal()
-        await job.commit([report])
+        assert (await job.commit([report])).position == 1
     store.check_at_rest()
+    one_decision_an_instant(store.objects)
 
 
 async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(store):
@@ -372,18 +305,19 @@ async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_c
     store.check_at_rest()
 
 
-async def test_an_unknown_commit_that_had_landed_stays_committed_when_the_block_ends(store):
+@pytest.mark.parametrize("lands", [True, False])
+async def test_an_unknown_commit_is_committed_when_the_block_ends_if_its_entry_has_landed(store, lands):
     with pytest.raises(CommitUnknown):  # noqa: PT012
         async with begin(table(store.faulty, commit=impatient(5))) as job:
             report = await write_rows(job, store.faulty)
-            store.faulty.add(hanging("put_new", "*/log/*", lands=True))
+            store.faulty.add(hanging("put_new", "*/log/*", lands=lands))
             try:
                 await job.commit([report])
             finally:
                 store.faulty.heal()
-    assert store.committed_files == {file.path for file in report.files}
-    store.check_at_rest()
-    with pytest.raises(InvalidRequest, match="has been committed already"):
+    assert store.committed_files == ({file.path for file in report.files} if lands else set())
+    store.check_only_commits_are_left()
+    with pytest.raises(InvalidRequest, match="has been committed already" if lands else "was rolled back"):
         await job.commit([report])
 
 
@@ -401,19 +335,6 @@ async def test_a_job_whose_end_storage_did_not_tell_is_not_said_to_be_rolled_bac
         CommitUnknown, match="is over, and storage gave no clear outcome; see tallymark timeline 'memory:' once"
     ):
         await job.commit([report])
-
-
-async def test_an_unknown_commit_that_had_not_landed_is_rolled_back_when_the_block_ends(store):
-    with pytest.raises(CommitUnknown):  # noqa: PT012
-        async with begin(table(store.faulty, commit=impatient(5))) as job:
-            report = await write_rows(job, store.faulty)
-            store.faulty.add(hanging("put_new", "*/log/*"))
-            try:
-                await job.commit([report])
-            finally:
-                store.faulty.heal()
-    assert store.committed_files == set()
-    store.check_only_commits_are_left()
 
 
 async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog):
