@@ -254,9 +254,7 @@ async def test_a_file_that_was_never_marked_is_refused(store):
     store.check_at_rest()
 
 
-@pytest.mark.parametrize(
-    "fault", [lost_request("get", "*/log/*", nth=1), lost_answer("delete", nth=1)], ids=["log", "fence"]
-)
+@pytest.mark.parametrize("fault", [lost_request("get", "*/log/*"), lost_answer("delete", nth=1)], ids=["log", "fence"])
 async def test_a_commit_that_failed_may_be_called_again_with_the_same_reports_only(unstaged, fault):
     """The files of those that it did not name the first time are deleted."""
     async with begin(table(unstaged.faulty, commit=impatient(5))) as job:
