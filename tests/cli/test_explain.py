@@ -7,22 +7,6 @@ from tests.cli.scene import data_files, run, run_json, write
 from tests.engine.jobs.filling import appended
 
 
-def test_a_live_file_is_explained_by_position_and_instant(tmp_path):
-    result = write(tmp_path, 1)
-    (path,) = data_files(tmp_path)
-    document = run_json("explain", tmp_path, path)
-    assert {key: document[key] for key in ("url", "path", "fate", "is_there", "instant", "position")} == {
-        "url": tmp_path.as_uri(),
-        "path": path,
-        "fate": "live",
-        "is_there": True,
-        "instant": result.instant,
-        "position": 1,
-    }
-    assert (document["rows"], document["bytes"]) == (3, result.bytes)
-    assert (document["command"], document["until"]) == (None, None)
-
-
 def test_a_file_may_be_named_in_several_ways(tmp_path, monkeypatch):
     write(tmp_path / "flights", 1)
     (path,) = data_files(tmp_path / "flights")
@@ -44,13 +28,6 @@ def test_the_page_of_what_a_dead_writer_left_ends_with_the_command_that_removes_
     run(*command[1:])
     assert data_files(abandoned.folder) == abandoned.committed
     assert "rolled back, not there" in run("explain", abandoned.folder, path).stdout
-
-
-def test_a_file_elsewhere_is_refused(tmp_path):
-    write(tmp_path, 1)
-    result = run("explain", tmp_path, "s3://bucket/a.parquet")
-    assert result.exit_code == 1
-    assert "does not lie below" in result.stderr
 
 
 def test_a_file_that_was_made_by_filling_names_the_small_one_and_what_it_cost(tmp_path):

@@ -17,27 +17,18 @@ ON_A_TABLE = [
 ]
 
 
-def arguments(command: list[str], url: object) -> list[str]:
+@pytest.mark.parametrize("command", ON_A_TABLE, ids=" ".join)
+def test_a_failed_command_prints_one_line_on_stderr_and_with_json_the_error_as_an_object_after_it(command, tmp_path):
     name, *rest = command
-    return [name, str(url), *rest]
-
-
-@pytest.mark.parametrize("command", ON_A_TABLE, ids=" ".join)
-def test_a_failed_command_says_why_in_one_line_and_prints_nothing_else(command, tmp_path):
-    result = run(*arguments(command, tmp_path))
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert result.stderr == f"tallymark: {tmp_path.as_uri()} holds no table yet; the first write creates it\n"
+    result = run(name, tmp_path, *rest)
+    message = f"{tmp_path.as_uri()} holds no table yet; the first write creates it"
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"tallymark: {message}\n")
+    with_json = run(name, tmp_path, *rest, "--json")
+    assert (with_json.exit_code, with_json.stdout) == (1, "")
+    line, last = with_json.stderr.splitlines(keepends=True)
+    assert line == result.stderr
+    assert json.loads(last) == {"error": {"type": "UnsupportedTable", "message": message}}
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("command", ON_A_TABLE, ids=" ".join)
-def test_with_json_the_last_line_on_stderr_is_the_error_as_an_object(command, tmp_path):
-    result = run(*arguments(command, tmp_path), "--json")
-    assert (result.exit_code, result.stdout) == (1, "")
-    line, last = result.stderr.splitlines()
-    error = json.loads(last)["error"]
-    assert error["type"] == "UnsupportedTable"
-    assert line == f"tallymark: {error['message']}"
 
 
 def test_something_else_at_the_url_is_refused_by_name(tmp_path):
@@ -63,17 +54,17 @@ def test_a_message_of_several_lines_is_printed_on_one(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "why"),
     [
-        ["status"],
-        ["timeline", "url", "--last", "0"],
-        ["markers", "url"],
-        ["status", "url", "--all"],
-        ["compact", "url"],
+        ("status", "Missing argument 'URL'"),
+        ("timeline url --last 0", "'--last'"),
+        ("markers url", "Missing argument 'INSTANT'"),
+        ("status url --all", "No such option"),
+        ("compact url", "No such command"),
     ],
-    ids=" ".join,
 )
-def test_a_wrong_call_ends_with_exit_code_2(wrong):
-    result = run(*wrong)
+def test_a_wrong_call_ends_with_exit_code_2_and_its_reason(wrong, why):
+    result = run(*wrong.split())
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: " in result.stderr
+    assert why in result.stderr

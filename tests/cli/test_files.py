@@ -1,4 +1,3 @@
-import pytest
 import trio
 
 from tallymark import open_table
@@ -51,11 +50,3 @@ def test_files_page_shows_a_bar_for_each_size(tmp_path):
 def test_files_page_of_an_empty_part_says_so(tmp_path):
     write(tmp_path, 1)
     assert run("files", tmp_path, "--partition", "month=3").stdout == "No files below month=3 at position 1.\n"
-
-
-@pytest.mark.parametrize("wrong", ["moth=1", "1"])
-def test_a_part_that_no_table_of_this_kind_has_is_an_error(tmp_path, wrong):
-    write(tmp_path, 1)
-    result = run("files", tmp_path, "--partition", wrong)
-    assert result.exit_code == 1
-    assert "its partitions are month=..." in result.stderr

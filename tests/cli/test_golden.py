@@ -1,5 +1,7 @@
 """The ``--json`` document of each command, as a file in ``golden/``: keys, their order, and values.
 
+Commands that only read leave the table as it was.
+
 What differs between two runs is masked: instants, file names, sizes of files, ages, times and this machine.
 """
 
@@ -33,6 +35,9 @@ MASKED = {
 }
 
 
+WRITING = ("clean", "rollback", "checkpoint")
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """Four commits, and an open instant whose writer is dead."""
@@ -54,6 +59,11 @@ def sample_once(tmp_path_factory: pytest.TempPathFactory) -> Sample:
 def sample(sample_once: Sample, tmp_path: Path) -> Sample:
     """The test's own copy."""
     return Sample(shutil.copytree(sample_once.folder, tmp_path / "flights"), sample_once.instant)
+
+
+def stamps(folder: Path) -> dict[Path, int]:
+    """Every file, and when it was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def masked(key: str, value: Any) -> Any:
@@ -87,6 +97,7 @@ def masked(key: str, value: Any) -> Any:
 )
 def test_the_document_of_a_command_is_the_golden_one(words: str, sample: Sample) -> None:
     command, *others = words.split()
+    before = stamps(sample.folder)
     (file,) = [path for path in data_files(sample.folder) if "month=3" in path]
     given = {"INSTANT": sample.instant, "FILE": file}
     result = run(command, sample.folder, *(given.get(word, word) for word in others), "--json")
@@ -94,10 +105,9 @@ def test_the_document_of_a_command_is_the_golden_one(words: str, sample: Sample)
     document = masked("", json.loads(result.stdout))
     shown = json.dumps(document, indent=2).replace(str(sample.folder), "<folder>")
     assert f"{shown}\n" == (GOLDEN / f"{command}.json").read_text()
+    assert (stamps(sample.folder) == before) is (command not in WRITING)
 
 
 def test_the_document_of_a_failure_is_the_golden_one(tmp_path: Path) -> None:
-    result = run("status", tmp_path / "missing", "--json")
-    assert (result.exit_code, result.stdout) == (1, "")
-    shown = result.stderr.splitlines()[-1].replace(str(tmp_path), "<folder>")
+    shown = run("status", tmp_path / "missing", "--json").stderr.splitlines()[-1].replace(str(tmp_path), "<folder>")
     assert f"{shown}\n" == (GOLDEN / "failure.json").read_text()

@@ -3,18 +3,6 @@ import pytest
 from tests.cli.scene import data_files, run, run_json, write
 
 
-def test_plan_names_what_would_go_and_changes_nothing(tmp_path):
-    result = write(tmp_path, 1, 2)
-    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    document = run_json("plan", tmp_path, "--mode", "overwrite")
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
-    assert (document["position"], document["is_created"], document["committed_at"]) == (1, False, None)
-    assert set(document["removed"]) == data_files(tmp_path)
-    assert (document["removed_files"], document["removed_rows"], document["removed_bytes"]) == (2, 6, result.bytes)
-    assert document["scope"] == {"all": True, "partitions": [], "prefixes": []}
-    assert document["files"] is None
-
-
 def test_a_part_of_the_table_is_named_by_its_path(tmp_path):
     write(tmp_path, 1, 2)
     document = run_json("plan", tmp_path, "--mode", "overwrite", "--partition", "month=2")
@@ -54,14 +42,6 @@ def test_a_txn_that_was_committed_says_so(tmp_path):
     assert "would do nothing" in run("plan", tmp_path, "--mode", "append", "--txn", "job:1").stdout
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [[], ["--mode", "upsert"], ["--mode", "append", "--price", "put=5"]],
-)
-def test_a_plan_that_was_asked_wrongly_ends_with_exit_code_2(tmp_path, wrong):
-    assert run("plan", tmp_path, *wrong).exit_code == 2
-
-
 def test_with_rows_and_sizing_the_page_shows_what_is_filled_and_rewritten(tmp_path):
     written = write(tmp_path / "flights", 1)
     (small,) = data_files(tmp_path / "flights")
@@ -86,12 +66,8 @@ def test_of_an_overwrite_the_page_shows_what_goes_and_the_sizes_that_come(tmp_pa
     words = ("--mode=overwrite", "--partition-overwrite=dynamic", f"--partitions-file={tmp_path / 'rows'}")
     page = run("plan", tmp_path / "flights", *words, "--sizing=default").stdout
     heading, *_ = (line for line in page.splitlines() if "files removed" in line)
-    assert [name in heading for name in ("files added", "sizes", "filled", "rewritten")] == [
-        True,
-        True,
-        False,
-        False,
-    ]
+    shown = [name for name in ("files added", "sizes", "filled", "rewritten") if name in heading]
+    assert shown == ["files added", "sizes"]
     (row,) = (line for line in page.splitlines() if line.strip().startswith("month=1"))
     assert "MiB" in row
 
@@ -108,13 +84,16 @@ def test_a_line_that_is_no_partition_with_its_rows_is_refused(tmp_path, lines):
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [
-        ("on", "say default, or max_file_bytes|"),
-        ("small_file_bytes=-1", "small_file_bytes is a whole number, 0 or more"),
-        ("policy=best", "policy is 'balanced' or 'hudi'"),
-        ("max_file_bytes=many", "max_file_bytes is a whole number, 1 or more"),
+        ("", "Missing option '--mode'"),
+        ("--mode=upsert", "'upsert' is not one of"),
+        ("--mode=append --price=put=5", "No such option"),
+        ("--mode=append --sizing=on", "say default, or max_file_bytes|"),
+        ("--mode=append --sizing=small_file_bytes=-1", "small_file_bytes is a whole number, 0 or more"),
+        ("--mode=append --sizing=policy=best", "policy is 'balanced' or 'hudi'"),
+        ("--mode=append --sizing=max_file_bytes=many", "max_file_bytes is a whole number, 1 or more"),
     ],
 )
-def test_settings_of_sizing_that_there_are_not_are_refused(tmp_path, wrong, why):
-    result = run("plan", tmp_path, "--mode=append", f"--sizing={wrong}")
+def test_a_wrong_call_ends_with_exit_code_2_and_its_reason(tmp_path, wrong, why):
+    result = run("plan", tmp_path, *wrong.split())
     assert result.exit_code == 2
     assert why in " ".join(result.stderr.split())

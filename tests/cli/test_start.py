@@ -36,9 +36,10 @@ def test_every_command_is_listed():
     assert all(f"\n  {command} " in page for command in COMMANDS)
 
 
-def test_help_of_a_command_names_the_keys_of_its_document():
+def test_help_of_a_command_names_the_keys_of_its_documents():
     words = " ".join(run("markers", "--help").stdout.split())
     assert "With --json: {url, instant, markers: [{path, io}]}." in words
+    assert "a line a look: {url, at, instants: [{instant, operation, marker_kind, markers," in words
 
 
 def test_keys_of_nested_documents_show_lists_and_objects():
