@@ -25,9 +25,10 @@ def test_markers_of_a_dead_writer_name_every_data_file_that_it_left(abandoned):
 
 
 def test_status_shows_the_facts_of_the_document(tmp_path):
-    result = write(tmp_path, 1, 2)
-    page = run("status", tmp_path).stdout
-    for fact in (tmp_path.name, tmp_path.as_uri(), f"{result.bytes:,}", "int32", "not null", "No open instants"):
+    total = write(tmp_path, 1, 2).bytes + write(tmp_path, 2).bytes
+    document, page = run_json("status", tmp_path), run("status", tmp_path).stdout
+    assert (document["files"], document["partitions"], document["bytes"]) == (3, 2, total)
+    for fact in (tmp_path.name, tmp_path.as_uri(), f"{total:,}", "int32", "not null", "No open instants"):
         assert fact in page
 
 
