@@ -3,6 +3,7 @@
 import io
 import random
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,57 +28,41 @@ def expected(rows: IncomingRows, files: Iterable[DataFile] = (), sample: Sample 
     return Estimates.of([rows], by_partition(files), sample).bytes_of(rows)
 
 
-def test_the_rows_are_told_by_the_files_of_their_partition() -> None:
-    files = [file(path, 1, rows=100_000, bytes_=size * MB) for path, size in (("a", 2), ("b", 20), ("c", 20))]
-    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(2 * MB, rel=0.5)
-    files += [file("a", commit, rows=100_000, bytes_=2 * MB) for commit in range(2, 12)]
-    files += [file("b", commit, rows=100_000, bytes_=20 * MB) for commit in range(2, 12)]
-    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(2 * MB, rel=0.1)
-    assert expected(IncomingRows("b", 100_000), files) == pytest.approx(20 * MB, rel=0.1)
+def partition(path: str, commits: Iterable[int], mb: int) -> list[DataFile]:
+    """100,000 rows of so many megabytes, each commit."""
+    return [file(path, commit, rows=100_000, bytes_=mb * MB) for commit in commits]
 
 
-def test_a_partition_of_a_few_rows_is_taken_for_one_like_the_others() -> None:
-    files = [file(path, commit, rows=100_000, bytes_=10 * MB) for path in "bcd" for commit in (1, 2)]
-    files.append(file("a", 3, rows=10, bytes_=10_000))
-    assert expected(IncomingRows("a", 100_000), files) == pytest.approx(10 * MB, rel=0.35)
+ROWS, PLAIN, FEW = IncomingRows("a", 100_000), IncomingRows("a", 100_000, 8 * MB), IncomingRows("a", 1000)
+MEASURED = file("a", 2, rows=100_000, bytes_=MB, plain=4 * MB)
+ALIKE = [each for path in "bcd" for each in partition(path, (1, 2), 10)]
+DAYS = [each for day in range(100) for each in partition(f"day={day}", [day], 10 + day)]
+SAMPLE = Sample(rows=10_000, plain_bytes=400_000, encoded_bytes=100_000)
+
+EVIDENCE = {
+    "a few rows are like those elsewhere": (ROWS, [*ALIKE, file("a", 3, rows=10, bytes_=10_000)], None, 10 * MB, 0.35),
+    "a new partition is like the newest": (replace(ROWS, partition="day=100"), DAYS, None, 108 * MB, 0.02),
+    "measured rows count by their plain bytes": (PLAIN, [MEASURED], None, 2 * MB, 0.01),
+    "of measured files alone": (PLAIN, [MEASURED, *partition("a", [1], 50)], None, 2 * MB, 0.01),
+    "where none is measured rows count": (PLAIN, partition("a", [1], 1), None, MB, 0.01),
+    "a footer is not counted as rows": (FEW, [file("a", 1, rows=100, bytes_=10_000)], None, 100_000, 0.01),
+    "without files a sample counts by plain bytes": (PLAIN, [], SAMPLE, 2 * MB, 0),
+    "without files and plain bytes a sample counts by rows": (ROWS, [], SAMPLE, MB, 0),
+    "without anything plain bytes make a low guess": (PLAIN, [], None, 8 * MB * GUESSED_RATIO, 0),
+    "without anything rows make a low guess": (ROWS, [], None, 100_000 * GUESSED_ROW_BYTES, 0),
+    "empty ones show nothing": (FEW, [DataFile("a", "f", 0, 0)], Sample(0, 0, 0), 1000 * GUESSED_ROW_BYTES, 0),
+}
 
 
-def test_a_new_partition_is_taken_for_one_like_the_newest() -> None:
-    files = [file(f"day={day}", day, rows=100_000, bytes_=(10 + day) * MB) for day in range(100)]
-    assert expected(IncomingRows("day=100", 100_000), files) == pytest.approx(108 * MB, rel=0.02)
-
-
-def test_rows_that_were_measured_count_by_their_plain_bytes() -> None:
-    files = [file("a", 1, rows=100_000, bytes_=MB, plain=4 * MB)]
-    assert expected(IncomingRows("a", 100_000, 20 * MB), files) == pytest.approx(5 * MB, rel=0.01)
-
-
-def test_files_of_which_that_was_not_told_are_left_out() -> None:
-    files = [file("a", 2, rows=100_000, bytes_=MB, plain=4 * MB), file("a", 1, rows=100_000, bytes_=50 * MB)]
-    assert expected(IncomingRows("a", 100_000, 20 * MB), files) == pytest.approx(5 * MB, rel=0.01)
-
-
-def test_where_no_file_tells_plain_bytes_rows_count() -> None:
-    files = [file("a", 1, rows=100_000, bytes_=MB)]
-    assert expected(IncomingRows("a", 200_000, 20 * MB), files) == pytest.approx(2 * MB, rel=0.01)
-
-
-def test_a_sample_tells_where_the_table_does_not() -> None:
-    sample = Sample(rows=10_000, plain_bytes=400_000, encoded_bytes=100_000)
-    assert expected(IncomingRows("a", 100_000, 8 * MB), sample=sample) == 2 * MB
-    assert expected(IncomingRows("a", 100_000), sample=sample) == MB
-
-
-def test_where_nothing_is_known_the_guess_is_low() -> None:
-    assert expected(IncomingRows("a", 100_000, 8 * MB)) == 8 * MB * GUESSED_RATIO
-    assert expected(IncomingRows("a", 100_000)) == 100_000 * GUESSED_ROW_BYTES
-    assert expected(IncomingRows("a", 5), [DataFile("a", "f", 0, 0)], Sample(0, 0, 0)) == 5 * GUESSED_ROW_BYTES
+@pytest.mark.parametrize(("rows", "files", "sample", "bytes_", "rel"), EVIDENCE.values(), ids=EVIDENCE)
+def test_rows_are_expected_to_take_what_the_best_evidence_shows(
+    rows: IncomingRows, files: list[DataFile], sample: Sample | None, bytes_: float, rel: float
+) -> None:
+    assert expected(rows, files, sample) == pytest.approx(bytes_, rel=rel)
 
 
 def test_one_odd_commit_is_not_believed_alone() -> None:
-    files = [file("a", commit, rows=100_000, bytes_=10 * MB) for commit in range(8)]
-    odd = file("a", 8, rows=100_000, bytes_=100 * MB)
-    assert expected(IncomingRows("a", 100_000), [*files, odd]) < 50 * MB
+    assert expected(ROWS, [*partition("a", range(8), 10), *partition("a", [8], 100)]) < 50 * MB
 
 
 def test_rows_that_compress_less_and_less_are_followed() -> None:
@@ -205,11 +190,6 @@ def test_in_which_order_the_files_come_does_not_matter() -> None:
     incoming = [IncomingRows(f"p={number}", 100, 10_000 * (number % 3)) for number in range(3)]
     told = [[expected(rows, order) for rows in incoming] for order in (files, files[::-1], sorted(files, key=str))]
     assert told[0] == told[1] == told[2]
-
-
-def test_a_small_file_s_footer_is_not_taken_for_its_rows() -> None:
-    files = [file("a", 1, rows=100, bytes_=10_000)]
-    assert expected(IncomingRows("a", 1000), files) == pytest.approx(100_000, rel=0.01)
 
 
 def encoded(rows: pa.Table) -> int:

@@ -15,22 +15,21 @@ from tallymark import SizingSettings
 from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.sizing import CommitSize, IncomingRows, Sample, SizingPlan, WorkloadProfile, tasks_of
 from tallymark.engine.sizing.fills import LEEWAY
-from tallymark.engine.sizing.planning import plan
+from tallymark.engine.sizing.planning import DEFAULT_RECORD_BYTES, average_record_bytes, plan
 from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.timeline.entry import DataFile
 
 MB = 1_000_000
 SETTINGS = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=100 * MB)
 
+Policy = Literal["balanced", "hudi"]
+
 paths = st.sampled_from(["", "day=1", "day=2", "day=3/hour=1"])
 sizes = st.one_of(st.integers(0, 5), st.integers(0, 10 * MB))
 
 
 def numbered(files: list[DataFile]) -> tuple[DataFile, ...]:
-    return tuple(
-        DataFile(file.partition, f"f{number}{file.name}", file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes)
-        for number, file in enumerate(files)
-    )
+    return tuple(replace(file, name=f"f{number}{file.name}") for number, file in enumerate(files))
 
 
 tables = st.lists(
@@ -138,12 +137,9 @@ def test_in_which_order_files_and_partitions_come_does_not_matter(
     incoming = shuffled.sample(profile.incoming, len(profile.incoming))
     updates = shuffled.sample(profile.updates, len(profile.updates))
     other = replace(profile, incoming=tuple(incoming), updates=tuple(updates))
-    if settings.policy == "balanced":
-        files, reordered = tuple(shuffled.sample(files, len(files))), files
-    else:
-        reordered = files
+    reordered = shuffled.sample(files, len(files)) if settings.policy == "balanced" else files
     made = plan(profile, files, settings)
-    assert plan(other, reordered, settings) == made
+    assert plan(other, tuple(reordered), settings) == made
     assert tasks_of(made, task_bytes=MB) == tasks_of(SizingPlan(files=made.files), task_bytes=MB)
 
 
@@ -151,6 +147,12 @@ def test_a_file_that_another_instant_fills_is_left_alone() -> None:
     files = [DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "b", 20_000, 20 * MB)]
     profile = WorkloadProfile(incoming=(IncomingRows("p", 5_000),), taken=frozenset({"p/a"}))
     assert [file.fill for file in plan(profile, files, SETTINGS).files] == [files[1]]
+
+
+def test_a_limit_of_zero_fills_no_file_but_sizes_new_ones() -> None:
+    profile = WorkloadProfile(incoming=(IncomingRows("p", 200_000),))
+    files = plan(profile, [DataFile("p", "a", 10_000, 10 * MB)], replace(SETTINGS, small_file_bytes=0)).files
+    assert [(file.fill, file.rows) for file in files] == [(None, 100_000)] * 2
 
 
 @pytest.mark.parametrize("total_mb", [1, 100, 119, 121, 350, 599, 601, 12_345])
@@ -162,24 +164,18 @@ def test_one_write_makes_as_few_files_as_can_be(total_mb: int) -> None:
     assert sum(file.bytes < SETTINGS.small_file_bytes for file in made) <= 1
 
 
-def test_a_limit_of_zero_fills_no_file_but_sizes_new_ones() -> None:
-    settings = SizingSettings(max_file_bytes=120 * MB, small_file_bytes=0)
-    files = [DataFile("p", "a", 10_000, 10 * MB)]
-    profile = WorkloadProfile(incoming=(IncomingRows("p", 200_000),))
-    assert [(file.fill, file.rows) for file in plan(profile, files, settings).files] == [(None, 100_000)] * 2
+policies = pytest.mark.parametrize("policy", ["balanced", "hudi"])
 
 
-@pytest.mark.parametrize("policy", ["balanced", "hudi"])
-def test_a_count_of_rows_that_nobody_has_is_refused_before_it_takes_all_memory(
-    policy: Literal["balanced", "hudi"],
-) -> None:
+@policies
+def test_a_count_of_rows_that_cannot_be_is_refused_before_it_takes_all_memory(policy: Policy) -> None:
     profile = WorkloadProfile(incoming=(IncomingRows("p", 10**18),))
     with pytest.raises(InvalidRequest, match=r"'p': its 1,000,000,000,000,000,000 rows would make [\d,]+ files"):
         plan(profile, [], replace(SETTINGS, policy=policy))
 
 
-@pytest.mark.parametrize("policy", ["balanced", "hudi"])
-def test_a_write_of_updates_alone_rewrites_their_files(policy: Literal["balanced", "hudi"]) -> None:
+@policies
+def test_a_write_of_updates_alone_rewrites_their_files(policy: Policy) -> None:
     files = [DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "b", 20_000, 20 * MB), DataFile("q", "c", 1, 500 * MB)]
     profile = WorkloadProfile(incoming=(), updates=(FileUpdates(files[2], 1), FileUpdates(files[1], 5)))
     made = plan(profile, files, replace(SETTINGS, policy=policy))
@@ -188,8 +184,8 @@ def test_a_write_of_updates_alone_rewrites_their_files(policy: Literal["balanced
     assert made.rewritten_per_byte == 0
 
 
-@pytest.mark.parametrize("policy", ["balanced", "hudi"])
-def test_what_is_told_twice_of_a_partition_or_a_file_adds_up(policy: Literal["balanced", "hudi"]) -> None:
+@policies
+def test_what_is_told_twice_of_a_partition_or_a_file_adds_up(policy: Policy) -> None:
     small, told_otherwise = DataFile("p", "a", 10_000, 10 * MB), DataFile("p", "a", 10_000, 10 * MB, 5)
     profile = WorkloadProfile(
         incoming=(IncomingRows("p", 5), IncomingRows("p", 7)),
@@ -217,3 +213,20 @@ def test_ten_thousand_partitions_are_planned_and_dealt_to_tasks() -> None:
     tasks = tasks_of(made, task_bytes=SETTINGS.max_file_bytes)
     assert sum(len(task) for task in tasks) == len(made.files) == 10_000
     assert max(len(task) for task in tasks) <= 500
+
+
+@pytest.mark.parametrize(
+    ("commits", "bytes_"),
+    [
+        pytest.param([(3, 200_000)], 66_667, id="rounded up"),
+        pytest.param([(10, 100_000), (0, 999_999), (10, 100_010)], 10_001, id="none of the limit or without rows"),
+        pytest.param([*[(10, 10)] * 4, (10, 1_000_000)], 100_000, id="the fifth"),
+        pytest.param([*[(10, 10)] * 5, (10, 1_000_000)], DEFAULT_RECORD_BYTES, id="not the sixth"),
+        pytest.param([], DEFAULT_RECORD_BYTES, id="without commits"),
+    ],
+)
+def test_a_record_has_the_size_of_those_of_the_newest_large_commit_among_five(
+    commits: list[tuple[int, int]], bytes_: int
+) -> None:
+    """Hudi's guess."""
+    assert average_record_bytes([CommitSize(*each) for each in commits], small_file_bytes=100_000) == bytes_

@@ -5,6 +5,8 @@ from collections import Counter
 import pytest
 
 from tallymark.engine.sizing import PlannedFile, SizingPlan, tasks_of
+from tallymark.engine.sizing.task_plan import decode_task_plan, encode_task_plan
+from tallymark.engine.timeline.entry import DataFile
 
 MIB = 1024 * 1024
 
@@ -37,3 +39,14 @@ def test_no_task_has_more_files_than_it_may_keep_open() -> None:
 def test_small_work_is_spread_where_more_tasks_are_wanted(least: int, tasks: int) -> None:
     plan = SizingPlan(files=tuple(PlannedFile(f"p{number}", 1, 1000) for number in range(5)))
     assert len(tasks_of(plan, task_bytes=MIB, task_count_min=least)) == tasks
+
+
+def test_planned_files_are_decoded_as_they_were_encoded() -> None:
+    small = DataFile("month=1/tail=🦆", "f_1_2.parquet", 3, 4, 5, 6)
+    files = (
+        PlannedFile("month=1/tail=🦆", 10, 20, small),
+        PlannedFile("", 2**40, 2**50),
+        PlannedFile("a", 0, 1, small, 7),
+    )
+    assert decode_task_plan(encode_task_plan(files)) == files
+    assert decode_task_plan(encode_task_plan(())) == ()
