@@ -1,5 +1,7 @@
 """Reading under a lease: while the block lasts no clean takes a file of its snapshot."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 
@@ -9,6 +11,7 @@ from tallymark.engine.instants.reserve import reserve
 from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
+from tallymark.engine.maintenance.clean import CleanResult
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.reader_lease import READ_FOLDER, Reader
@@ -37,12 +40,19 @@ def paths_of(snapshot) -> set[str]:
     return {file.path for file in snapshot.files}
 
 
-async def elsewhere(store: Store, position: int, **named) -> str:
-    """A lease of a reader on another machine; returns its path."""
-    process = WriterIdentity(host="elsewhere", boot_id="b", pid_namespace="p", pid=7, started="7")
-    reader = Reader(nonce=f"at{position}", position=position, process=process, expiry_s=LEASE.expiry_s, **named)
+ELSEWHERE = WriterIdentity(host="elsewhere", boot_id="b", pid_namespace="p", pid=7, started="7")
+
+
+async def leased(store: Store, position: int, process: WriterIdentity = ELSEWHERE) -> str:
+    """A lease of a reader, on another machine; returns its path."""
+    reader = Reader(nonce=f"at{position}", position=position, process=process, expiry_s=LEASE.expiry_s)
     await store.backend.put(reader.path, reader.encode())
     return reader.path
+
+
+async def cleaned(store: Store, **named) -> CleanResult:
+    """Of a clean that keeps nothing but what readers need."""
+    return await table(store.backend).clean(retain_hours=0, **named)
 
 
 async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_it_has_ended(store):
@@ -50,34 +60,28 @@ async def test_what_a_reader_holds_stays_however_long_it_was_kept_and_goes_when_
     async with table(store.backend).reading() as snapshot:
         assert snapshot.position == 2
         await committed(store.backend, "overwrite", {1: 2})
-        held = await table(store.backend).clean(retain_hours=0)
+        held = await cleaned(store)
         assert (held.files, held.horizon, held.held_files) == (1, 2, 1)
         assert [reader.position for reader in held.readers] == [2]
         assert paths_of(snapshot) <= store.data_files
         table_is_at_rest({path: data for path, data in store.objects.items() if path not in leases(store)})
     assert leases(store) == set()
-    gone = await table(store.backend).clean(retain_hours=0)
+    gone = await cleaned(store)
     assert (gone.files, gone.held_files, gone.readers) == (1, 0, ())
     assert not paths_of(snapshot) & store.data_files
     store.check_at_rest()
 
 
 @on_both_loops
-async def test_a_reader_of_an_older_position_holds_that_one(unstaged):
-    await overwritten(unstaged, times=3)
-    async with table(unstaged.backend).reading(as_of=2) as snapshot:
-        assert snapshot.position == 2
-        result = await table(unstaged.backend).clean(retain_hours=0)
-        assert (result.files, result.horizon, result.held_files) == (1, 2, 2)
-        assert paths_of(snapshot) <= unstaged.data_files
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 2
-
-
-async def test_of_several_readers_the_oldest_position_counts(unstaged):
+async def test_of_several_readers_of_older_positions_the_oldest_position_counts(unstaged):
     await overwritten(unstaged, times=4)
-    async with table(unstaged.backend).reading(as_of=4), table(unstaged.backend).reading(as_of=2):
-        result = await table(unstaged.backend).clean(retain_hours=0)
-        assert (result.horizon, [reader.position for reader in result.readers]) == (2, [2, 4])
+    async with table(unstaged.backend).reading(as_of=4), table(unstaged.backend).reading(as_of=2) as snapshot:
+        assert snapshot.position == 2
+        result = await cleaned(unstaged)
+        assert (result.files, result.horizon, result.held_files) == (1, 2, 3)
+        assert [reader.position for reader in result.readers] == [2, 4]
+        assert paths_of(snapshot) <= unstaged.data_files
+    assert (await cleaned(unstaged)).files == 3
 
 
 async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_instant_in_vain(unstaged):
@@ -93,10 +97,10 @@ async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_ins
 
 async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(unstaged):
     await overwritten(unstaged)
-    dead = await elsewhere(unstaged, 0)
+    dead = await leased(unstaged, 0)
     unstaged.clock.pass_lease()
     async with table(unstaged.backend).reading(as_of=1):
-        plan = await table(unstaged.backend).clean(retain_hours=0, dry_run=True)
+        plan = await cleaned(unstaged, dry_run=True)
         assert (plan.files, plan.held_files, [reader.position for reader in plan.readers]) == (0, 1, [1])
         assert dead in unstaged.objects
         reading_only = FaultyBackend(unstaged.backend, refused("put"), refused("put_new"), refused("delete"))
@@ -105,31 +109,26 @@ async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(unstaged):
 
 async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped(unstaged):
     await overwritten(unstaged)
-    lease = await elsewhere(unstaged, 1)
+    lease = await leased(unstaged, 1)
     unstaged.clock.now += LEASE.expiry_s
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 0
+    assert (await cleaned(unstaged)).files == 0
     assert lease in unstaged.objects
     unstaged.clock.now += 1
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    assert (await cleaned(unstaged)).files == 1
     unstaged.check_at_rest()
     assert leases(unstaged) == set()
 
 
 async def test_the_lease_of_a_process_that_has_ended_counts_no_more_at_once(unstaged):
     await overwritten(unstaged)
-    here = WriterIdentity.here()
-    process = WriterIdentity(
-        host=here.host, boot_id=here.boot_id, pid_namespace=here.pid_namespace, pid=here.pid, started="1"
-    )
-    reader = Reader(nonce="gone", position=1, process=process, expiry_s=LEASE.expiry_s)
-    await unstaged.backend.put(reader.path, reader.encode())
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    await leased(unstaged, 1, replace(WriterIdentity.here(), started="1"))
+    assert (await cleaned(unstaged)).files == 1
     assert leases(unstaged) == set()
 
 
 async def test_leases_of_dead_readers_are_dropped_where_nothing_is_due_too(unstaged):
     await overwritten(unstaged)
-    await elsewhere(unstaged, 1)
+    await leased(unstaged, 1)
     unstaged.clock.pass_lease()
     assert (await table(unstaged.backend).clean()).files == 0
     assert leases(unstaged) == set()
@@ -138,32 +137,29 @@ async def test_leases_of_dead_readers_are_dropped_where_nothing_is_due_too(unsta
 async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_reader_for_dead(unstaged):
     """It asks for the time before it lists the leases."""
     await overwritten(unstaged)
-    lease = await elsewhere(unstaged, 1)
+    lease = await leased(unstaged, 1)
 
-    class Halting:
-        """Each time after a listing of leases an hour passes, in which the reader has beaten."""
-
-        def __getattr__(self, name):
-            return getattr(unstaged.backend, name)
+    class Halting(FaultyBackend):
+        """Each time after a listing of leases an hour passes, in which the reader has renewed its own."""
 
         async def list(self, directory):
-            async for entry in unstaged.backend.list(directory):
+            async for entry in super().list(directory):
                 yield entry
             if directory == READ_FOLDER:
                 unstaged.clock.now += HOUR_S
                 await unstaged.backend.put(lease, unstaged.objects[lease])
 
-    assert (await table(Halting()).clean(retain_hours=0)).files == 0
+    assert (await table(Halting(unstaged.backend)).clean(retain_hours=0)).files == 0
     assert lease in unstaged.objects
 
 
 async def test_a_lease_that_cannot_be_read_holds_everything_until_it_has_expired(unstaged, caplog):
     await overwritten(unstaged)
     await unstaged.backend.put(f"{READ_FOLDER}/odd", b"\xc1")
-    assert (await table(unstaged.backend).clean(retain_hours=0)).held_files == 1
+    assert (await cleaned(unstaged)).held_files == 1
     assert "lease.unreadable" in caplog.text
     unstaged.clock.pass_lease()
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    assert (await cleaned(unstaged)).files == 1
 
 
 async def test_a_lease_lives_as_long_as_its_block(unstaged):
@@ -177,16 +173,12 @@ async def test_a_lease_lives_as_long_as_its_block(unstaged):
     assert leases(unstaged) == set()
 
 
-async def test_a_block_that_raises_gives_its_lease_up_and_its_error_leaves_bare(unstaged):
+async def test_a_block_that_raises_or_is_cancelled_gives_its_lease_up_and_its_error_leaves_bare(unstaged):
     await overwritten(unstaged)
     with pytest.raises(KeyError, match="a query of mine"):
         async with table(unstaged.backend).reading():
             raise KeyError("a query of mine")
     assert leases(unstaged) == set()
-
-
-async def test_a_cancelled_block_gives_its_lease_up(unstaged):
-    await overwritten(unstaged)
     with anyio.move_on_after(5):
         async with table(unstaged.backend).reading():
             await anyio.sleep_forever()
@@ -199,7 +191,7 @@ async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(unstaged, caplog
         die(unstaged.faulty)
     assert "lease.left" in caplog.text
     unstaged.clock.pass_lease()
-    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
+    assert (await cleaned(unstaged)).files == 1
 
 
 async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(unstaged):
@@ -207,7 +199,7 @@ async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(unst
         async with table(unstaged.backend).reading():
             pass
     await overwritten(unstaged)
-    await table(unstaged.backend).clean(retain_hours=0)
+    await cleaned(unstaged)
     with pytest.raises(InvalidRequest, match=r"as_of=1 means position 1, whose files are no longer all retained"):
         async with table(unstaged.backend).reading(as_of=1):
             pass
@@ -234,7 +226,7 @@ async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(un
         async def overwrite_and_clean() -> None:
             await anyio.sleep(1)
             await committed(unstaged.backend, "overwrite", {1: 1})
-            assert (await table(unstaged.backend).clean(retain_hours=0)).files == 2
+            assert (await cleaned(unstaged)).files == 2
 
         others.start_soon(overwrite_and_clean)
         async with table(storage).reading() as snapshot:
@@ -250,18 +242,24 @@ async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
     return handle, reservation
 
 
-async def test_a_reader_of_an_older_position_waits_until_an_open_clean_is_decided(unstaged):
+async def gives_its_instant_up(handle: TableHandle, reservation: Reservation) -> None:
+    await drop_bookkeeping(handle, reservation.instant)
+
+
+@pytest.mark.parametrize("ends", [decide, gives_its_instant_up], ids=["is decided", "gives its instant up"])
+async def test_a_reader_of_an_older_position_waits_for_an_open_clean_until_it_ends(unstaged, ends):
     await overwritten(unstaged)
     handle, reservation = await open_clean(unstaged)
     async with anyio.create_task_group() as others:
 
-        async def give_up_later() -> None:
+        async def end_later() -> None:
             await anyio.sleep(20)
-            await decide(handle, reservation)
+            await ends(handle, reservation)
 
-        others.start_soon(give_up_later)
+        others.start_soon(end_later)
         async with table(unstaged.backend).reading(as_of=1) as snapshot:
             assert 20 <= anyio.current_time() < 22
+            assert snapshot.position == 1
             assert paths_of(snapshot) <= unstaged.data_files
 
 
@@ -281,21 +279,6 @@ async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(unstag
             async with table(unstaged.backend).reading(as_of=1):
                 pass
     assert leases(unstaged) == set()
-
-
-async def test_a_clean_that_gives_its_instant_up_is_waited_for_no_longer(unstaged):
-    await overwritten(unstaged)
-    handle, reservation = await open_clean(unstaged)
-    async with anyio.create_task_group() as others:
-
-        async def give_up_later() -> None:
-            await anyio.sleep(20)
-            await drop_bookkeeping(handle, reservation.instant)
-
-        others.start_soon(give_up_later)
-        async with table(unstaged.backend).reading(as_of=1) as snapshot:
-            assert 20 <= anyio.current_time() < 22
-            assert snapshot.position == 1
 
 
 async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_reader_that_waits(unstaged):
@@ -322,12 +305,9 @@ async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_
 
 async def test_a_reader_asks_for_reservations_only_where_something_of_its_position_was_replaced(unstaged):
     await overwritten(unstaged)
-    async with table(unstaged.faulty).reading():
-        assert OPEN_FOLDER not in unstaged.faulty.paths("list")
-    async with table(unstaged.faulty).reading(as_of=2):
-        assert OPEN_FOLDER not in unstaged.faulty.paths("list")
-    async with table(unstaged.faulty).reading(as_of=1):
-        assert OPEN_FOLDER in unstaged.faulty.paths("list")
+    for as_of, lists_them in ((None, False), (2, False), (1, True)):
+        async with table(unstaged.faulty).reading(as_of=as_of):
+            assert (OPEN_FOLDER in unstaged.faulty.paths("list")) is lists_them
 
 
 async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(unstaged):
@@ -337,29 +317,19 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(uns
     properties = await read_properties(unstaged.backend)
     assert properties is not None
 
-    class Meanwhile:
+    class Watched(FaultyBackend):
         """A reader puts its lease while the clean reserves its instant."""
 
-        def __getattr__(self, name):
-            return getattr(unstaged.backend, name)
-
         async def put_new(self, path, data):
-            await unstaged.backend.put_new(path, data)
+            await super().put_new(path, data)
             if "/open/" in path:
-                await elsewhere(unstaged, self.position)
+                await leased(unstaged, positions.pop())
 
-        def __init__(self, position):
-            self.position = position
-
-    nothing = CleanScan(entries=0, partitions=0)
-    due = Due(horizon=3, files=history.replaced(range(1, 4)), looked_at=nothing)
-    handle.backend = Meanwhile(2)
-    gone = await expire(handle, properties, due)
-    assert (gone.horizon, len(gone.files), len(gone.held)) == (2, 1, 1)
-    handle.backend = Meanwhile(1)
-    due = Due(horizon=3, files=history.replaced(range(3, 4)), looked_at=nothing)
-    gone = await expire(handle, properties, due)
-    assert (gone.files, len(gone.held)) == ((), 1)
+    positions, handle.backend = [1, 2], Watched(unstaged.backend)
+    for first, outcome in ((1, (2, 1, 1)), (3, (2, 0, 1))):
+        due = Due(horizon=3, files=history.replaced(range(first, 4)), looked_at=CleanScan(entries=0, partitions=0))
+        gone = await expire(handle, properties, due)
+        assert (gone.horizon, len(gone.files), len(gone.held)) == outcome
     assert [entry["kind"] for entry in unstaged.log_entries] == ["commit"] * 3 + ["clean"]
 
 

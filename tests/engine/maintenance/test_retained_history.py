@@ -1,4 +1,6 @@
-"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is gone."""
+"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is gone; and
+nothing is gone before its hours are over.
+"""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.jobs.result import WriteResult
 from tests.engine.jobs.scene import Store, TickingClock, begin, table, write_rows
 from tests.support.examples import examples
 
@@ -28,20 +31,28 @@ steps = st.one_of(
 
 @dataclass
 class Model:
-    """What each position of the log held, and when it was decided."""
+    """What the table contained at each position of the log, and when that was decided."""
 
     held: list[frozenset[str]] = field(default_factory=lambda: [frozenset()])
-    decided: list[tuple[float, int]] = field(default_factory=list)
-    """Times of commits and their positions."""
+    decided: list[tuple[float, str, int]] = field(default_factory=list)
+    """Times of commits, their instants and their positions."""
+    replaced: list[tuple[float, int]] = field(default_factory=list)
+    """Times of those that replaced files, and their positions."""
 
-    def commit(self, added: set[str], removed: set[str], now: float, position: int) -> None:
-        self.follow(position - 1)
+    def commit(self, added: set[str], removed: set[str], now: float, result: WriteResult) -> None:
+        self.follow(result.position - 1)
         self.held.append((self.held[-1] - removed) | added)
-        self.decided.append((now, position))
+        self.decided.append((now, result.instant, result.position))
+        if removed:
+            self.replaced.append((now, result.position))
 
     def follow(self, head: int) -> None:
         """Entries that change nothing: rollbacks and cleans."""
         self.held += [self.held[-1]] * (head + 1 - len(self.held))
+
+    def due(self, now: float, hours: float) -> int:
+        """The last position whose replaced files have been kept for so long."""
+        return max((position for time, position in self.replaced if time <= now - hours * HOUR_S), default=0)
 
 
 class History:
@@ -53,13 +64,22 @@ class History:
         self.readers = readers
         self.model = Model()
 
+    @property
+    def horizon(self) -> int:
+        return max((entry["horizon"] for entry in self.store.log_entries), default=0)
+
     async def play(self, kind: str, what) -> None:
+        before = self.horizon
         if kind == "wait":
             self._pass_s(what * HOUR_S)
         elif kind == "clean":
-            await table(self.store.backend).clean(retain_hours=what if self.readers == "table" else None)
+            hours = what if self.readers == "table" else None
+            await table(self.store.backend).clean(retain_hours=hours)
+            due = self.model.due(self.store.clock.now, RETAIN_HOURS if hours is None else hours)
+            assert self.horizon == (max(before, due) if self.readers == "table" else 0)
         else:
             await self._write(kind, what)
+            assert self.horizon <= max(before, self.model.due(self.store.clock.now, RETAIN_HOURS))
         self.model.follow(len(self.store.log_entries))
         self._pass_s(1)
 
@@ -80,18 +100,18 @@ class History:
         added, before = {file.path for file in report.files}, self.model.held[-1]
         scope = tuple(f"month={month}/" for month in what) if how == "dynamic" else ""
         removed = {path for path in before if path.startswith(scope)} if mode == "overwrite" else set()
-        self.model.commit(added, removed, self.store.clock.now, result.position)
+        self.model.commit(added, removed, self.store.clock.now, result)
 
     async def check(self) -> None:
         self.store.check_at_rest()
         there = self.store.data_files
         for position, held in enumerate(self.model.held):
             assert await self._as_of(position) == (held if held <= there else None)
-        for time, position in self.model.decided:
+        for time, instant, position in self.model.decided:
             assert await self._as_of(datetime.fromtimestamp(time + 0.5, UTC)) == await self._as_of(position)
-        horizon = max((entry["horizon"] for entry in self.store.log_entries), default=0)
+            assert await self._as_of(instant) == await self._as_of(position)
         if self.readers == "table":
-            assert all(held <= there for held in self.model.held[horizon:])
+            assert all(held <= there for held in self.model.held[self.horizon :])
 
     async def _as_of(self, as_of) -> frozenset[str] | None:
         """None where it is refused for what is gone."""
