@@ -29,19 +29,6 @@ async def three_commits(store: Store, **made) -> list:
     return results
 
 
-@on_both_loops
-async def test_a_position_is_what_the_table_held_when_the_log_ended_there(unstaged):
-    await three_commits(unstaged, readers="table")
-    assert [await rows_as_of(unstaged, position) for position in range(4)] == [0, 1, 2, 3]
-    snapshot = await table(unstaged.backend).snapshot(as_of=2)
-    assert (snapshot.position, len(snapshot.files)) == (2, 2)
-
-
-async def test_an_instant_is_the_state_after_its_commit(unstaged):
-    results = await three_commits(unstaged, readers="table")
-    assert [await rows_as_of(unstaged, result.instant) for result in results] == [1, 2, 3]
-
-
 async def test_a_time_is_the_newest_commit_decided_by_then_by_the_stores_clock(unstaged):
     begun = unstaged.clock.now
     await three_commits(unstaged, readers="table")
@@ -133,16 +120,6 @@ async def test_what_a_clean_has_let_go_is_refused_with_the_first_position_that_i
         assert f"as_of={named!r}" in str(refused.value)
     assert await rows_as_of(unstaged, 3) == 3
     assert await rows_as_of(unstaged, 0) == 0
-
-
-async def test_what_was_appended_since_does_not_take_an_older_position_away(unstaged):
-    await committed(unstaged.backend, months={1: 1}, readers="table")
-    await committed(unstaged.backend, months={2: 1})
-    await committed(unstaged.backend, "overwrite", {2: 2}, partition_overwrite="dynamic")
-    await table(unstaged.backend).clean(retain_hours=0)
-    assert await rows_as_of(unstaged, 1) == 1
-    with pytest.raises(InvalidRequest, match="since position 3"):
-        await rows_as_of(unstaged, 2)
 
 
 async def test_a_directory_table_has_old_positions_until_an_overwrite(unstaged):

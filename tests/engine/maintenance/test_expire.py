@@ -43,18 +43,6 @@ async def test_replaced_files_stay_for_their_hours_by_the_stores_clock_and_not_l
     store.check_at_rest()
 
 
-async def test_a_clean_has_an_entry_of_its_own_that_readers_of_hudi_do_not_see(unstaged):
-    await replaced(unstaged)
-    timeline = {path for path in unstaged.objects if path.startswith(".hoodie/2")}
-    unstaged.clock.now += 24 * HOUR_S
-    await table(unstaged.backend).clean()
-    entry = unstaged.log_entries[-1]
-    assert (entry["kind"], entry["operation"], entry["horizon"]) == ("clean", "clean", 2)
-    assert (entry["added"], entry["removed"], entry["scope"]) == ([], [], None)
-    assert {path for path in unstaged.objects if path.startswith(".hoodie/2")} == timeline
-    assert (await table(unstaged.backend).snapshot()).position == 3
-
-
 async def test_where_nothing_is_due_the_log_does_not_grow(unstaged):
     await replaced(unstaged)
     for _ in range(3):
@@ -174,21 +162,6 @@ async def begin_and_commit(store: Store) -> set[str]:
     return store.committed_files
 
 
-async def test_hours_of_this_call_take_the_place_of_the_tables(unstaged):
-    old = await replaced(unstaged)
-    unstaged.clock.now += 2 * HOUR_S
-    assert (await table(unstaged.backend).clean(retain_hours=3)).files == 0
-    assert (await table(unstaged.backend).clean(retain_hours=2)).files == 1
-    assert not old & unstaged.data_files
-
-
-async def test_a_file_is_kept_from_its_replacement_on_however_old_it_is(unstaged):
-    await committed(unstaged.backend, months={1: 1}, readers="table")
-    unstaged.clock.now += 1000 * HOUR_S
-    await committed(unstaged.backend, "overwrite", {1: 1})
-    assert (await table(unstaged.backend).clean()).files == 0
-
-
 async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstaged):
     await replaced(unstaged)
     unstaged.clock.now += 12 * HOUR_S
@@ -202,15 +175,6 @@ async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstage
     assert (await table(unstaged.backend).clean()).horizon == 3
     assert unstaged.retained_files == set()
     unstaged.check_at_rest()
-
-
-async def test_a_directory_table_keeps_nothing_and_logs_no_clean(staged):
-    await committed(staged.backend, months={1: 2})
-    await committed(staged.backend, "overwrite", {1: 2})
-    result = await table(staged.backend).clean()
-    assert (result.files, result.horizon) == (0, 0)
-    assert [entry["kind"] for entry in staged.log_entries] == ["commit", "commit"]
-    staged.check_at_rest()
 
 
 @on_both_loops
@@ -231,20 +195,6 @@ async def test_two_cleans_at_once_let_go_once(unstaged):
     unstaged.check_at_rest()
 
 
-async def test_the_deletes_of_a_clean_that_died_are_done_by_the_next_write(unstaged):
-    old = await replaced(unstaged)
-    unstaged.clock.now += 24 * HOUR_S
-    storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=1/*"))
-    with pytest.raises(OSError, match="lost"):
-        await table(storage).clean()
-    assert [entry["kind"] for entry in unstaged.log_entries][-1] == "clean"
-    assert old <= unstaged.data_files
-    unstaged.clock.pass_lease()
-    await committed(unstaged.backend, months={7: 1})
-    assert not old & unstaged.data_files
-    unstaged.check_at_rest()
-
-
 async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced(unstaged):
     await committed(unstaged.backend, months={1: 1}, readers="table", retain_hours=0)
     dying = FaultyBackend(unstaged.backend, refused("put_new", "*.replacecommit"))
@@ -258,18 +208,6 @@ async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced(unst
     with pytest.raises(OSError, match="lost"):
         await expire_due(handle, properties)
     assert f".hoodie/{overwrite.instant}.replacecommit" in unstaged.objects
-
-
-async def test_nothing_goes_without_an_entry(unstaged):
-    old = await replaced(unstaged)
-    unstaged.clock.now += 24 * HOUR_S
-    storage = FaultyBackend(unstaged.backend, lost_request("put_new", "*/log/*"))
-    with pytest.raises(CommitUnknown, match="no answer for 5 s"):
-        await table(storage, commit=CommitSettings(decision_timeout_s=5)).clean()
-    assert old <= unstaged.data_files
-    unstaged.clock.pass_lease()
-    assert (await table(unstaged.backend).clean()).files == 1
-    unstaged.check_at_rest()
 
 
 async def test_a_write_whose_cleaning_fails_is_committed_all_the_same(unstaged, caplog):

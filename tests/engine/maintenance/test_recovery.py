@@ -46,16 +46,6 @@ async def reserve_as(store: Store, instant: str, writer: WriterIdentity) -> None
     await store.backend.put(changed.path, changed.encode())
 
 
-@kinds
-async def test_a_writer_whose_lease_is_over_is_rolled_back_by_the_next_write(store, kind):
-    left = await abandon(store, kind)
-    assert len(store.data_files) == 2
-    store.clock.pass_lease()
-    await committed(store.backend)
-    assert store.decisions[left]["kind"] == "rollback"
-    store.check_at_rest()
-
-
 async def test_a_writer_whose_lease_is_not_over_is_left_alone(staged):
     left = await abandon(staged)
     staged.clock.now += LEASE.expiry_s
@@ -253,28 +243,6 @@ async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(st
     assert len(staged.data_files) == 3
     (ended,) = await table(staged.backend).rollback(job.instant)
     assert (ended.instant, ended.outcome) == (job.instant, "was committed")
-    staged.check_at_rest()
-
-
-async def test_the_beat_of_a_writer_that_never_came_to_an_instant_goes_with_its_lease(staged):
-    await committed(staged.backend)
-    storage = FaultyBackend(staged.backend, hanging("put_new", f"{OPEN_FOLDER}/*"))
-    with anyio.move_on_after(1):
-        async with begin(storage, markers=MarkerSettings()):
-            raise AssertionError("no instant, no job")
-    await committed(staged.backend)
-    with pytest.raises(AssertionError, match="left behind"):
-        staged.check_no_bookkeeping()
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    staged.check_at_rest()
-
-
-async def test_a_probe_that_was_left_goes_with_the_lease(staged):
-    await committed(staged.backend)
-    await staged.backend.put(heartbeat_path("probe-1"), b"")
-    staged.clock.pass_lease()
-    await table(staged.backend).clean()
     staged.check_at_rest()
 
 
