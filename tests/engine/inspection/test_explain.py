@@ -9,8 +9,6 @@ from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.inspection.explain_text import Explanation
 from tallymark.engine.tasks.report import TaskReport
 from tests.engine.jobs.scene import (
-    FAMILIES,
-    LEASE,
     Store,
     abandon,
     begin,
@@ -26,8 +24,6 @@ from tests.engine.jobs.scene import (
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
 
-families = pytest.mark.parametrize("has_staging", FAMILIES)
-
 
 async def explained(store: Store, file: str) -> Explanation:
     """Asking leaves storage as it was."""
@@ -38,11 +34,15 @@ async def explained(store: Store, file: str) -> Explanation:
     return found
 
 
-async def one_file(store: Store) -> str:
+async def one_file(store: Store, **named) -> str:
     """Of a table with one commit."""
-    await committed(store.backend, months={1: 3})
+    await committed(store.backend, months={1: 3}, **named)
     (path,) = store.committed_files
     return path
+
+
+def rollback_of(store: Store) -> str:
+    return f"tallymark rollback {store.backend.url}"
 
 
 @on_both_loops
@@ -107,8 +107,7 @@ async def test_a_replaced_file_that_was_put_back_is_nobodys(staged):
 
 @on_both_loops
 async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store):
-    await committed(store.backend, months={1: 3}, readers="table", retain_hours=2)
-    (path,) = store.committed_files
+    path = await one_file(store, readers="table", retain_hours=2)
     await committed(store.backend, "overwrite", months={2: 1})
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.position) == ("retained", True, 2)
@@ -120,16 +119,14 @@ async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store)
 
 
 async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback(staged):
-    await committed(staged.backend, months={1: 3}, readers="table", retain_hours=2)
-    (path,) = staged.committed_files
+    path = await one_file(staged, readers="table", retain_hours=2)
     await committed(staged.backend, "overwrite", months={2: 1})
     storage = FaultyBackend(staged.backend, lost_request("delete", "month=*"))
     with pytest.raises(OSError, match="lost"):
         await table(storage).clean(retain_hours=0)
     staged.clock.pass_lease()
     found = await explained(staged, path)
-    assert (found.fate, found.is_there) == ("replaced", True)
-    assert found.command == f"tallymark rollback {staged.backend.url}"
+    assert (found.fate, found.is_there, found.command) == ("replaced", True, rollback_of(staged))
     await table(staged.backend).rollback()
     assert not (await explained(staged, path)).is_there
 
@@ -145,17 +142,16 @@ async def test_a_fence_says_until_when_it_keeps_its_name(unstaged):
     assert found.until == datetime.fromtimestamp(unstaged.clock.now, UTC) + timedelta(days=1)
     unstaged.clock.now += 24 * 3600
     await table(unstaged.backend).clean()
-    assert ((await explained(unstaged, path)).fate, (await explained(unstaged, path)).is_there) == ("left out", False)
+    found = await explained(unstaged, path)
+    assert (found.fate, found.is_there, found.position) == ("left out", False, 1)
 
 
 @on_both_loops
 async def test_a_lost_attempt_is_gone_where_files_are_renamed_into_place(staged):
     async with begin(staged.backend) as job:
-        path = f"month=1/{name_of(job, attempt=5)}"
-        await mark(job, staged.backend, [path])
-        publish(job.ticket, staged.backend, path, flights({1: 1}))
+        lost = await write_rows(job, staged.backend, {1: 1}, attempt=5)
         await job.commit([await write_rows(job, staged.backend)])
-    found = await explained(staged, path)
+    found = await explained(staged, lost.files[0].path)
     assert (found.fate, found.is_there, found.position) == ("left out", False, 1)
 
 
@@ -172,12 +168,12 @@ async def test_a_file_of_an_open_instant_is_uncommitted_while_its_writer_lives(s
 
 async def test_a_file_that_a_dead_writer_has_left_goes_with_rollback(store):
     instant = await abandon(store)
-    store.clock.now += LEASE.expiry_s + 1
+    store.clock.pass_lease()
     path, *_ = sorted(store.data_files)
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.instant) == ("uncommitted", True, instant)
     assert "is dead" in found.next
-    assert found.command == f"tallymark rollback {store.backend.url}"
+    assert found.command == rollback_of(store)
     await table(store.backend).rollback()
     after = await explained(store, path)
     assert (after.fate, after.is_there, after.command) == ("rolled back", False, None)
@@ -222,8 +218,7 @@ async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(store):
     await committed(store.backend)
     async with begin(store.backend) as job:
         await mark(job, store.backend, [f"month=1/{name_of(job, attempt=5)}"])
-        report = await write_rows(job, store.backend)
-        await job.commit([report])
+        await job.commit([await write_rows(job, store.backend)])
         for path in store.objects.keys() - store.data_files:
             found = await explained(store, path)
             assert (path, found.fate, found.is_there) == (path, "bookkeeping", True)
@@ -268,14 +263,10 @@ async def test_a_table_without_partitions_is_not_listed(staged):
     async with begin(staged.backend, partition_by=[]) as job:
         path = name_of(job)
         await mark(job, staged.backend, [path])
-        await job.commit([await _one(job, staged, path)])
+        file = publish(job.ticket, staged.backend, path, flights())
+        await job.commit([TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))])
     assert (await table(staged.faulty).explain(path)).fate == "live"
     assert "" not in staged.faulty.paths("list")
-
-
-async def _one(job, store, path):
-    file = publish(job.ticket, store.backend, path, flights())
-    return TaskReport(instant=job.instant, task=0, attempt=0, files=(file,))
 
 
 @on_both_loops

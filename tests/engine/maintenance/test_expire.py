@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from tallymark.engine.clock import Clock
-from tallymark.engine.errors import CommitUnknown
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.maintenance.expire import expire_due

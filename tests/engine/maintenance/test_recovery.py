@@ -26,7 +26,7 @@ from tests.engine.jobs.scene import (
     table,
     write_rows,
 )
-from tests.support.faulty import FaultyBackend, hanging, lost_request, slow
+from tests.support.faulty import FaultyBackend, lost_request, slow
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
