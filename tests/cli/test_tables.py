@@ -1,51 +1,33 @@
+"""Pages of documents: names, numbers and widths. The documents are the golden ones, but for what a test sets."""
+
 import io
+import json
 from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
 
 from rich.console import Console
 
 from tallymark.cli import page
 from tallymark.cli.status import StatusDocument, show_status
-from tallymark.cli.timeline import EntryFields, TimelineDocument, show_timeline
+from tallymark.cli.timeline import TimelineDocument, show_timeline
 
+GOLDEN = Path(__file__).parent / "golden"
+STATUS = json.loads((GOLDEN / "status.json").read_text())
+TIMELINE = json.loads((GOLDEN / "timeline.json").read_text())
 INSTANT = "20130101000000000"
 
 
 def status_of(name: str, **changes: object) -> StatusDocument:
-    document: StatusDocument = {
-        "url": "file:///data/flights",
-        "name": name,
-        "readers": "directory",
-        "retain_hours": None,
-        "retained_files": 0,
-        "retained_bytes": 0,
-        "partition_by": [],
-        "columns": [{"name": "flight", "type": "int64", "nullable": True}],
-        "position": 1,
-        "files": 1,
-        "rows": 1234567,
-        "bytes": 5_000_000,
-        "partitions": 1,
-        "open_instants": [],
-    }
-    return {**document, **changes}  # type: ignore[typeddict-item]
+    numbers = {"rows": 1_234_567, "bytes": 5_000_000}
+    return cast("StatusDocument", {**STATUS, "name": name, **numbers, "open_instants": [], **changes})
 
 
 def overwrite_of(*partitions: str, prefixes: Sequence[str] = ()) -> TimelineDocument:
-    entry: EntryFields = {
-        "position": 1,
-        "instant": INSTANT,
-        "kind": "commit",
-        "operation": "overwrite",
-        "scope": {"all": not (partitions or prefixes), "partitions": list(partitions), "prefixes": list(prefixes)},
-        "files_added": 1,
-        "files_removed": 1,
-        "rows": 1_234_567,
-        "bytes": 123_400_000,
-        "txn": None,
-        "result": None,
-        "horizon": None,
-    }
-    return {"url": "file:///data/flights", "entries": [entry]}
+    _, overwrite, _ = TIMELINE["entries"]
+    scope = {"all": not (partitions or prefixes), "partitions": list(partitions), "prefixes": list(prefixes)}
+    entry = {**overwrite, "instant": INSTANT, "scope": scope, "rows": 1_234_567, "bytes": 123_400_000}
+    return {"url": TIMELINE["url"], "entries": [entry]}
 
 
 def shown_by(show, document, *, width: int | None = None) -> str:
@@ -89,16 +71,8 @@ def test_a_scope_that_is_a_prefix_shows_that_it_goes_on():
 
 
 def test_a_commit_that_waits_to_be_finished_is_told_from_an_open_instant():
-    writer = {
-        "instant": INSTANT,
-        "operation": "append",
-        "marker_kind": "direct",
-        "host": "node1",
-        "pid": 7,
-        "beat_age_s": None,
-        "writer": "dead",
-        "decision": "commit",
-    }
+    (found,) = STATUS["open_instants"]
+    writer = {**found, "host": "node1", "pid": 7, "marker_kind": "direct", "beat_age_s": None, "decision": "commit"}
     shown = shown_by(show_status, status_of("flights", open_instants=[writer]))
     assert "node1 process 7  dead, commit to be finished  none            direct" in shown
 

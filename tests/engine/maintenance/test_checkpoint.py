@@ -6,7 +6,13 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.engine.errors import UnsupportedTable
 from tallymark.engine.settings import MarkerSettings, ViewSettings
-from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER, decode_manifest, decode_pointer
+from tallymark.engine.views.checkpoint_format import (
+    CHECKPOINT_FOLDER,
+    POINTER,
+    Manifest,
+    decode_manifest,
+    decode_pointer,
+)
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
@@ -20,9 +26,18 @@ def checkpoints(store: Store) -> set[str]:
     return {path for path in store.objects if path.startswith(CHECKPOINT_FOLDER)}
 
 
-def newest_position(store: Store) -> int:
+def newest(store: Store) -> Manifest:
     name = decode_pointer(store.objects[POINTER])[0]
-    return decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).position
+    return decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name)
+
+
+def newest_position(store: Store) -> int:
+    return newest(store).position
+
+
+async def damage_parts(store: Store) -> None:
+    for part in newest(store).parts:
+        await store.backend.put(part.path, b"damaged")
 
 
 async def write(backend: Backend, mode: str = "append", months=None, *, views: ViewSettings = OFTEN, **named) -> None:
@@ -138,9 +153,7 @@ async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_
 async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part(unstaged):
     """A job that had no need of that part would go on with it, and every reader of it read the whole log."""
     await some_history(unstaged)
-    name = decode_pointer(unstaged.objects[POINTER])[0]
-    for part in decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
-        await unstaged.backend.put(part.path, b"damaged")
+    await damage_parts(unstaged)
     assert (await table(unstaged.backend).checkpoint()).parts_written > 0
     files = {file.path for file in (await table(unstaged.faulty).snapshot()).files}
     assert files == unstaged.committed_files
@@ -168,19 +181,16 @@ async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_
 
 async def test_a_clean_leaves_alone_what_takes_the_place_of_a_damaged_one(unstaged):
     await some_history(unstaged)
-    name = decode_pointer(unstaged.objects[POINTER])[0]
-    for part in decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).parts:
-        await unstaged.backend.put(part.path, b"damaged")
+    await damage_parts(unstaged)
 
-    class CleanedMeanwhile(FaultyBackend):
+    class Cleaned(FaultyBackend):
         async def put(self, path: str, data: bytes) -> None:
             if path.startswith(CHECKPOINT_FOLDER) and path != POINTER and not path.rpartition(".")[2].isdigit():
                 await table(unstaged.backend).clean()  # the parts are there, the manifest is not
             await super().put(path, data)
 
-    await table(CleanedMeanwhile(unstaged.backend)).checkpoint()
-    name = decode_pointer(unstaged.objects[POINTER])[0]
-    assert decode_manifest(unstaged.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name).paths <= set(unstaged.objects)
+    await table(Cleaned(unstaged.backend)).checkpoint()
+    assert newest(unstaged).paths <= set(unstaged.objects)
 
 
 async def test_a_clean_keeps_everything_while_the_newest_checkpoint_cannot_be_read(unstaged):

@@ -1,15 +1,19 @@
 """What ``clean`` sweeps, and when."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import msgpack
 import pytest
 
 from tallymark.engine.errors import CommitUnknown, CorruptObject, UnsupportedTable
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.registration import registration_path
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import (
     Store,
@@ -64,16 +68,22 @@ async def test_a_zombie_runs_into_the_fence_until_it_is_swept(unstaged):
     unstaged.check_only_committed_files()
 
 
-async def test_fences_of_an_instant_that_is_not_decided_stay(unstaged):
-    """A commit that has fenced, and has not yet its entry."""
-    async with begin(table(unstaged.faulty, commit=impatient(5))) as job:
-        await mark(job, unstaged.faulty, [f"month=1/{name_of(job, attempt=5)}"])
-        report = await write_rows(job, unstaged.faulty)
-        unstaged.faulty.add(lost_request("get", "*/log/*"))
+@asynccontextmanager
+async def fenced_before_its_entry(store: Store) -> AsyncIterator[tuple[WriteJob, TaskReport]]:
+    """A job whose commit has left one fence, and failed to put its entry."""
+    async with begin(table(store.faulty, commit=impatient(5))) as job:
+        await mark(job, store.faulty, [f"month=1/{name_of(job, attempt=5)}"])
+        report = await write_rows(job, store.faulty)
+        store.faulty.add(lost_request("get", "*/log/*"))
         with pytest.raises(OSError, match="nothing was written"):
             await job.commit([report])
-        unstaged.faulty.heal()
-        settings = impatient(zombie_after_s=0)
+        store.faulty.heal()
+        yield job, report
+
+
+async def test_fences_of_an_instant_that_is_not_decided_stay(unstaged):
+    settings = impatient(zombie_after_s=0)
+    async with fenced_before_its_entry(unstaged) as (job, report):
         assert (await table(unstaged.backend, commit=settings).clean()).fences_swept == 0
         await job.commit([report])
         assert (await table(unstaged.backend, commit=settings).clean()).fences_swept == 0, "it is not over yet"
@@ -83,20 +93,12 @@ async def test_fences_of_an_instant_that_is_not_decided_stay(unstaged):
 
 async def test_fences_of_a_commit_that_stood_still_before_its_entry_stay_for_a_day_after_it(unstaged):
     """They are as young as that entry, however old their list is."""
-    async with begin(table(unstaged.faulty, commit=impatient(5))) as job:
-        await mark(job, unstaged.faulty, [f"month=1/{name_of(job, attempt=5)}"])
-        report = await write_rows(job, unstaged.faulty)
-        unstaged.faulty.add(lost_request("get", "*/log/*"))
-        with pytest.raises(OSError, match="nothing was written"):
-            await job.commit([report])
-        unstaged.faulty.heal()
+    async with fenced_before_its_entry(unstaged) as (job, report):
         unstaged.clock.now += DAY_S + 1
         await job.commit([report])
-    assert (await table(unstaged.backend).clean()).fences_swept == 0
-    unstaged.clock.now += DAY_S - 1
-    assert (await table(unstaged.backend).clean()).fences_swept == 0
-    unstaged.clock.now += 1
-    assert (await table(unstaged.backend).clean()).fences_swept == 1
+    for waited_s, swept in ((0, 0), (DAY_S - 1, 0), (1, 1)):
+        unstaged.clock.now += waited_s
+        assert (await table(unstaged.backend).clean()).fences_swept == swept
     unstaged.check_at_rest()
 
 
@@ -107,35 +109,20 @@ async def test_a_writer_that_reserves_what_a_clean_takes_for_left_behind_keeps_i
     await unstaged.backend.put(f".hoodie/.temp/{late}/MARKERS.type", b"DIRECT")
     unstaged.clock.pass_lease()
 
-    class Meanwhile:
-        """Its writer goes on, once the clean has seen that nobody has reserved the instant."""
-
-        has_come = False
-
-        def __getattr__(self, name):
-            return getattr(unstaged.backend, name)
+    class Continuing(FaultyBackend):
+        """The writer continues once the clean has seen that the instant is not reserved."""
 
         async def put(self, path, data):
-            await unstaged.backend.put(path, data)
-            if self.has_listed and not self.has_come:
-                self.has_come = True
-                await unstaged.backend.put_new(f"{OPEN_FOLDER}/{late}", reservation.encode())
-
-        has_listed = False
-
-        async def list(self, directory):
-            self.has_listed |= directory == ".hoodie/.temp"
-            async for entry in unstaged.backend.list(directory):
-                yield entry
+            await super().put(path, data)
+            if ".hoodie/.temp" in self.paths("list") and reservation.path not in unstaged.objects:
+                await unstaged.backend.put_new(reservation.path, reservation.encode())
 
     reservation = Reservation(
         instant=late, nonce="n", writer=WriterIdentity.here(), marker_kind="direct", operation="append", expiry_s=120
     )
-    meanwhile = Meanwhile()
-    await table(meanwhile).clean()
-    assert meanwhile.has_come
+    await table(Continuing(unstaged.backend)).clean()
     assert f".hoodie/.temp/{late}/MARKERS.type" in unstaged.objects
-    assert unstaged.objects[f"{OPEN_FOLDER}/{late}"] == reservation.encode()
+    assert unstaged.objects[reservation.path] == reservation.encode()
 
 
 async def test_a_beat_that_nobody_has_reserved_goes_after_a_lease_and_its_instant_is_used_up(unstaged):

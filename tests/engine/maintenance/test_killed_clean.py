@@ -1,5 +1,8 @@
 """A clean dies at each of its calls to storage in turn; whoever comes next finishes it, and no reader misses a file."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import anyio
 import pytest
 
@@ -47,13 +50,18 @@ def store_with_due_files(*, has_staging: bool) -> Store:
 
 def nothing_needed_is_gone(store: Store) -> None:
     """Every file of every position from the horizon on is there: what is live, and what was replaced later."""
-    entries = store.log_entries
+    entries, there = store.log_entries, store.data_files
     horizon = max(entry["horizon"] for entry in entries)
+    for position in range(horizon, len(entries) + 1):
+        missing = held_by(entries[:position]) - there
+        assert not missing, f"position {position}, with a horizon of {horizon}, misses {missing}"
+
+
+def held_by(entries: Sequence[dict[str, Any]]) -> set[str]:
     files: set[str] = set()
-    for number, entry in enumerate(entries, start=1):
+    for entry in entries:
         files = (files - set(map(file_path, entry["removed"]))) | set(map(file_path, entry["added"]))
-        missing = files - store.data_files if number >= horizon else set()
-        assert not missing, f"position {number}, with a horizon of {horizon}, misses {missing}"
+    return files
 
 
 @pytest.mark.parametrize("next_one", [clean, append], ids=["clean", "write"])
@@ -84,7 +92,7 @@ def test_wherever_a_clean_beside_readers_dies_what_they_hold_stays_and_the_rest_
     anyio.run(start.backend.put, dead.path, dead.encode(), backend="trio")
     start.clock.pass_lease()
     anyio.run(start.backend.put, living.path, living.encode(), backend="trio")
-    held = held_at(start, position=2)
+    held = held_by(start.log_entries[:2])
     calls = run_to_death(copied(start), clean, "direct", at=None).count
     for at in range(1, calls + 1):
         store = copied(start)
@@ -106,13 +114,6 @@ def reader(*, position: int) -> Reader:
     """On another machine: only its beats tell whether it lives."""
     process = WriterIdentity(host="elsewhere", boot_id="b", pid_namespace="p", pid=7, started="7")
     return Reader(nonce=f"at{position}", position=position, process=process, expiry_s=LEASE.expiry_s)
-
-
-def held_at(store: Store, *, position: int) -> set[str]:
-    files: set[str] = set()
-    for entry in store.log_entries[:position]:
-        files = (files - set(map(file_path, entry["removed"]))) | set(map(file_path, entry["added"]))
-    return files
 
 
 @pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
