@@ -24,9 +24,10 @@ def sizes_of(*some: DataFile, **named: int) -> FileSizes:
     return FileSizes.of(some, position=1, **named)
 
 
-def test_a_file_of_the_limit_is_not_small_and_one_a_byte_below_is():
-    found = sizes_of(*files("p=1", SMALL_BYTES, SMALL_BYTES - 1))
-    assert (found.small_files, found.small_bytes) == (1, SMALL_BYTES - 1)
+def test_a_file_of_the_size_up_to_which_appends_fill_is_not_small_and_one_a_byte_below_is():
+    limit = SizingSettings().small_file_bytes
+    found = sizes_of(*files("p=1", limit, limit - 1))
+    assert (found.small_files, found.small_bytes) == (1, limit - 1)
     assert found.small_file_share == 0.5
     assert found.small_byte_share == pytest.approx(0.5)
 
@@ -72,17 +73,12 @@ def test_what_was_rewritten_is_told_over_what_is_there():
     filled, new = files("p=1", 300, 100)
     found = sizes_of(replace(filled, rewritten_bytes=500), new)
     assert (found.rewritten_bytes, found.rewritten_per_byte) == (500, 1.25)
-    assert sizes_of().rewritten_per_byte == 0.0
-
-
-def test_small_is_what_an_append_fills_unless_it_says_otherwise():
-    limit = SizingSettings().small_file_bytes
-    assert sizes_of(*files("p=1", limit, limit - 1)).small_files == 1
 
 
 def test_nothing_has_sizes_too():
     found = sizes_of()
-    assert (found.files, found.p95, found.fewest, found.buckets, found.small_file_share) == (0, 0, 0, (), 0.0)
+    assert (found.files, found.p95, found.fewest, found.buckets) == (0, 0, 0, ())
+    assert (found.small_file_share, found.rewritten_per_byte) == (0.0, 0.0)
 
 
 @on_both_loops

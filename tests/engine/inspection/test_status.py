@@ -1,7 +1,4 @@
-import pytest
-
-from tallymark.engine.errors import UnsupportedTable
-from tests.engine.jobs.scene import LEASE, Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import LEASE, begin, committed, table, write_rows
 from tests.support.faulty import FaultyBackend, refused
 from tests.support.loops import on_both_loops
 
@@ -46,9 +43,3 @@ async def test_status_leaves_storage_as_it_was(unstaged):
         before = unstaged.objects
         await table(unstaged.backend).status()
         assert unstaged.objects == before
-
-
-@on_both_loops
-async def test_status_of_nothing_is_refused():
-    with pytest.raises(UnsupportedTable, match="holds no table yet"):
-        await table(Store(has_staging=True).backend).status()

@@ -11,28 +11,20 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.jobs.scene import Store, begin, mark_directly, table, write_rows
+from tests.engine.jobs.scene import Store, StoreClock, begin, mark_directly, table, write_rows
 from tests.support.faulty import FaultyBackend, refused
 
 EAGER = MarkerSettings(interval_s=0)
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-async def watching(backend, clock: Clock) -> InstantWatch:
+async def watching(backend, clock: StoreClock) -> InstantWatch:
     watch = await table(backend).watch()
     watch._now = clock
     return watch
 
 
 async def test_a_look_counts_what_is_durable_by_now():
-    store, clock = Store(has_staging=True), Clock()
+    store, clock = Store(has_staging=True), StoreClock()
     async with begin(store.backend, markers=EAGER) as job:
         watch = await watching(store.backend, clock)
         (found,) = await watch.scan()
@@ -50,7 +42,7 @@ async def test_a_look_counts_what_is_durable_by_now():
 async def test_a_look_asks_for_each_segment_once():
     store, meter = Store(has_staging=True), RequestMeter()
     async with begin(store.backend, markers=EAGER) as job:
-        watch = await watching(MeasuredBackend(store.backend, meter), Clock())
+        watch = await watching(MeasuredBackend(store.backend, meter), StoreClock())
         await job._directory.create("month=1/a.parquet")
         await watch.scan()
         before = meter.statistics()
@@ -67,7 +59,7 @@ async def test_a_look_asks_for_each_segment_once():
 async def test_a_merge_between_two_looks_counts_no_marker_twice(staged):
     settings = MarkerSettings(interval_s=0, segment_count_max=1, merge_freed_min=1)
     async with begin(staged.backend, markers=settings) as job:
-        watch = await watching(staged.backend, Clock())
+        watch = await watching(staged.backend, StoreClock())
         for number in range(10):
             await job._directory.create(f"month=1/{number}.parquet")
             (found,) = await watch.scan()
@@ -90,7 +82,7 @@ async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went
                 for entry in entries:
                     yield entry
 
-        watch = await watching(Merging(staged.backend), Clock())
+        watch = await watching(Merging(staged.backend), StoreClock())
         (during,) = await watch.scan()
         watch._handle.backend = staged.backend
         watch._folders[job.instant]._backend = staged.backend
@@ -102,12 +94,12 @@ async def test_markers_that_tasks_put_themselves_are_counted_among_the_others(un
     async with begin(unstaged.backend, markers=EAGER) as job:
         await job._directory.create("month=1/a.parquet")
         await mark_directly(job, unstaged.backend, ["month=1/b.parquet"])
-        (found,) = await (await watching(unstaged.backend, Clock())).scan()
+        (found,) = await (await watching(unstaged.backend, StoreClock())).scan()
     assert (found.folder.markers, found.folder.direct, found.folder.segments) == (2, 1, 1)
 
 
 async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_probes():
-    store, clock = Store(has_staging=True), Clock()
+    store, clock = Store(has_staging=True), StoreClock()
     async with begin(store.backend):
         store.clock.now += 30
         watch = await watching(store.backend, clock)
@@ -121,14 +113,14 @@ async def test_a_beat_s_age_is_by_the_store_s_clock_and_goes_on_between_two_prob
 
 async def test_where_storage_lets_us_read_only_no_age_is_told(staged):
     async with begin(staged.backend):
-        (found,) = await (await watching(FaultyBackend(staged.backend, refused("put")), Clock())).scan()
+        (found,) = await (await watching(FaultyBackend(staged.backend, refused("put")), StoreClock())).scan()
     assert found.beat_age_s is None
 
 
 @pytest.mark.parametrize(("is_committed", "decision"), [(True, "commit"), (False, "rollback")])
 async def test_how_an_instant_ended_is_told_once(staged, is_committed, decision):
     async with begin(staged.backend, markers=EAGER) as job:
-        watch = await watching(staged.backend, Clock())
+        watch = await watching(staged.backend, StoreClock())
         report = await write_rows(job, staged.backend)
         await watch.scan()
         if is_committed:
@@ -148,14 +140,14 @@ async def test_an_instant_that_is_not_open_is_refused(staged):
     async with begin(staged.backend) as job:
         pass
     with pytest.raises(InvalidRequest, match=f"instant '{job.instant}' is not open"):
-        await (await watching(staged.backend, Clock())).scan(job.instant)
+        await (await watching(staged.backend, StoreClock())).scan(job.instant)
 
 
 async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it(staged):
     async with begin(staged.backend, markers=EAGER) as job:
         await staged.backend.put(f"{marker_folder(job.instant)}/MARKERS1073741999", b"nonsense\n")
         with pytest.raises(CorruptObject, match="MARKERS1073741999"):
-            await (await watching(staged.backend, Clock())).scan()
+            await (await watching(staged.backend, StoreClock())).scan()
 
 
 def _made(before, after) -> dict[str, int]:

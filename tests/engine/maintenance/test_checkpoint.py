@@ -4,7 +4,6 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.errors import UnsupportedTable
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 from tallymark.engine.views.checkpoint_format import (
     CHECKPOINT_FOLDER,
@@ -79,35 +78,31 @@ async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_o
     store.check_at_rest()
 
 
-async def test_old_positions_times_instants_and_the_timeline_are_told_as_without_one(unstaged):
+async def test_old_positions_instants_the_timeline_and_what_is_due_are_reported_as_without_one(unstaged):
     await some_history(unstaged)
     plain = copied(unstaged)
     await plain.backend.delete(sorted(checkpoints(plain)))
 
-    async def told(backend: Backend) -> list[object]:
+    async def reported(backend: Backend) -> list[object]:
         reader = table(backend)
         timeline = await reader.timeline()
         snapshots = [await reader.snapshot(as_of=position) for position in range(6)]
         instants = [await reader.snapshot(as_of=entry.instant) for _, entry in timeline if entry.kind == "commit"]
         explained = [str(await reader.explain(path)) for path in sorted(plain.objects) if "/body/" not in path]
-        return [timeline, snapshots, instants, explained, await reader.status(), await reader.partitions()]
+        gone = await reader.clean(retain_hours=0, dry_run=True)
+        plan = await reader.plan(mode="overwrite", partition={"month": 3}, base=2)
+        assert (gone.files, gone.horizon, [file.partition for file in plan.removed]) == (1, 3, ["month=3"])
+        return [timeline, snapshots, instants, explained, await reader.status(), await reader.partitions(), gone, plan]
 
-    assert await told(unstaged.backend) == await told(plain.backend)
+    assert await reported(unstaged.backend) == await reported(plain.backend)
 
 
-async def test_a_base_and_a_txn_from_before_a_checkpoint_count_as_without_one(unstaged):
+async def test_a_txn_from_before_a_checkpoint_counts_as_without_one(unstaged):
     await some_history(unstaged)
     async with begin(table(unstaged.backend, views=OFTEN), txn="etl:1") as job:
         assert job.committed is not None
         assert job.committed.position == 2
-    plan = await table(unstaged.backend).plan(mode="overwrite", partition={"month": 3}, base=2)
-    assert [file.partition for file in plan.removed] == ["month=3"]
-
-
-async def test_a_clean_lets_go_what_was_replaced_before_a_checkpoint(unstaged):
-    await some_history(unstaged)
-    gone = await table(unstaged.backend).clean(retain_hours=0)
-    assert (gone.files, gone.horizon) == (1, 3)
+    assert (await table(unstaged.backend).clean(retain_hours=0)).files == 1
     unstaged.check_at_rest()
 
 
@@ -160,12 +155,6 @@ async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part(
     assert b"damaged" not in {unstaged.objects.get(path) for path in unstaged.faulty.paths("get")}
     assert (await table(unstaged.backend).checkpoint()).parts_written == 0
     unstaged.check_at_rest()
-
-
-@on_both_loops
-async def test_there_is_none_without_a_table():
-    with pytest.raises(UnsupportedTable):
-        await table(Store(has_staging=False).backend).checkpoint()
 
 
 async def test_a_clean_sweeps_what_belongs_to_no_checkpoint_once_a_newer_one_is_there(unstaged):

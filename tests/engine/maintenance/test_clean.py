@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgpack
 import pytest
 
-from tallymark.engine.errors import CommitUnknown, CorruptObject, UnsupportedTable
+from tallymark.engine.errors import CommitUnknown, CorruptObject
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
@@ -280,10 +280,3 @@ async def test_a_body_of_an_earlier_release_stays(unstaged):
     unstaged.clock.now += 100 * DAY_S
     await table(unstaged.backend).clean()
     assert bodies(unstaged) == {f"{BODY_FOLDER}/n1"}
-
-
-@on_both_loops
-async def test_there_is_nothing_to_clean_where_there_is_no_table(staged):
-    with pytest.raises(UnsupportedTable, match="holds no table yet; the first write creates it"):
-        await table(staged.backend).clean()
-    assert staged.objects == {}

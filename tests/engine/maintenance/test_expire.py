@@ -8,6 +8,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.maintenance.expire import expire_due
 from tallymark.engine.settings import CommitSettings
+from tallymark.engine.timeline.properties import TableProperties
 from tests.engine.jobs.scene import LEASE, Store, TickingClock, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused
 from tests.support.loops import on_both_loops
@@ -106,13 +107,18 @@ async def test_with_no_patience_each_write_lets_go_what_is_due(unstaged):
 async def listings_of_the_log(store: Store, clocks: Clocks) -> int:
     """Of the write of a handle that has read the log: those that its own cleaning makes."""
     storage = FaultyBackend(store.backend)
-    handle = TableHandle(storage, CommitSettings(), LEASE, clocks.wall)
-    await handle.log.refresh()
+    handle, properties = await opened(storage, clocks.wall)
     read = len(storage.paths("list"))
-    properties = await read_properties(storage)
-    assert properties is not None
     await expire_due(handle, properties)
     return len(storage.paths("list")) - read
+
+
+async def opened(storage: FaultyBackend, clock: Clock) -> tuple[TableHandle, TableProperties]:
+    handle = TableHandle(storage, CommitSettings(), LEASE, clock)
+    await handle.log.refresh()
+    properties = await read_properties(storage)
+    assert properties is not None
+    return handle, properties
 
 
 async def test_while_nothing_can_be_due_a_write_asks_storage_for_nothing(unstaged):
@@ -147,18 +153,13 @@ async def test_instants_from_a_clock_that_was_ahead_do_not_keep_writes_from_look
 async def test_a_commit_is_told_before_anything_goes(staged):
     """Off the commit path: when the commit returns, what is due is there still."""
     old = await replaced(staged, retain_hours=0)
-    kept = await begin_and_commit(staged)
-    assert not old & staged.data_files, "the overwrite's own end lets go, with no hours to keep"
-    assert kept <= staged.data_files
-
-
-async def begin_and_commit(store: Store) -> set[str]:
-    async with begin(store.backend, "overwrite", partition_overwrite="dynamic") as job:
-        report = await write_rows(job, store.backend, {2: 1})
-        before = store.data_files
+    async with begin(staged.backend, "overwrite", partition_overwrite="dynamic") as job:
+        report = await write_rows(job, staged.backend, {2: 1})
+        before = staged.data_files
         await job.commit([report])
-        assert store.data_files == before
-    return store.committed_files
+        assert staged.data_files == before
+    assert not old & staged.data_files, "the overwrite's own end lets go, with no hours to keep"
+    assert staged.committed_files <= staged.data_files
 
 
 async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstaged):
@@ -200,10 +201,7 @@ async def test_nothing_goes_before_readers_of_hudi_see_that_it_was_replaced(unst
     overwrite = await committed(dying, "overwrite", {1: 2})
     assert overwrite.pending is not None
     storage = FaultyBackend(unstaged.backend, lost_request("delete", "month=*"))
-    handle = TableHandle(storage, CommitSettings(), LEASE)
-    await handle.log.refresh()
-    properties = await read_properties(storage)
-    assert properties is not None
+    handle, properties = await opened(storage, Clocks(unstaged).wall)
     with pytest.raises(OSError, match="lost"):
         await expire_due(handle, properties)
     assert f".hoodie/{overwrite.instant}.replacecommit" in unstaged.objects

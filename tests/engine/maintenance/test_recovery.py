@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from tallymark.backends.errors import NotFound
-from tallymark.engine.errors import InvalidRequest, RolledBack, Sealed
+from tallymark.engine.errors import RolledBack, Sealed
 from tallymark.engine.settings import LeaseSettings, MarkerSettings
 from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
@@ -213,12 +213,6 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, ki
     await anyio.sleep(200)
     await table(store.backend).clean()
     store.check_only_commits_are_left()
-
-
-async def test_an_instant_that_is_not_open_cannot_be_rolled_back(staged):
-    result = await committed(staged.backend)
-    with pytest.raises(InvalidRequest, match="is not open; 'tallymark status' lists those that are"):
-        await table(staged.backend).rollback(result.instant)
 
 
 async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(staged):

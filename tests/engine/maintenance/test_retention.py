@@ -77,9 +77,3 @@ async def test_what_cannot_be_is_refused_before_a_table_is_made(staged, said, to
         async with begin(staged.backend, **said):
             pass
     assert staged.objects == {}
-
-
-async def test_a_clean_with_hours_of_its_own_is_refused_where_nothing_is_kept(staged):
-    await committed(staged.backend)
-    with pytest.raises(InvalidRequest, match="a table with readers='directory' keeps no replaced files"):
-        await table(staged.backend).clean(retain_hours=5)
