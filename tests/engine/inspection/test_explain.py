@@ -63,14 +63,6 @@ async def test_a_committed_file_that_somebody_deleted_is_missing(staged):
 
 
 @on_both_loops
-async def test_a_replaced_file_is_gone_once_the_overwrite_is_over(store):
-    path = await one_file(store)
-    await committed(store.backend, "overwrite", months={2: 1})
-    found = await explained(store, path)
-    assert (found.fate, found.is_there, found.position, found.command) == ("replaced", False, 2, None)
-
-
-@on_both_loops
 async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(store):
     path = await one_file(store)
     async with begin(store.backend, "overwrite") as job:

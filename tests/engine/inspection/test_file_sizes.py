@@ -40,13 +40,8 @@ def test_percentiles_are_sizes_of_files_that_are_there():
 
 def test_buckets_double_and_those_in_between_are_there_though_empty():
     found = sizes_of(*files("", 0, 1, 4, 5, 7, 8))
-    assert found.buckets == (
-        SizeBucket(0, 1, 0),
-        SizeBucket(1, 1, 1),
-        SizeBucket(2, 0, 0),
-        SizeBucket(4, 3, 16),
-        SizeBucket(8, 1, 8),
-    )
+    buckets = [(0, 1, 0), (1, 1, 1), (2, 0, 0), (4, 3, 16), (8, 1, 8)]
+    assert found.buckets == tuple(SizeBucket(*bucket) for bucket in buckets)
     assert [bucket.below for bucket in found.buckets] == [1, 2, 4, 8, 16]
 
 

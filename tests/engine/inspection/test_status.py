@@ -35,11 +35,3 @@ async def test_instant_that_was_committed_and_not_finished_carries_its_decision(
         await job.commit([await write_rows(job, staged.backend)])
         (found,) = (await table(staged.backend).status()).open_instants
         assert (found.reservation.instant, found.decision) == (job.instant, "commit")
-
-
-@on_both_loops
-async def test_status_leaves_storage_as_it_was(unstaged):
-    async with begin(unstaged.backend):
-        before = unstaged.objects
-        await table(unstaged.backend).status()
-        assert unstaged.objects == before

@@ -7,7 +7,7 @@ import pytest
 from tallymark.backends.contract import Entry
 from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.meter import RequestMeter
-from tallymark.engine.errors import CorruptObject, InvalidRequest
+from tallymark.engine.errors import CorruptObject
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
@@ -134,13 +134,6 @@ async def test_how_an_instant_ended_is_told_once(staged, is_committed, decision)
         assert (found.is_over, found.decision, found.position) == (True, decision, 1)
         assert found.folder.markers == 2
     assert not any(looks)
-
-
-async def test_an_instant_that_is_not_open_is_refused(staged):
-    async with begin(staged.backend) as job:
-        pass
-    with pytest.raises(InvalidRequest, match=f"instant '{job.instant}' is not open"):
-        await (await watching(staged.backend, StoreClock())).scan(job.instant)
 
 
 async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it(staged):

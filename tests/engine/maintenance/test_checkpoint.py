@@ -13,9 +13,8 @@ from tallymark.engine.views.checkpoint_format import (
     decode_pointer,
 )
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
-from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import FAMILIES, Store, begin, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
-from tests.support.loops import on_both_loops
 
 OFTEN = ViewSettings(checkpoint_entries=1)
 BATCHED = MarkerSettings()
@@ -134,15 +133,6 @@ async def test_a_job_is_answered_before_its_checkpoint_is_begun(unstaged):
         before = anyio.current_time()
         await job.commit([report])
         assert anyio.current_time() == before
-
-
-@on_both_loops
-async def test_one_is_left_when_somebody_asks_for_it_and_told_where_it_is_there_already(unstaged):
-    await committed(unstaged.backend)
-    first = await table(unstaged.backend).checkpoint()
-    assert (first.position, first.files, first.partitions, first.parts, first.parts_written) == (1, 2, 2, 1, 1)
-    again = await table(unstaged.backend).checkpoint()
-    assert (again.position, again.files, again.parts_written, again.bytes_written) == (1, 2, 0, 0)
 
 
 async def test_one_that_is_asked_for_takes_the_place_of_one_with_a_damaged_part(unstaged):

@@ -215,22 +215,16 @@ async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, ki
     store.check_only_commits_are_left()
 
 
-async def test_what_turns_out_to_be_committed_is_finished_and_not_rolled_back(staged):
-    await committed(staged.backend)
-    async with begin(table(staged.faulty), "overwrite") as job:
-        await job.commit([await write_rows(job, staged.faulty, {3: 1})])
-        staged.faulty.add(lost_request("delete"))
-    assert len(staged.data_files) == 3
-    (ended,) = await table(staged.backend).rollback(job.instant)
-    assert (ended.instant, ended.outcome) == (job.instant, "was committed")
-    staged.check_at_rest()
+async def late_reservation(store: Store) -> FaultyBackend:
+    """Storage of a writer that pauses for a lease between its heartbeat and its reservation."""
+    store.backend._now = lambda: 1e6 + anyio.current_time()
+    await committed(store.backend)
+    return FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
 
 
 async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(store):
-    """It beat, and paused for a lease before it reserved; meanwhile somebody is dropping what that beat stands for."""
-    store.backend._now = lambda: 1e6 + anyio.current_time()
-    await committed(store.backend)
-    late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
+    """It does so while a clean drops what its old heartbeat belongs to."""
+    late = await late_reservation(store)
 
     async def clean() -> None:
         await anyio.sleep(129)
@@ -250,10 +244,8 @@ async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(st
 
 
 async def test_a_delete_that_lands_late_takes_no_living_writer_s_reservation(store):
-    """It paused for a lease before it reserved, and was dropped meanwhile; then one of those deletes is done again."""
-    store.backend._now = lambda: 1e6 + anyio.current_time()
-    await committed(store.backend)
-    late = FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
+    """It was dropped before it reserved; then one of those deletes is done again."""
+    late = await late_reservation(store)
     cleaning = FaultyBackend(store.backend)
 
     async def clean() -> None:
