@@ -62,33 +62,19 @@ def test_a_terminal_shows_a_table_and_above_it_how_instants_ended():
     paper = StringIO()
     page = Console(file=paper, force_terminal=True, width=160, color_system=None)
     with Live(console=page, auto_refresh=False) as live:
-        _draw(live, look(seen(instant="1", markers=1234, markers_s=61.7, direct_markers=4)))
-        _draw(live, look(seen(instant="1", is_over=True, decision="commit", position=7, markers=1234)))
+        _draw(live, look(markers=1234, markers_s=61.7, direct_markers=4))
+        _draw(live, look(is_over=True, decision="commit", position=7, markers=1234))
     shown = " ".join(paper.getvalue().split())
     assert "1 append 1,234 batched, 4 of them direct 62 3 43.9 KiB 4 s ago" in shown
     assert "1 append committed at position 7; 1,234 markers were seen" in shown
     assert "No open instants." in shown
 
 
-def look(*instants: WatchedFields) -> WatchDocument:
-    return {"url": "memory:", "at": "2026-11-22T01:02:03.000+00:00", "instants": list(instants)}
-
-
-def seen(**fields: Any) -> WatchedFields:
-    found: Any = {
-        "operation": "append",
-        "marker_kind": "batched",
-        "direct_markers": 0,
-        "segments": 3,
-        "bytes": 45_000,
-        "beat_age_s": 4.2,
-        "markers_s": None,
-        "is_over": False,
-        "decision": None,
-        "position": None,
-    }
-    found.update(fields)
-    return cast("WatchedFields", found)
+def look(**fields: Any) -> WatchDocument:
+    """At one instant, of which ``fields`` are known."""
+    found = {"instant": "1", "operation": "append", "marker_kind": "batched", "direct_markers": 0, "segments": 3}
+    found |= {"bytes": 45_000, "beat_age_s": 4.2, "markers_s": None, "is_over": False, "decision": None} | fields
+    return {"url": "memory:", "at": "2026-11-22T01:02:03.000+00:00", "instants": [cast("WatchedFields", found)]}
 
 
 @pytest.mark.parametrize("options", [[], ["--watch"]], ids=["once", "watch"])

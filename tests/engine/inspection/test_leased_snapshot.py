@@ -194,27 +194,24 @@ async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(unstaged, caplog
     assert (await cleaned(unstaged)).files == 1
 
 
-async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(unstaged):
+async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(staged, unstaged):
     with pytest.raises(UnsupportedTable, match="holds no table yet"):
         async with table(unstaged.backend).reading():
             pass
     await overwritten(unstaged)
     await cleaned(unstaged)
-    with pytest.raises(InvalidRequest, match=r"as_of=1 means position 1, whose files are no longer all retained"):
-        async with table(unstaged.backend).reading(as_of=1):
-            pass
-    with pytest.raises(InvalidRequest, match="the table has positions 0"):
-        async with table(unstaged.backend).reading(as_of=9):
-            pass
-    assert leases(unstaged) == set()
-
-
-async def test_a_directory_table_refuses_leases_and_says_what_to_do(staged):
+    for as_of, why in (
+        (1, "as_of=1 means position 1, whose files are no longer all retained"),
+        (9, "the table has positions 0"),
+    ):
+        with pytest.raises(InvalidRequest, match=why):
+            async with table(unstaged.backend).reading(as_of=as_of):
+                pass
     await committed(staged.backend, months={1: 1})
     with pytest.raises(InvalidRequest, match=r"readers='directory' deletes replaced files.*or make a table with"):
         async with table(staged.backend).reading():
             pass
-    assert leases(staged) == set()
+    assert leases(unstaged) == leases(staged) == set()
 
 
 async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(unstaged):

@@ -117,23 +117,21 @@ async def test_where_storage_lets_us_read_only_no_age_is_told(staged):
     assert found.beat_age_s is None
 
 
-@pytest.mark.parametrize(("is_committed", "decision"), [(True, "commit"), (False, "rollback")])
-async def test_how_an_instant_ended_is_told_once(staged, is_committed, decision):
+@pytest.mark.parametrize("decision", ["commit", "rollback"])
+async def test_how_an_instant_ended_is_reported_once(staged, decision):
     async with begin(staged.backend, markers=EAGER) as job:
         watch = await watching(staged.backend, StoreClock())
         report = await write_rows(job, staged.backend)
         await watch.scan()
-        if is_committed:
+        if decision == "commit":
             await job.commit([report])
-            (still_tidied,) = await watch.scan()
-            assert (still_tidied.is_over, still_tidied.decision) == (True, "commit")
+            (found,) = await watch.scan()
             assert await watch.scan() == ()
-    looks = [await watch.scan(), await watch.scan()]
-    if not is_committed:
-        ((found,), *looks) = looks
-        assert (found.is_over, found.decision, found.position) == (True, decision, 1)
-        assert found.folder.markers == 2
-    assert not any(looks)
+    if decision == "rollback":
+        (found,) = await watch.scan()
+        assert (found.position, found.folder.markers) == (1, 2)
+    assert (found.is_over, found.decision) == (True, decision)
+    assert (await watch.scan(), await watch.scan()) == ((), ())
 
 
 async def test_a_segment_that_cannot_be_read_is_an_error_that_names_it(staged):

@@ -29,10 +29,6 @@ def newest(store: Store) -> Manifest:
     return decode_manifest(store.objects[f"{CHECKPOINT_FOLDER}/{name}"], name=name)
 
 
-def newest_position(store: Store) -> int:
-    return newest(store).position
-
-
 async def damage_parts(store: Store) -> None:
     for part in newest(store).parts:
         await store.backend.put(part.path, b"damaged")
@@ -53,19 +49,16 @@ async def some_history(store: Store) -> None:
     await write(store.backend, months={2: 1})
 
 
-async def test_a_job_leaves_a_checkpoint_once_enough_entries_have_come(store):
-    for number in range(1, 8):
-        await write(store.backend, views=ViewSettings(checkpoint_entries=3))
-        assert (newest_position(store) if checkpoints(store) else 0) == number // 3 * 3
+@pytest.mark.parametrize(
+    ("settings", "left"),
+    [({"checkpoint_entries": 3}, [0, 0, 3, 3, 3, 6, 6]), ({}, [0] * 7 + [8] * 5)],
+    ids=["once enough entries were added", "the first one early"],
+)
+async def test_a_job_leaves_a_checkpoint_when_it_is_due(store, settings, left):
+    for position in left:
+        await write(store.backend, views=ViewSettings(**settings))
+        assert (newest(store).position if checkpoints(store) else 0) == position
     store.check_at_rest()
-
-
-async def test_the_first_checkpoint_comes_early_whatever_the_settings_say_of_later_ones(unstaged):
-    left = []
-    for _ in range(12):
-        await write(unstaged.backend, views=ViewSettings())
-        left.append(newest_position(unstaged) if checkpoints(unstaged) else 0)
-    assert left == [0] * 7 + [8] * 5
 
 
 async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(store):
@@ -112,9 +105,9 @@ async def test_a_checkpoint_is_put_after_the_projection_of_all_that_it_covers(un
         report = await write_rows(job, unstaged.faulty)
         unstaged.faulty.add(refused("put_new", ".hoodie/2*"))
         await job.commit([report])
-    assert newest_position(unstaged) == 1
+    assert newest(unstaged).position == 1
     await table(unstaged.backend).checkpoint()
-    assert newest_position(unstaged) == 2
+    assert newest(unstaged).position == 2
     unstaged.check_projection()
 
 
