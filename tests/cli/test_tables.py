@@ -4,7 +4,7 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -26,7 +26,7 @@ def status_of(name: str, **changes: object) -> StatusDocument:
 def overwrite_of(*partitions: str, prefixes: Sequence[str] = ()) -> TimelineDocument:
     _, overwrite, _ = TIMELINE["entries"]
     scope = {"all": not (partitions or prefixes), "partitions": list(partitions), "prefixes": list(prefixes)}
-    entry = {**overwrite, "instant": INSTANT, "scope": scope, "rows": 1_234_567, "bytes": 123_400_000}
+    entry: Any = {**overwrite, "instant": INSTANT, "scope": scope, "rows": 1_234_567, "bytes": 123_400_000}
     return {"url": TIMELINE["url"], "entries": [entry]}
 
 

@@ -33,14 +33,7 @@ def test_percent_signs_of_partition_paths_are_told_from_those_of_urls():
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "/lake/flights",
-        "/lake/flights2/a.parquet",
-        "s3://lake/flights/a.parquet",
-        "../a.parquet",
-        "/lake/flights/../a.parquet",
-        "",
-    ],
+    ["/lake/flights", "/lake/flights2/a.parquet", "s3://lake/flights/a.parquet", "../a", "/lake/flights/../a", ""],
 )
 def test_what_does_not_lie_below_the_table_is_refused_by_name(text):
     with pytest.raises(InvalidRequest, match=f"{text!r}"):

@@ -53,11 +53,11 @@ def nothing_needed_is_gone(store: Store) -> None:
     entries, there = store.log_entries, store.data_files
     horizon = max(entry["horizon"] for entry in entries)
     for position in range(horizon, len(entries) + 1):
-        missing = held_by(entries[:position]) - there
+        missing = files_after(entries[:position]) - there
         assert not missing, f"position {position}, with a horizon of {horizon}, misses {missing}"
 
 
-def held_by(entries: Sequence[dict[str, Any]]) -> set[str]:
+def files_after(entries: Sequence[dict[str, Any]]) -> set[str]:
     files: set[str] = set()
     for entry in entries:
         files = (files - set(map(file_path, entry["removed"]))) | set(map(file_path, entry["added"]))
@@ -92,7 +92,7 @@ def test_wherever_a_clean_beside_readers_dies_what_they_hold_stays_and_the_rest_
     anyio.run(start.backend.put, dead.path, dead.encode(), backend="trio")
     start.clock.pass_lease()
     anyio.run(start.backend.put, living.path, living.encode(), backend="trio")
-    held = held_by(start.log_entries[:2])
+    held = files_after(start.log_entries[:2])
     calls = run_to_death(copied(start), clean, "direct", at=None).count
     for at in range(1, calls + 1):
         store = copied(start)

@@ -30,7 +30,7 @@ from tests.support.faulty import FaultyBackend, lost_request, slow
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
 
-async def abandon_elsewhere(store: Store, **where: str) -> str:
+async def abandon_elsewhere(store: Store, **where: Any) -> str:
     """As ``abandon``, by a process that has ended; on this machine, but for ``where``."""
     instant = await abandon(store)
     path = f"{OPEN_FOLDER}/{instant}"

@@ -1,5 +1,5 @@
-"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is gone; and
-nothing is gone before its hours are over.
+"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is deleted; and
+no file is deleted before its hours are over.
 """
 
 from dataclasses import dataclass, field

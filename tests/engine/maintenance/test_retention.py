@@ -40,11 +40,7 @@ async def test_a_later_write_that_says_nothing_or_the_same_keeps_what_is(staged)
     [
         ({}, {"readers": "table"}, "readers='table': the table was made with readers='directory', which is fixed"),
         ({}, {"retain_hours": 5}, "retain_hours=5: the table was made with readers='directory', which is fixed"),
-        (
-            {"readers": "table"},
-            {"readers": "directory"},
-            "with readers='table' and retain_hours=24, which is",
-        ),
+        ({"readers": "table"}, {"readers": "directory"}, "with readers='table' and retain_hours=24, which is"),
         ({"readers": "table"}, {"retain_hours": 48}, "retain_hours=48: the table was made with readers='table'"),
     ],
 )

@@ -47,7 +47,7 @@ def planned(
 
 
 WORN = [small("f", 95, 871), small("g", 96, 878)]
-"""Each asks for 20 MB and has room for 25."""
+"""Each requires 20 MB and has room for 25."""
 
 DOCUMENTED_FILES = [small("F1", 40), small("F2", 80), small("F3", 90)]
 """Of its documentation."""
@@ -65,7 +65,7 @@ BALANCED = {
     "fills are balanced with new files": (130, [small("f", 95)], [], [("f", 112.5), (None, 112.5)]),
     "8 times 110 MB allow 80 after 800": (30, [small("f", 80, 800)], [], [("f", 110)]),
     "a file whose budget is used up rests": (30, [small("f", 80, 990)], [], [(None, 30)]),
-    "a fill that leaves a new file too is not begun": (30, WORN, [], [(None, 30)]),
+    "a fill that leaves a new file too is not made": (30, WORN, [], [(None, 30)]),
     "rows that pay for two fills fill both": (40, WORN, [], [("f", 115), ("g", 116)]),
     "drops do not use up the budget of a large file": (1, [small("f", 90)], [], [(None, 1)]),
     "more than drops fill it": (10, [small("f", 90)], [], [("f", 100)]),
@@ -77,7 +77,7 @@ BALANCED = {
     "beyond the maximum there is none": (30, [], [updated(small("f", 110), 130)], [("f", 130), (None, 30)]),
     "small files are filled where updates leave too little": (50, [small("g", 20)], [FULL], [("u", 120), ("g", 50)]),
     "and are balanced with the updated ones": (100, [small("g", 20)], [FULL], [("u", 110), ("g", 110)]),
-    "a fill gets the 5 MB it asks for out of the free room": (
+    "a fill gets the 5 MB it requires out of the free room": (
         *(21, [small("g", 90)], [FULL]),
         [("u", 105.5), ("g", 105.5)],
     ),
