@@ -1,6 +1,7 @@
 """Writers that others take for dead: when, what becomes of them, what their tasks can still do."""
 
 from dataclasses import replace
+from typing import Any
 
 import anyio
 import pytest

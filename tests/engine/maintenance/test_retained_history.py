@@ -1,5 +1,6 @@
-"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is deleted; and
-no file is deleted before its hours are over.
+"""Random histories of a table: what ``as_of`` returns is what a model remembers, or is refused because it is deleted.
+
+No file is deleted before its hours are over.
 """
 
 from dataclasses import dataclass, field
