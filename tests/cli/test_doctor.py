@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -43,6 +44,8 @@ def test_the_page_shows_the_facts_of_the_document_and_a_quarter_of_the_mean_put_
     for fact in facts:
         assert fact in page
     assert page.splitlines()[-1] == "s3://bucket is not fit: creates a name once: 32 of 32 won."
+    show_doctor(console(), diagnosis("s3://bucket", replace(FOUND, clock_skew_s=1.0)))
+    assert "agree to a second" in capsys.readouterr().out
 
 
 def test_a_store_that_is_not_fit_ends_with_exit_code_1_and_a_whole_document():

@@ -190,9 +190,5 @@ def test_wherever_a_writer_that_leaves_a_checkpoint_dies_the_next_one_leaves_wha
         with told_where(f"died after call {at} of {calls}"):
             anyio.run(_write, store.backend, BATCHED, backend="trio")
             store.check_at_rest()
-            files = anyio.run(_files, store, backend="trio")
-            assert files == store.committed_files
-
-
-async def _files(store: Store) -> set[str]:
-    return {file.path for file in (await table(store.backend).snapshot()).files}
+            snapshot = anyio.run(table(store.backend).snapshot, backend="trio")
+            assert {file.path for file in snapshot.files} == store.committed_files
