@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallymark.backends import NotFound, StorageOptions, Throttled, Unavailable
 from tallymark.backends.meter import RequestMeter
 from tallymark.backends.retry import Retries, RetrySettings, longest_pause_s
-from tests.support.loops import on_both_loops, on_virtual_time
+from tests.support.loops import on_virtual_time
 
 PATIENT = RetrySettings(attempt_count=1000, timeout_s=1e5, budget_count=1000)
 
@@ -35,15 +35,6 @@ class Store:
 
 def always(share):
     return lambda: share
-
-
-@on_both_loops
-async def test_a_call_is_made_again_until_it_is_answered():
-    store = Store(failures=2)
-    retries = Retries(RetrySettings(pause_s=0.001))
-    assert await retries.run(store.ask) == "answer"
-    assert len(store.asked_at) == 3
-    assert retries.statistics().repeats == 2
 
 
 @on_virtual_time
@@ -146,13 +137,6 @@ async def test_a_caller_who_stops_waiting_stops_at_once():
     assert anyio.current_time() == pytest.approx(0.42)
 
 
-@on_virtual_time
-async def test_a_meter_counts_the_repeats():
-    meter = RequestMeter()
-    await Retries(meter=meter).run(Store(failures=3).ask)
-    assert meter.statistics().retries == 3
-
-
 @given(
     failures=st.lists(st.tuples(st.sampled_from([Unavailable, Throttled]), st.floats(0, 30)), max_size=30),
     chances=st.lists(st.floats(0, 1, exclude_max=True), min_size=1),
@@ -221,14 +205,6 @@ def test_every_setting_has_an_option_of_storage(name):
     assert RetrySettings.of(chosen) == replace(RetrySettings(), **{name: 15})
 
 
-def test_options_that_are_left_out_are_the_defaults():
-    assert RetrySettings.of(StorageOptions()) == RetrySettings()
-
-
-def test_it_tells_people_how_it_goes():
-    assert repr(Retries()) == "<Retries 0 calls, 0 repeats, 0 given up>"
-
-
 @on_virtual_time
 async def test_a_last_attempt_that_is_cut_short_does_not_hide_what_the_others_said():
     retries = Retries(RetrySettings(attempt_count=3, timeout_s=2.5, pause_s=0, budget_count=10), chance=lambda: 0.0)
@@ -239,3 +215,10 @@ async def test_a_last_attempt_that_is_cut_short_does_not_hide_what_the_others_sa
 
     with pytest.raises(Unavailable, match=r"the connection was refused \(tried 3 times in 2\.5 s"):
         await retries.run(fail_slowly)
+
+
+@on_virtual_time
+async def test_a_meter_counts_the_repeats():
+    meter = RequestMeter()
+    await Retries(meter=meter).run(Store(failures=3).ask)
+    assert meter.statistics().retries == 3

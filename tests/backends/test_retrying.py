@@ -16,7 +16,7 @@ from tallymark.backends.retry import Retries, RetrySettings
 from tallymark.backends.retrying import PAGE_COUNT, RetryingBackend
 from tallymark.backends.testing import listed
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
+from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused
 from tests.support.loops import on_virtual_time
 
 
@@ -94,21 +94,6 @@ async def test_a_store_that_never_answers_is_an_error_within_half_a_minute(verb)
 
 
 @on_virtual_time
-async def test_one_hanging_get_is_followed_by_another_that_is_answered():
-    backend, _ = retrying(hanging("get", nth=1))
-    await backend.put("a", b"1")
-    assert await backend.get("a") == b"1"
-    assert anyio.current_time() <= 10.1
-
-
-@on_virtual_time
-async def test_a_large_object_may_take_as_long_as_its_bytes_on_a_slow_line():
-    backend, _ = retrying(slow("put", 25.0))
-    await backend.put("a", bytes(16 << 20))
-    assert anyio.current_time() == 25.0
-
-
-@on_virtual_time
 async def test_a_delete_of_many_is_made_page_by_page_and_only_the_unanswered_page_again():
     backend, storage = retrying(lost_answer("delete", nth=2))
     paths = [f"m/{number:04}" for number in range(2 * PAGE_COUNT + 5)]
@@ -118,13 +103,6 @@ async def test_a_delete_of_many_is_made_page_by_page_and_only_the_unanswered_pag
     asked = Counter(len(call.paths) for call in storage.calls)
     assert asked in (Counter({PAGE_COUNT: 3, 5: 1}), Counter({PAGE_COUNT: 2, 5: 2}))  # pages are asked for side by side
     assert await listed(storage.inner) == []
-
-
-@on_virtual_time
-async def test_deleting_nothing_asks_for_nothing():
-    backend, storage = retrying()
-    await backend.delete([])
-    assert storage.calls == []
 
 
 class Breaking(MemoryBackend):

@@ -68,16 +68,6 @@ async def settled(future: Future[Any]) -> BaseException | None:
 
 
 @on_both_loops
-async def test_create_returns_when_all_names_are_durable() -> None:
-    ledger = Ledger()
-    async with client_of(serving(ledger.create)) as (_, client):
-        await in_thread(client.create, ["a", "b"])
-        assert ledger.created == [(INSTANT, "a", "CREATE"), (INSTANT, "b", "CREATE")]
-        await in_thread(client.create, ["c"], "APPEND")
-        assert ledger.created[2:] == [(INSTANT, "c", "APPEND")]
-
-
-@on_both_loops
 async def test_more_names_than_a_frame_holds_go_in_several() -> None:
     ledger = Ledger()
     names = [f"year=2013/{n:0200}.parquet" for n in range(30)]
@@ -309,15 +299,6 @@ async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes
     created = await created_by(FORK)
     assert sorted(created) == ["child", "hold", "parent", "parent again", "release"]
     assert created.index("child") < created.index("hold") < created.index("parent again")
-
-
-@on_both_loops
-async def test_a_thousand_partitions_are_one_call_and_few_requests() -> None:
-    table = Table(**{f"month={n}": b"rows of one" for n in range(1000)})
-    async with client_of(serving(Ledger().create, look_up=table.look_up)) as (server, client):
-        found = client.look_up(7, "hash", list(table.blocks), wait_s=30)
-        assert await in_thread(found.result, PATIENCE_S) == table.blocks
-        assert server.statistics().requests == 1
 
 
 @on_both_loops

@@ -157,16 +157,6 @@ def test_a_look_up_that_was_answered_in_part_before_a_loss_begins_anew() -> None
     assert one.future.result(0) == {"a": b"A", "b": b"B"}
 
 
-def test_look_ups_and_markers_fail_each_at_its_own_deadline() -> None:
-    marker, quick = ask("a", deadline=20.0), look_up("a", deadline=5.0)
-    requests = pending(marker, quick)
-    assert requests.seconds_to_deadline(0.0) == 5.0
-    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
-    assert isinstance(quick.future.exception(0), ServiceUnavailable)
-    assert not marker.future.done()
-    assert requests.seconds_to_deadline(5.0) == 15.0
-
-
 def test_the_answer_to_another_question_is_no_answer() -> None:
     requests = pending(ask("a"), look_up("a"))
     ids = {type(message): message.id for message in requests.due_messages(0.0, SIZE)}
@@ -174,16 +164,6 @@ def test_the_answer_to_another_question_is_no_answer() -> None:
         requests.receive(Ack(ids[LookUp]), 1.0)
     with pytest.raises(InvalidRequest, match="another kind of request"):
         requests.receive(Blocks(ids[CreateMarkers], (Piece(0, b""),)), 1.0)
-
-
-def test_each_call_is_one_message_however_many_wait() -> None:
-    calls = [ask("a"), ask("b", "c"), PendingMarkers(("d",), 60.0, io="MERGE")]
-    sent = pending(*calls).due_messages(0.0, SIZE)
-    assert sent == [
-        CreateMarkers(1, ("a",), "CREATE"),
-        CreateMarkers(2, ("b", "c"), "CREATE"),
-        CreateMarkers(3, ("d",), "MERGE"),
-    ]
 
 
 @given(st.lists(st.sampled_from(["ask", "ack", "lose", "overload", "send"]), max_size=40), st.data())
@@ -221,13 +201,6 @@ def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], da
     assert requests.is_idle
 
 
-def test_an_expired_ask_is_not_sent() -> None:
-    requests = pending(ask("a", deadline=5.0))
-    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
-    assert requests.due_messages(5.0, SIZE) == []
-    assert requests.seconds_to_next(5.0) is None
-
-
 def test_overloaded_without_a_pause_does_not_spin() -> None:
     requests = pending(ask("a"))
     requests.due_messages(0.0, SIZE)
@@ -235,3 +208,10 @@ def test_overloaded_without_a_pause_does_not_spin() -> None:
     pause_s = requests.seconds_to_next(10.0)
     assert pause_s
     assert pause_s > 0
+
+
+def test_an_expired_ask_is_not_sent() -> None:
+    requests = pending(ask("a", deadline=5.0))
+    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
+    assert requests.due_messages(5.0, SIZE) == []
+    assert requests.seconds_to_next(5.0) is None

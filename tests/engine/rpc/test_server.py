@@ -166,26 +166,6 @@ async def test_a_key_of_another_driver_opens_nothing() -> None:
     assert [path for _, path, _ in ledger.created] == ["well"]
 
 
-@on_both_loops
-async def test_blocks_that_exceed_a_frame_come_in_several_and_acks_in_between() -> None:
-    table = Table(a=bytes(5000))
-    async with peer_of(serving(Ledger().create, look_up=table.look_up, frame_bytes=1024)) as (_, peer):
-        answers = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",)), ask(2, "name")).hear, 7)
-    pieces = [piece for answer in answers if isinstance(answer, Blocks) for piece in answer.pieces]
-    assert b"".join(piece.data for piece in pieces) == table.blocks["a"]
-    assert Ack(2) in answers
-
-
-@on_both_loops
-async def test_a_service_without_a_view_says_that_it_answers_no_look_ups() -> None:
-    async with peer_of(serving(Ledger().create)) as (server, peer):
-        [answer] = await in_thread(peer.say(LookUp(1, 7, "hash", ("a",))).hear, 1)
-        await is_well(server)
-    assert isinstance(answer, Refusal)
-    assert isinstance(answer.error, ServiceUnavailable)
-    assert "ViewSettings.serve" in str(answer.error)
-
-
 @pytest.mark.parametrize(
     ("garbage", "words"),
     [
