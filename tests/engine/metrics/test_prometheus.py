@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 
 import anyio
@@ -31,15 +30,9 @@ from tests.engine.jobs.scene import (
 from tests.engine.jobs.test_fills import rivals
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
-from tests.support.scrape import Grown, growing
+from tests.support.scrape import Grown
 
 client = pytest.importorskip("prometheus_client", reason="needs the extra [prometheus]")
-
-
-@pytest.fixture
-def grown() -> Iterator[Grown]:
-    with growing() as scrape:
-        yield scrape
 
 
 @on_both_loops

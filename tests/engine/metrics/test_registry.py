@@ -1,7 +1,5 @@
 """What a scrape finds of marker engines, with or without a table."""
 
-from collections.abc import Iterator
-
 import anyio
 import pytest
 
@@ -11,17 +9,11 @@ from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
 from tests.support.faulty import FaultyBackend, refused, slow
-from tests.support.scrape import Grown, growing
+from tests.support.scrape import Grown
 
 pytest.importorskip("prometheus_client", reason="needs the extra [prometheus]")
 
 OTHER = "20260102030405679"
-
-
-@pytest.fixture
-def grown() -> Iterator[Grown]:
-    with growing() as scrape:
-        yield scrape
 
 
 async def test_an_engine_that_serves_no_table_is_counted_while_it_runs_and_after(grown: Grown) -> None:
