@@ -10,7 +10,8 @@ from tallymark.backends.retrying import RetryingBackend
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import MarkerDirectory, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import INSTANT
+from tests.engine.markers.recorded import INSTANT, stored
+from tests.invariants import markers_in
 from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.limited import LimitedBackend
 from tests.support.loops import on_virtual_time
@@ -51,9 +52,7 @@ class Requests:
 
 async def stored_names(storage: LimitedBackend) -> set[str]:
     """What lies in segments, without the engine."""
-    paths = [entry.path async for entry in storage.list(f".hoodie/.temp/{INSTANT}") if "/MARKERS1" in entry.path]
-    lines = b"".join([await storage.get(path) for path in paths]).decode().split()
-    return {line.removesuffix(".marker.CREATE") for line in lines}
+    return {marker.removesuffix(".marker.CREATE") for _, marker in markers_in(await stored(storage))}
 
 
 @pytest.mark.parametrize(("put_s", "rate", "seconds"), [(0.03, 1.0, 60), (0.1, 5.0, 30), (0.002, 50.0, 10)])
@@ -179,23 +178,12 @@ async def test_a_backend_that_repeats_throttled_puts_by_itself_slows_the_flushes
 @on_virtual_time
 async def test_no_object_of_a_marker_directory_is_written_twice_within_a_second():
     """What GCS asks of each name: claims, segments and what merges put are all written once."""
-    written: dict[str, list[float]] = {}
-
-    class Recorded(LimitedBackend):
-        async def put(self, path: str, data: bytes) -> None:
-            written.setdefault(path, []).append(anyio.current_time())
-            await super().put(path, data)
-
-        async def put_new(self, path: str, data: bytes) -> None:
-            written.setdefault(path, []).append(anyio.current_time())
-            await super().put_new(path, data)
-
-    storage = Recorded(rate=None, put_s=0.03)
+    storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.03))
     async with open_marker_engine(storage) as engine:
         await Requests(engine.directory(INSTANT)).come(200, 30)
         assert engine.statistics().merges > 10
-    assert len(written) > 1000
-    assert all(len(times) == 1 for times in written.values())
+    written = storage.paths("put") + storage.paths("put_new")
+    assert len(written) == len(set(written)) > 1000
 
 
 @on_virtual_time
