@@ -3,7 +3,6 @@
 import anyio
 import anyio.lowlevel
 import pytest
-import trio
 
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
@@ -22,16 +21,6 @@ from tests.support.loops import on_virtual_time
 CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
 
 ONE_TRY = MarkerSettings(interval_s=0, flush_attempt_count=1)
-
-
-async def outcome_of(asking, outcomes: list) -> None:
-    """Append when the request ended and how: the answers or the error's class."""
-    try:
-        answers = await asking
-    except Exception as error:  # whatever it is, the test wants to see it
-        outcomes.append((trio.current_time(), type(error)))
-    else:
-        outcomes.append((trio.current_time(), answers))
 
 
 @on_virtual_time

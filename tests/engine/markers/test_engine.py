@@ -6,21 +6,13 @@ import anyio
 import pytest
 
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded, TallymarkError
+from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS, segment, stored
-from tests.engine.markers.scene import marker_scene
-from tests.engine.markers.test_directory import outcome_of
+from tests.engine.markers.scene import Scene, marker_scene
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
-
-
-async def refusal_of(asking, refusals: list) -> None:
-    try:
-        await asking
-    except TallymarkError as error:
-        refusals.append(error)
 
 
 @on_virtual_time
@@ -81,22 +73,20 @@ async def test_statistics_count_every_put_of_flushes_side_by_side_and_of_failed_
 @on_virtual_time
 async def test_closing_answers_everybody_and_the_blocks_own_error_leaves_bare():
     storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS))
-    refusals = []
     async with anyio.create_task_group() as tasks:
         with pytest.raises(ZeroDivisionError):  # noqa: PT012
             async with open_marker_engine(storage, MarkerSettings(interval_s=8)) as engine:
-                directory = engine.directory(INSTANT)
+                scene = Scene(storage, engine, engine.directory(INSTANT), tasks)
                 for name in ("inflight", "waiting", "waiting too"):
-                    tasks.start_soon(refusal_of, directory.create(name), refusals)
+                    scene.ask(name)
                     await anyio.sleep(0.25)
-                assert (engine.statistics().inflight, engine.statistics().waiting) == (1, 2)
+                assert (scene.statistics.inflight, scene.statistics.waiting) == (1, 2)
                 1 / 0  # noqa: B018
-    assert [type(refusal) for refusal in refusals] == [Closed] * 3
-    assert engine.statistics().refusals == 3
+    await scene.outcome_of("late")
+    assert scene.outcomes == [(0.75, Closed)] * 4
+    assert scene.statistics.refusals == 4
     with pytest.raises(Closed):
         engine.directory("another")
-    with pytest.raises(Closed):
-        await directory.create("late.parquet")
 
 
 @on_virtual_time
@@ -135,12 +125,16 @@ async def test_an_instant_forgotten_before_its_first_flush_answers_too():
 
 @on_virtual_time
 async def test_a_failed_flush_reaches_each_requester_as_an_error_of_its_own():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", SEGMENTS), slow("put_new", 0.5, SEGMENTS))
     refusals = []
-    async with open_marker_engine(storage) as engine, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            tasks.start_soon(refusal_of, engine.directory(INSTANT).create("x.parquet"), refusals)
-    assert [type(refusal) for refusal in refusals] == [FlushFailed] * 2
+
+    async def request() -> None:
+        with pytest.raises(FlushFailed) as caught:
+            await scene.directory.create("x.parquet")
+        refusals.append(caught.value)
+
+    async with marker_scene(refused("put_new", SEGMENTS), slow("put_new", 0.5, SEGMENTS)) as scene:
+        scene.tasks.start_soon(request)
+        scene.tasks.start_soon(request)
     assert refusals[0] is not refusals[1]
 
 
@@ -165,10 +159,11 @@ async def test_a_flush_that_its_engine_did_not_wait_for_is_no_failure_of_storage
 ) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 5.0, SEGMENTS))
     async with anyio.create_task_group() as tasks, open_marker_engine(storage) as engine:
-        tasks.start_soon(outcome_of, engine.directory(INSTANT).create("a.parquet"), outcomes := [])
+        scene = Scene(storage, engine, engine.directory(INSTANT), tasks)
+        scene.ask("a.parquet")
         await anyio.sleep(1)
-        assert engine.statistics().inflight == 1
-    assert outcomes == [(1.0, Closed)]
+        assert scene.statistics.inflight == 1
+    assert scene.outcomes == [(1.0, Closed)]
     assert told(caplog, "batch.failed") == []
 
 
