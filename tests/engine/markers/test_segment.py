@@ -25,22 +25,18 @@ from tallymark.engine.markers.segment import (
     segment_number,
 )
 
-SEGMENTS = st.text(alphabet=st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=40)
+IO = ["CREATE", "MERGE", "APPEND"]
 
 
-def valid(path: str) -> bool:
-    try:
-        marker_line(path)
-    except InvalidRequest:
-        return False
-    return True
+def is_plain(segment: str) -> bool:
+    return segment not in (".", "..") and ".marker." not in segment
 
 
-LINES = st.builds(
-    marker_line,
-    path=st.lists(SEGMENTS, min_size=1, max_size=3).map("/".join).filter(valid),
-    io=st.sampled_from(["CREATE", "MERGE", "APPEND"]),
+PARTS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40).filter(
+    is_plain
 )
+PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
+LINES = st.builds(marker_line, path=PATHS, io=st.sampled_from(IO))
 
 
 @given(lines=st.lists(LINES))
@@ -116,20 +112,7 @@ def test_an_instant_that_could_leave_its_folder_is_refused(instant):
         marker_folder(instant)
 
 
-IO = ["CREATE", "MERGE", "APPEND"]
-
-
-def is_plain(segment: str) -> bool:
-    return segment not in (".", "..") and ".marker." not in segment
-
-
-segments = st.text(
-    st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40
-).filter(is_plain)
-paths = st.lists(segments, min_size=1, max_size=5).map("/".join)
-
-
-@given(paths, st.sampled_from(IO))
+@given(PATHS, st.sampled_from(IO))
 @example("a b/%2F/,'\"", "CREATE")
 @example("a/marker.CREATE", "CREATE")
 @example("\u2028\u0085", "CREATE")
@@ -150,43 +133,30 @@ def test_any_text_is_a_name_that_writes_itself_or_a_corrupt_object(text):
     assert str(name) == text
 
 
+LEAVING = ["", "/a", "a/", "a//b", "..", "../a", "a/../b", "a/./b"]
+BREAKING = ["a\nb", "a\rb", "a\0", "\x7f", "\ud800"]
+LONGEST = "a" * (1024 - len(".marker.CREATE"))
+
+
 @pytest.mark.parametrize(
-    "path",
-    ["", "/a", "a/", "a//b", "..", "../a", "a/../b", "a/./b", "a\nb", "a\rb", "a\0", "\x7f", "\ud800"],
-    ids=ascii,
+    ("path", "io", "reason"),
+    [
+        *((path, "CREATE", "marker name") for path in LEAVING + BREAKING),
+        *((path, "CREATE", "rename the file") for path in ["a.marker.CREATE", "a.marker.b/c", "x/.marker./y"]),
+        (LONGEST + "a", "CREATE", "1024 bytes"),
+        *(("a", io, "CREATE, MERGE, APPEND") for io in ["", "create", "DELETE", "CREATE\n"]),
+    ],
+    ids=lambda value: ascii(value[:20]),
 )
-def test_a_path_that_leaves_the_table_or_breaks_a_line_is_refused(path):
-    with pytest.raises(InvalidRequest, match="marker name"):
-        MarkerName.of(path)
-    with pytest.raises(CorruptObject):
-        MarkerName.parse(f"{path}.marker.CREATE")
-
-
-@pytest.mark.parametrize("path", ["a.marker.CREATE", "a.marker.b/c", "x/.marker./y"])
-def test_a_path_with_the_infix_is_refused_for_it_could_be_another_name(path):
-    with pytest.raises(InvalidRequest, match="rename the file"):
-        MarkerName.of(path)
+def test_a_name_that_leaves_the_table_breaks_a_line_or_could_be_another_is_refused(path, io, reason):
+    with pytest.raises(InvalidRequest, match=reason):
+        MarkerName.of(path, io)
+    with pytest.raises(CorruptObject, match="is not a marker name"):
+        MarkerName.parse(f"{path}.marker.{io}")
 
 
 def test_a_name_is_as_long_as_an_object_of_its_own_may_be():
-    longest = "a" * (1024 - len(".marker.CREATE"))
-    assert MarkerName.of(longest).path == longest
-    with pytest.raises(InvalidRequest, match="1024 bytes"):
-        MarkerName.of(longest + "a")
-
-
-@pytest.mark.parametrize("io", ["", "create", "DELETE", "CREATE\n"])
-def test_another_io_is_refused_and_the_known_are_named(io):
-    with pytest.raises(InvalidRequest, match="CREATE, MERGE, APPEND"):
-        MarkerName.of("a", io)
-    with pytest.raises(CorruptObject):
-        MarkerName.parse(f"a.marker.{io}")
-
-
-@pytest.mark.parametrize("text", ["", "a.parquet", "a.marker", "a.marker.", ".marker.CREATE", "markers.type"])
-def test_what_lacks_a_part_is_no_marker_name(text):
-    with pytest.raises(CorruptObject, match="is not a marker name"):
-        MarkerName.parse(text)
+    assert MarkerName.of(LONGEST).path == LONGEST
 
 
 def test_names_sort_by_path():
@@ -197,6 +167,10 @@ ODD = st.lists(st.sampled_from([*"a./ \né", ".marker.", "CREATE", "MERGE", ".."
 
 
 @given(ODD.map("".join) | ODD.map(lambda parts: "".join([*parts, ".marker.CREATE"])))
+@example("a.parquet")
+@example("a.marker")
+@example("a.marker.")
+@example(".marker.CREATE")
 def test_a_line_that_a_glance_tells_good_is_good_by_the_rules(text):
     path, infix, io = text.rpartition(".marker.")
     is_good = bool(infix) and io in IO and ".marker." not in path and is_path(path) and is_path(text)
