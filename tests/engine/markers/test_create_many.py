@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.lowlevel
+import pytest
 import trio
 
 from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
@@ -60,28 +61,27 @@ async def test_they_travel_in_one_segment_and_are_told_at_once():
     assert lines in (await stored(scene.storage)).values()
 
 
+NEW = (CREATED,)
+
+
+@pytest.mark.parametrize(
+    ("requests", "outcomes"),
+    [
+        ([Request(("a", "x")), Request(("b", "x"))], [(CREATED, CREATED), (CREATED, EXISTED)]),
+        ([*asks("good", "../bad"), Request(("odd",), "DELETE")], [NEW, InvalidRequest, InvalidRequest]),
+        (
+            [Request(("a",)), Request(("b", "c", "x", "y")), *asks("d", "e", "f")],
+            [NEW, Overloaded, NEW, NEW, Overloaded],
+        ),
+    ],
+    ids=["one of two creates the same marker", "a bad path", "room for some"],
+)
 @on_virtual_time
-async def test_of_those_that_name_the_same_marker_one_is_told_that_it_was_created():
-    told = Told()
-    async with marker_scene() as scene:
-        await scene.directory.create_many([Request(("a", "x")), Request(("b", "x"))], told.settle)
-    assert told.outcomes == {"a": (CREATED, CREATED), "b": (CREATED, EXISTED)}
-
-
-@on_virtual_time
-async def test_a_bad_path_refuses_its_own_request_only():
-    async with marker_scene() as scene:
-        told = await told_of(scene.directory, [*asks("good", "../bad"), Request(("odd",), "DELETE")])
-    assert told.outcomes == {"good": (CREATED,), "../bad": InvalidRequest, "odd": InvalidRequest}
-
-
-@on_virtual_time
-async def test_those_for_which_there_is_room_are_taken():
-    async with marker_scene(queue_limit=2) as scene:
-        requests = [Request(("a",)), Request(("b", "c")), Request(("d",)), Request(("e",))]
+async def test_each_is_answered_or_refused_by_itself(requests, outcomes):
+    async with marker_scene(queue_limit=3) as scene:
         told = await told_of(scene.directory, requests)
-        assert told.outcomes == {"a": (CREATED,), "b": Overloaded, "d": (CREATED,), "e": Overloaded}
-        assert scene.statistics.refusals == 2
+        assert told.outcomes == {request.paths[0]: outcome for request, outcome in zip(requests, outcomes, strict=True)}
+        assert scene.statistics.refusals == outcomes.count(Overloaded)
 
 
 @on_virtual_time

@@ -4,7 +4,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
@@ -31,31 +30,6 @@ async def test_one_marker_is_one_line_in_one_segment():
         assert await scene.directory.names() == (MarkerName("p/x.parquet"),)
         assert (scene.statistics.waiting, scene.statistics.inflight) == (0, 0)
     assert (await stored(scene.storage))[segment(0)] == b"p/x.parquet.marker.CREATE\n"
-
-
-@pytest.mark.parametrize("error", [NotPermitted("disk full"), Unavailable("no answer")])
-@on_virtual_time
-async def test_a_failed_flush_fails_its_requests_and_leaves_no_name(error):
-    """M2."""
-    async with marker_scene(refused("put_new", SEGMENTS, error=error), settings=ONE_TRY) as scene:
-        with pytest.raises(FlushFailed, match=str(error)):
-            await scene.directory.create("x.parquet")
-        assert await scene.directory.names() == ()
-        assert (scene.statistics.waiting, scene.statistics.inflight) == (0, 0)
-        assert scene.statistics.batches_failed == 1
-
-
-@on_virtual_time
-async def test_a_marker_asked_again_after_a_failed_flush_is_one_line():
-    """M3."""
-    async with marker_scene(refused("put_new", SEGMENTS, nth=1), worker_count=1) as scene:
-        with pytest.raises(FlushFailed):
-            await scene.directory.create("x.parquet")
-        assert await scene.directory.create("x.parquet") == (CREATED,)
-    segments = [
-        data for path, data in (await stored(scene.storage)).items() if "/MARKERS" in path and "type" not in path
-    ]
-    assert segments == [b"x.parquet.marker.CREATE\n"]
 
 
 @pytest.mark.parametrize("partitions", [("2020/06/01/", "2020/06/02/", "2025/03/28/"), ("", "", "")])
@@ -109,36 +83,6 @@ async def test_deleting_waits_for_flushes_in_flight_and_so_leaves_nothing():
         await anyio.sleep(1)
     assert await stored(scene.storage) == {}
     assert [outcome for _, outcome in scene.outcomes] == [Sealed]
-
-
-@on_virtual_time
-async def test_a_duplicate_of_an_inflight_marker_waits_for_the_same_flush():
-    async with marker_scene(slow("put_new", 0.5, SEGMENTS)) as scene:
-        scene.ask("x.parquet")
-        await anyio.sleep(0.125)
-        scene.ask("x.parquet")
-    assert sorted(scene.outcomes, key=lambda outcome: outcome[1][0].value) == [(0.5, (CREATED,)), (0.5, (EXISTED,))]
-    assert len(scene.segment_puts) == 1
-
-
-@on_virtual_time
-async def test_a_request_whose_names_travel_in_two_flushes_is_answered_after_both():
-    async with marker_scene(slow("put_new", 1.0, SEGMENTS), settings=ONE_TRY) as scene:
-        scene.ask("x.parquet")
-        await anyio.sleep(0.25)
-        scene.ask("y.parquet", "x.parquet", "y.parquet")
-    assert scene.outcomes[1:] == [(1.25, (CREATED, EXISTED, EXISTED))]
-
-
-@on_virtual_time
-async def test_a_marker_is_not_visible_before_it_is_durable():
-    async with marker_scene(slow("put_new", 0.5, SEGMENTS)) as scene:
-        scene.tasks.start_soon(scene.directory.create, "x.parquet")
-        await anyio.sleep(0.25)
-        assert await scene.directory.names() == ()
-        assert repr(scene.directory) == f"<MarkerDirectory {FOLDER} 0 waiting, 1 inflight, 0 durable>"
-        await anyio.sleep(0.5)
-        assert await scene.directory.names() == (MarkerName("x.parquet"),)
 
 
 @on_virtual_time
@@ -203,23 +147,6 @@ async def test_the_first_refusal_stays():
 
 
 @on_virtual_time
-async def test_an_instant_that_ended_is_noticed_after_durability_and_before_the_ack():
-    storage = MemoryBackend()
-    landed = []
-
-    async def rolled_back() -> None:
-        landed.extend(markers_in(await stored(storage)))
-        raise RolledBack("the log says so")
-
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT, check_open=rolled_back)
-        with pytest.raises(RolledBack, match="the log says so"):
-            await directory.create("x.parquet")
-        assert landed == [(INSTANT, "x.parquet.marker.CREATE")]
-        assert engine.statistics().refusals == 1
-
-
-@on_virtual_time
 async def test_a_seal_during_the_last_look_at_the_instant_refuses_and_does_not_wait_for_it():
     async def slow_look() -> None:
         await anyio.sleep(1)
@@ -263,39 +190,41 @@ async def test_a_failed_loading_is_a_failed_flush_and_forgotten():
         assert await scene.directory.create("x.parquet") == (CREATED,)
 
 
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [
+        (hanging("put", "*/MARKERS.type", nth=1), 2.5),
+        (hanging("put_new", claim(), nth=1), 2.5),
+        (lost_answer("put_new", claim(), nth=1), 0.5),
+    ],
+    ids=["type", "claim", "claim that lands"],
+)
 @on_virtual_time
-async def test_a_claim_whose_answer_is_lost_is_known_by_its_bytes():
-    async with marker_scene(lost_answer("put_new", claim(), nth=1)) as scene:
-        assert await scene.directory.create("x.parquet") == (CREATED,)
-    assert set(await stored(scene.storage)) == {f"{FOLDER}/MARKERS.type", claim(), segment(0)}
-
-
-@pytest.mark.parametrize("fault", [hanging("put", "*/MARKERS.type", nth=1), hanging("put_new", "*/SERVER*", nth=1)])
-@on_virtual_time
-async def test_a_put_that_hangs_while_the_directory_opens_is_repeated(fault):
-    settings = MarkerSettings(flush_timeout_s=2.0, flush_retry_pause_s=0.5)
-    async with marker_scene(fault, settings=settings) as scene:
+async def test_a_put_without_an_answer_while_the_directory_opens_is_repeated(fault, seconds):
+    async with marker_scene(fault, flush_timeout_s=2.0, flush_retry_pause_s=0.5) as scene:
         await scene.outcome_of("x.parquet")
-    assert scene.outcomes == [(2.5, (CREATED,))]
+    assert scene.outcomes == [(seconds, (CREATED,))]
+    assert set(await stored(scene.storage.inner)) == {f"{FOLDER}/MARKERS.type", claim(), segment(0)}
 
 
+@pytest.mark.parametrize(
+    ("name", "data", "error", "objects"),
+    [
+        ("MARKERS0", b"a.parquet.marker.CREATE,b.parquet\n", "MARKERS0 is not a marker segment", 1),
+        ("SERVER2047", b"", "has had 1024 servers", 2),
+    ],
+    ids=["a damaged segment", "all numbers used"],
+)
 @on_virtual_time
-async def test_a_damaged_segment_is_an_error_and_no_marker_is_lost_over_it():
+async def test_where_numbers_or_markers_cannot_be_known_no_segment_is_put(name, data, error, objects):
     storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/MARKERS0", b"a.parquet.marker.CREATE,b.parquet\n")
+    await storage.put(f"{FOLDER}/{name}", data)
     async with open_marker_engine(storage) as engine:
-        with pytest.raises(CorruptObject, match="MARKERS0 is not a marker segment"):
+        with pytest.raises(CorruptObject, match=error):
             await engine.directory(INSTANT).create("x.parquet")
-    assert list(await stored(storage)) == [f"{FOLDER}/MARKERS0"]
-
-
-@on_virtual_time
-async def test_more_servers_than_numbers_is_an_error():
-    storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/SERVER2047", b"")
-    async with open_marker_engine(storage) as engine:
-        with pytest.raises(CorruptObject, match="has had 1024 servers"):
-            await engine.directory(INSTANT).create("x.parquet")
+    left = await stored(storage)
+    assert len(left) == objects
+    assert left.keys() <= {f"{FOLDER}/{name}", f"{FOLDER}/MARKERS.type"}
 
 
 @on_virtual_time

@@ -9,7 +9,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import INSTANT, SEGMENTS, segment, stored
+from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, segment, stored
 from tests.engine.markers.scene import Scene, marker_scene
 from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
@@ -47,6 +47,7 @@ async def test_statistics_tell_what_waits_and_what_was_done():
         now = scene.statistics
         assert (now.waiting, now.inflight, now.durable, now.requests, now.refusals) == (2, 1, 0, 3, 1)
         assert now.put_s is None
+        assert repr(scene.directory) == f"<MarkerDirectory {FOLDER} 2 waiting, 1 inflight, 0 durable>"
         await anyio.sleep(2)
         now = scene.statistics
         assert (now.waiting, now.inflight, now.durable, now.largest_batch) == (0, 0, 3, 2)
