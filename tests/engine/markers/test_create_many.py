@@ -69,10 +69,7 @@ NEW = (CREATED,)
     [
         ([Request(("a", "x")), Request(("b", "x"))], [(CREATED, CREATED), (CREATED, EXISTED)]),
         ([*asks("good", "../bad"), Request(("odd",), "DELETE")], [NEW, InvalidRequest, InvalidRequest]),
-        (
-            [Request(("a",)), Request(("b", "c", "x", "y")), *asks("d", "e", "f")],
-            [NEW, Overloaded, NEW, NEW, Overloaded],
-        ),
+        ([*asks("a"), Request(("b", "x", "y")), *asks("d", "e", "f")], [NEW, Overloaded, NEW, NEW, Overloaded]),
     ],
     ids=["one of two creates the same marker", "a bad path", "room for some"],
 )

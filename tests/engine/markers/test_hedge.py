@@ -162,17 +162,6 @@ async def test_what_a_thousand_quick_puts_have_not_needed_is_not_sent_at_once_wh
 
 
 @on_virtual_time
-async def test_deleting_the_directory_waits_for_the_copy_that_nobody_needed():
-    async with marker_scene(slow("put_new", 10.0, SEGMENTS, nth=2), EACH, settings=SETTINGS) as scene:
-        await scene.create_each(2)
-        acked_at = trio.current_time()
-        await scene.directory.delete()
-        assert (acked_at, trio.current_time()) == (2.0, 11.0)
-        await anyio.sleep(30)
-    assert await stored(scene.storage) == {}
-
-
-@on_virtual_time
 async def test_a_segment_that_was_there_and_was_merged_away_by_another_server_is_put_again():
     """Its put landed, its answer was lost; a server that had read it merged it meanwhile."""
     async with marker_scene(lost_answer("put_new", SEGMENTS, nth=1), slow("get", 1.0, SEGMENTS, nth=1)) as scene:
