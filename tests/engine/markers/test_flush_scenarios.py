@@ -223,18 +223,12 @@ def _server(scenario: Scenario, store: RecordedStore, history: History, crowd: t
 
 
 def _faults(verb: Verb, trouble: Trouble, where: str, nth: int) -> list[Fault]:
-    match trouble:
-        case "raises":
-            return [lost_request(verb, where, nth=nth)]
-        case "refuses":
-            return [refused(verb, where, nth=nth)]
-        case "lands, answer lost":
-            return [lost_answer(verb, where, nth=nth)]
-        case "lands, hangs":
-            return [hanging(verb, where, nth=nth, lands=True)]
-        case "hangs":
-            return [hanging(verb, where, nth=nth)]
-        case "slow":
-            return [slow(verb, 0.75, where, nth=nth)]
-        case _:
-            return []  # "lands late" is the server's affair
+    faults: dict[Trouble, Fault] = {
+        "raises": lost_request(verb, where, nth=nth),
+        "refuses": refused(verb, where, nth=nth),
+        "lands, answer lost": lost_answer(verb, where, nth=nth),
+        "lands, hangs": hanging(verb, where, nth=nth, lands=True),
+        "hangs": hanging(verb, where, nth=nth),
+        "slow": slow(verb, 0.75, where, nth=nth),
+    }
+    return [faults[trouble]] if trouble in faults else []  # "lands late" is the server's affair
