@@ -363,34 +363,11 @@ async def test_direct_markers_are_one_empty_object_each_and_no_type_file():
 
 
 @on_virtual_time
-async def test_a_direct_marker_that_exists_already_is_no_refusal():
-    storage = MemoryBackend()
-    for _ in range(2):
-        await create_direct(storage, INSTANT, ["x.parquet"], open_instant)
-    assert list(await stored(storage)) == [f"{FOLDER}/x.parquet.marker.CREATE"]
-
-
-@pytest.mark.parametrize("fault", [lost_answer("put_new", nth=1), hanging("put_new", nth=1, lands=True)])
-@on_virtual_time
-async def test_a_direct_marker_whose_answer_is_missing_is_put_again(fault):
-    storage = FaultyBackend(MemoryBackend(), fault)
-    await create_direct(storage, INSTANT, ["x.parquet"], open_instant)
-    assert len(storage.paths("put_new")) == 2
-
-
-@on_virtual_time
 async def test_direct_markers_of_one_request_are_put_side_by_side_up_to_the_worker_count():
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 1.0, DIRECT_MARKERS))
     settings = MarkerSettings(kind="direct", worker_count=2)
     await create_direct(storage, INSTANT, ["a", "b", "c"], open_instant, settings=settings)
     assert [call.started_s for call in storage.calls] == [0.0, 0.0, 1.0]
-
-
-@on_virtual_time
-async def test_one_direct_marker_that_fails_fails_the_request():
-    storage = FaultyBackend(MemoryBackend(), refused("put_new", "*/b.*"))
-    with pytest.raises(FlushFailed, match=r"b\.parquet"):
-        await create_direct(storage, INSTANT, ["a.parquet", "b.parquet"], open_instant)
 
 
 @on_virtual_time

@@ -264,7 +264,6 @@ class Storage:
         self.flushed_bytes = 0
         self.sent_bytes = 0
         self.wasted_bytes = 0
-        self.flushes = 0
         self.merges = 0
         self.objects_max = 0
         self._names = map(str, count())
@@ -272,7 +271,6 @@ class Storage:
     def flush(self, size: int, *, copies: int = 1) -> None:
         path = next(self._names)
         self.objects[path] = size
-        self.flushes += 1
         self.flushed_bytes += size
         self.sent_bytes += copies * size
         self.wasted_bytes += (copies - 1) * size
