@@ -42,12 +42,16 @@ async def test_names_and_kinds_of_markers_come_back_as_asked_and_stray_files_do_
     asked = [(f"{first}file1", "MERGE"), (f"{second}file2", "APPEND"), (f"{third}file3", "CREATE")]
     async with open_marker_engine(storage, MarkerSettings(kind=kind)) as engine:
         for path, io in asked:
-            await engine.directory(INSTANT).create(path, io=io)
+            assert await engine.directory(INSTANT).create(path, io=io) == (CREATED,)
     await storage.put(f"{FOLDER}/invalid_file3", b"\xff")
     async with open_marker_engine(storage) as engine:
         names = await engine.directory(INSTANT).names()
     assert {(name.path, name.io) for name in names} == set(asked)
-    assert {marker for _, marker in markers_in(await stored(storage))} == {f"{path}.marker.{io}" for path, io in asked}
+    found = await stored(storage)
+    lines = [f"{path}.marker.{io}" for path, io in asked]
+    assert markers_in(found) == {(INSTANT, line) for line in lines}
+    if kind == "direct":
+        assert found == {f"{FOLDER}/{line}": b"" for line in lines} | {f"{FOLDER}/invalid_file3": b"\xff"}
 
 
 @on_virtual_time
@@ -125,16 +129,6 @@ async def test_sealing_refuses_waiting_inflight_and_later_requests():
         assert all(at <= 1.0 for at, _ in scene.outcomes)
         assert scene.statistics.refusals == 3
     assert b"waiting" not in b"".join((await stored(scene.storage)).values())
-
-
-@on_virtual_time
-async def test_a_marker_that_was_acked_before_the_seal_is_refused_after_it():
-    async with marker_scene() as scene:
-        await scene.directory.create("x.parquet")
-        scene.directory.seal()
-        with pytest.raises(Sealed, match=FOLDER):
-            await scene.directory.create("x.parquet")
-        assert await scene.directory.names() == (MarkerName("x.parquet"),)
 
 
 @on_virtual_time
@@ -347,19 +341,6 @@ async def test_a_copy_that_lands_after_its_segment_was_merged_away_is_known_stil
 
 async def open_instant() -> None:
     await anyio.lowlevel.checkpoint()
-
-
-@on_virtual_time
-async def test_direct_markers_are_one_empty_object_each_and_no_type_file():
-    storage = MemoryBackend()
-    async with open_marker_engine(storage, MarkerSettings(kind="direct")) as engine:
-        answers = await engine.directory(INSTANT).create("p=1/x.parquet", "y.parquet")
-        assert answers == (MarkerAnswer.CREATED,) * 2
-        assert engine.statistics().puts == 2
-    assert await stored(storage) == {
-        f"{FOLDER}/p=1/x.parquet.marker.CREATE": b"",
-        f"{FOLDER}/y.parquet.marker.CREATE": b"",
-    }
 
 
 @on_virtual_time

@@ -16,7 +16,7 @@ from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
 from tests.engine.markers.scene import marker_scene
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, hanging, refused, slow
+from tests.support.faulty import FaultyBackend, hanging, slow
 from tests.support.loops import on_virtual_time
 
 
@@ -47,26 +47,6 @@ async def test_a_request_that_finds_the_directory_idle_is_flushed_at_once():
     assert started_at(scene.storage) == [0, 3, 10]
 
 
-@on_virtual_time
-async def test_under_load_one_flush_each_interval_takes_all_that_waits():
-    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s=0.25) as scene:
-        answered_at = await arrive(scene.directory, [0, 0.0625, 0.125, 0.1875, 0.3125, 0.375])
-        assert scene.statistics.largest_batch == 3
-    assert started_at(scene.storage) == [0, 0.25, 0.5]
-    assert answered_at == {0: 0.5, 0.0625: 0.75, 0.125: 0.75, 0.1875: 0.75, 0.3125: 1.0, 0.375: 1.0}
-
-
-@on_virtual_time
-async def test_auto_is_a_quarter_of_the_measured_put():
-    async with marker_scene(slow("put_new", 0.5, SEGMENTS), interval_s="auto") as scene:
-        assert scene.statistics.interval_s == 0
-        await arrive(scene.directory, [0])
-        assert (scene.statistics.put_s, scene.statistics.interval_s) == (0.5, 0.125)
-        answered_at = await arrive(scene.directory, [1, 1.0625, 1.109375, 1.1875])
-    assert answered_at == {1: 1.5, 1.0625: 1.625, 1.109375: 1.625, 1.1875: 1.75}
-    assert started_at(scene.storage) == [0, 1, 1.125, 1.25]
-
-
 @given(
     arrivals=st.lists(st.integers(0, 64).map(lambda n: n / 16), min_size=1, max_size=12, unique=True),
     interval_s=st.sampled_from([0.125, 0.25, 1.0]),
@@ -94,14 +74,6 @@ async def test_no_more_flushes_are_in_flight_than_workers():
         answered_at = await arrive(scene.directory, [0, 0.25, 0.5, 0.75])
     assert started_at(scene.storage) == [0, 0.25, 1.0]
     assert answered_at == {0: 1.0, 0.25: 1.25, 0.5: 2.0, 0.75: 2.0}
-
-
-@on_virtual_time
-async def test_a_worker_whose_flush_failed_is_free_again():
-    async with marker_scene(refused("put_new", SEGMENTS, nth=1), interval_s=0, worker_count=1) as scene:
-        with pytest.raises(FlushFailed):
-            await scene.directory.create("x.parquet")
-        assert await arrive(scene.directory, [1]) == {1: 1.0}
 
 
 @on_virtual_time

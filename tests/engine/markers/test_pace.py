@@ -17,13 +17,6 @@ def paced(put_s: float = 1.0) -> Pace:
     return pace
 
 
-def test_the_first_flush_starts_at_once_and_the_next_an_interval_later():
-    pace = Pace(0.25)
-    assert pace.delay_s(10.0) == 0
-    pace.started(10.0)
-    assert (pace.delay_s(10.0), pace.delay_s(10.125), pace.delay_s(11.0)) == (0.25, 0.125, 0)
-
-
 def start_when_asked(pace: Pace, now: float, timer_late_s: float) -> float:
     """When a flush starts that somebody wants at ``now``, by a timer that wakes late."""
     delay_s = pace.delay_s(now)
