@@ -11,7 +11,7 @@ from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, segment, stored
 from tests.engine.markers.scene import Scene, marker_scene
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, refused, slow
+from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
 
 
@@ -72,33 +72,17 @@ async def test_statistics_count_every_put_of_flushes_side_by_side_and_of_failed_
 
 
 @on_virtual_time
-async def test_closing_answers_everybody_and_the_blocks_own_error_leaves_bare():
-    storage = FaultyBackend(MemoryBackend(), hanging("put_new", SEGMENTS))
-    async with anyio.create_task_group() as tasks:
-        with pytest.raises(ZeroDivisionError):  # noqa: PT012
-            async with open_marker_engine(storage, MarkerSettings(interval_s=8)) as engine:
-                scene = Scene(storage, engine, engine.directory(INSTANT), tasks)
-                for name in ("inflight", "waiting", "waiting too"):
-                    scene.ask(name)
-                    await anyio.sleep(0.25)
-                assert (scene.statistics.inflight, scene.statistics.waiting) == (1, 2)
-                1 / 0  # noqa: B018
-    await scene.outcome_of("late")
-    assert scene.outcomes == [(0.75, Closed)] * 4
-    assert scene.statistics.refusals == 4
-    with pytest.raises(Closed):
-        engine.directory("another")
-
-
-@on_virtual_time
-async def test_a_flush_that_ends_after_the_closing_is_refused_though_it_is_durable():
+async def test_a_closed_engine_refuses_what_comes_and_what_waits_though_it_becomes_durable():
     async with marker_scene(slow("put_new", 0.0, SEGMENTS, after_s=0.5)) as scene:
         scene.ask("x.parquet")
         await anyio.sleep(0.25)
         scene.engine.close()
+        await scene.outcome_of("late.parquet")
         await anyio.sleep(1)
-        assert [outcome for _, outcome in scene.outcomes] == [Closed]
-        assert scene.statistics.durable == 1
+        assert scene.outcomes == [(0.25, Closed)] * 2
+        assert (scene.statistics.durable, scene.statistics.refusals) == (1, 2)
+        with pytest.raises(Closed):
+            scene.engine.directory("another")
 
 
 @on_virtual_time
@@ -113,15 +97,6 @@ async def test_a_forgotten_instant_is_closed_and_its_markers_stay():
             await directory.create("y.parquet")
         assert await engine.directory(INSTANT).create("x.parquet") == (MarkerAnswer.EXISTED,)
     assert len([path for path in await stored(storage) if "SERVER" in path]) == 2
-
-
-@on_virtual_time
-async def test_an_instant_forgotten_before_its_first_flush_answers_too():
-    async with marker_scene() as scene:
-        scene.ask("x.parquet")
-        scene.engine.forget(INSTANT)
-        await anyio.sleep(1)
-        assert [outcome for _, outcome in scene.outcomes] == [Closed]
 
 
 @on_virtual_time
