@@ -33,6 +33,9 @@ class EventLog:
     def warning(self, event: str, /, **fields: Field) -> None:
         self._log(logging.WARNING, event, fields)
 
+    def error(self, event: str, /, **fields: Field) -> None:
+        self._log(logging.ERROR, event, fields)
+
     def fault(self, event: str, /, **fields: Field) -> None:
         """Log an error of this library, with the stack of the exception that is being handled."""
         self._log(logging.ERROR, event, fields, with_stack=True)

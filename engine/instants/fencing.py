@@ -11,12 +11,16 @@ import pyarrow.parquet as pq
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.instants.finish import close_staging
 from tallymark.engine.packed import unpack
 from tallymark.engine.settings import CommitSettings
+from tallymark.engine.tasks.file_name import is_file_of
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.seal import seal_path
+
+_events = EventLog(__name__)
 
 FENCE_FOLDER = ".hoodie/.tallymark/fence"
 
@@ -43,10 +47,13 @@ class Fencer:
     async def fence(self, marked: Iterable[str], *, keep: Collection[str]) -> tuple[str, ...]:
         """On return none of the marked paths holds rows, or ever will, but for those kept.
 
+        Marked paths that are not data files of the instant are left alone, with an error event: a marker deletes
+        nothing but what its own instant may have written.
+
         Returns the paths that are fenced. Where files cannot be renamed into place, an empty file occupies the name of
         a lost attempt, so that the attempt's own put fails. Where they can, ``close`` has stopped all attempts.
         """
-        lost = sorted(set(marked) - set(keep))
+        lost = own_paths(self.instant, sorted(set(marked) - set(keep)), source="markers")
         if self.backend.has_staging:
             await self.backend.delete(lost)
             return ()
@@ -74,6 +81,17 @@ class Fencer:
             return False
 
 
+def own_paths(instant: str, paths: Iterable[str], *, source: str) -> list[str]:
+    """Return those of the paths that are data files of the instant. The others are logged as an error, and left out."""
+    own: list[str] = []
+    foreign: list[str] = []
+    for path in paths:
+        (own if is_file_of(path, instant) else foreign).append(path)
+    if foreign:
+        _events.error("files.foreign", instant=instant, source=source, files=len(foreign), first=foreign[0])
+    return own
+
+
 def fence_bytes(schema: pa.Schema) -> bytes:
     """Return a Parquet file of zero rows, which every reader accepts; an empty object would break the whole table."""
     sink = io.BytesIO()
@@ -87,12 +105,13 @@ def fence_path(instant: str, nonce: str) -> str:
 
 
 async def read_fences(backend: Backend, path: str) -> list[str]:
-    """Return the names on such a list; none if it was deleted. Raises CorruptObject."""
+    """Return the data files of the instant on such a list; none if it was deleted. Raises CorruptObject."""
     try:
         data = await backend.get(path)
     except NotFound:
         return []
-    return decode_fences(data, source=path)
+    instant = path.removeprefix(f"{FENCE_FOLDER}/").partition("/")[0]
+    return own_paths(instant, decode_fences(data, source=path), source=path)
 
 
 def decode_fences(data: bytes, *, source: str) -> list[str]:

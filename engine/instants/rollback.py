@@ -13,7 +13,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
 from tallymark.engine.metrics.registry import PROCESS
-from tallymark.engine.tasks.file_name import instant_of
+from tallymark.engine.tasks.file_name import is_file_of
 from tallymark.engine.timeline.entry import EntryKind, LogEntry
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
@@ -76,13 +76,9 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
     except (CorruptObject, NotFound) as error:
         _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
-        found = [entry.path async for entry in handle.backend.list("") if _belongs_to(entry.path, reservation.instant)]
+        found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
         return known.union(found)
     return known
-
-
-def _belongs_to(path: str, instant: str) -> bool:
-    return not path.startswith(".hoodie/") and instant_of(path.rpartition("/")[2]) == instant
 
 
 async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:

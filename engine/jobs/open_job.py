@@ -31,6 +31,7 @@ from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
+from tallymark.engine.tasks.file_name import check_is_file_of
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.properties import TableProperties
@@ -94,7 +95,12 @@ async def _start(
         await backend.open_staging(staging_folder(reservation.instant))
         reservation = await recover_known(handle, properties, reservation)
         engine = await _start_engine(backend, options.markers, background, flushing)
-        directory = engine.directory(reservation.instant, check_open=lease.check_open, is_new=True)
+        directory = engine.directory(
+            reservation.instant,
+            check_open=lease.check_open,
+            check_path=partial(check_is_file_of, reservation.instant),
+            is_new=True,
+        )
         served = ServedView(handle.log, partial(handle.view, properties)) if handle.view_settings.serve else None
         address = await _serve(_JobHandler(engine, served, meter), reservation, options, background)
     except BaseException:

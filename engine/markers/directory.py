@@ -55,6 +55,13 @@ Settle = Callable[[Sequence[tuple[R, Outcome]]], Awaitable[None]]
 CheckOpen = Callable[[], Awaitable[None]]
 
 
+CheckPath = Callable[[str], None]
+
+
+def any_path(path: str) -> None:
+    """Do nothing: the check of an engine that serves no table, where a marker may name any file below the base path."""
+
+
 async def always_open() -> None:
     """Do nothing: the check of an engine that serves no table, where an instant is open until it is sealed."""
 
@@ -69,9 +76,13 @@ class MarkerDirectory:
         settings: MarkerSettings,
         *,
         check_open: CheckOpen = always_open,
+        check_path: CheckPath = any_path,
         is_new: bool = False,
     ) -> None:
         """``check_open`` raises if the instant has ended. It is awaited after a marker is durable and before the ack.
+
+        ``check_path`` raises InvalidRequest for a path that is not a data file of the instant: its end deletes what is
+        marked.
 
         ``is_new``: the caller has just reserved the instant and announced how its markers are kept. No server has
         served it before, so nothing is listed.
@@ -79,6 +90,7 @@ class MarkerDirectory:
         self._backend = backend
         self._settings = settings
         self.check_open = check_open
+        self._check_path = check_path
         self._instant = instant
         self._folder = marker_folder(instant)
         self._is_new = is_new
@@ -105,13 +117,13 @@ class MarkerDirectory:
         crash too. A caller that stops waiting leaves the flush as it is.
 
         Raises:
-            InvalidRequest: a path that could leave the table or break a segment's lines.
+            InvalidRequest: a path that could leave the table or break a segment's lines, or is not of the instant.
             Overloaded: too many markers wait; none of these was taken.
             FlushFailed: storage did not take them; asking again is safe.
             CorruptObject: what earlier servers of the instant left cannot be read.
             Sealed, RolledBack, Closed: the instant, or the engine, takes no more markers.
         """
-        lines = [marker_line(path, io) for path in paths]
+        lines = self._lines(paths, io)
         self.counts.requests += 1
         asked = anyio.current_time()
         try:
@@ -244,7 +256,7 @@ class MarkerDirectory:
         named: list[tuple[R, list[str]]] = []
         for request in requests:
             try:
-                named.append((request, [marker_line(path, request.io) for path in request.paths]))
+                named.append((request, self._lines(request.paths, request.io)))
             except InvalidRequest as error:
                 known.append((request, error))
         waiting: dict[tuple[MarkerBatch, ...], list[tuple[R, Outcome]]] = {}
@@ -260,6 +272,11 @@ class MarkerDirectory:
         except TallymarkError as error:
             return known + [(request, error) for request, _ in named], {}
         return known, waiting
+
+    def _lines(self, paths: Sequence[str], io: str) -> list[str]:
+        for path in paths:
+            self._check_path(path)
+        return [marker_line(path, io) for path in paths]
 
     async def _error_of(self, batches: tuple[MarkerBatch, ...]) -> TallymarkError | None:
         """Wait until the batches are durable and the instant is seen to be open after that; return what failed."""

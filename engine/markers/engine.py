@@ -9,7 +9,7 @@ from anyio.abc import TaskGroup
 from tallymark.backends.contract import Backend
 from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import Closed
-from tallymark.engine.markers.directory import CheckOpen, MarkerDirectory, always_open
+from tallymark.engine.markers.directory import CheckOpen, CheckPath, MarkerDirectory, always_open, any_path
 from tallymark.engine.markers.group_commit import group_commit
 from tallymark.engine.markers.process_markers import PROCESS_MARKERS
 from tallymark.engine.markers.statistics import MarkerStatistics
@@ -27,15 +27,24 @@ class MarkerEngine:
         self._scopes: dict[str, anyio.CancelScope] = {}
         self._is_closed = False
 
-    def directory(self, instant: str, *, check_open: CheckOpen = always_open, is_new: bool = False) -> MarkerDirectory:
+    def directory(
+        self,
+        instant: str,
+        *,
+        check_open: CheckOpen = always_open,
+        check_path: CheckPath = any_path,
+        is_new: bool = False,
+    ) -> MarkerDirectory:
         """Return the markers of an instant; the same object for the same instant. No I/O.
 
-        ``check_open`` and ``is_new`` count with the first call for an instant: see ``MarkerDirectory``.
+        The other arguments count with the first call for an instant: see ``MarkerDirectory``.
         """
         if self._is_closed:
             raise Closed("the marker engine was closed")
         if instant not in self._directories:
-            directory = MarkerDirectory(self._backend, instant, self._settings, check_open=check_open, is_new=is_new)
+            directory = MarkerDirectory(
+                self._backend, instant, self._settings, check_open=check_open, check_path=check_path, is_new=is_new
+            )
             self._directories[instant] = directory
             self._scopes[instant] = anyio.CancelScope()
             self._tasks.start_soon(self._run, directory, self._scopes[instant])

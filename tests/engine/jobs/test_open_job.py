@@ -9,7 +9,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.rpc.client import JobClient
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 from tallymark.engine.views.view import live_files
-from tests.engine.jobs.scene import Store, begin, committed, table
+from tests.engine.jobs.scene import Store, begin, committed, name_of, table
 from tests.support.loops import on_both_loops
 
 
@@ -19,7 +19,7 @@ async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the
         service = job.ticket.service
         assert service is not None
         client = JobClient(service, job.instant, wait_s=1000)
-        await anyio.to_thread.run_sync(client.create, ["month=1/f.parquet"])
+        await anyio.to_thread.run_sync(client.create, [f"month=1/{name_of(job)}"])
     with anyio.fail_after(60), pytest.raises(Sealed, match=f"instant {job.instant} has ended"):
         await anyio.to_thread.run_sync(client.create, ["month=1/g.parquet"])
     client.close()
