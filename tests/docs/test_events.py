@@ -9,8 +9,8 @@ from tests.docs.markdown import names_in, table_after
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("backends", "engine", "spark_glue", "src/tallymark/cli")
-LEVELS = ("debug", "info", "warning", "fault")
-"""As of ``EventLog``; a fault is logged at ERROR, with a stack."""
+LEVELS = ("debug", "info", "warning", "error", "fault")
+"""As of ``EventLog``; a fault is logged at ERROR, as an error is, with a stack."""
 
 OWN = {"backends/events.py"}
 
