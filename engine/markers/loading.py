@@ -26,6 +26,7 @@ from tallymark.engine.markers.name import INFIX, MarkerName, check_line, path_of
 from tallymark.engine.markers.segment import (
     BATCHED_TYPE,
     FIRST_INCARNATION,
+    HUDI_INCARNATION,
     TYPE_FILE,
     decode_segment,
     incarnation_of,
@@ -44,6 +45,8 @@ class LoadedMarkers:
         self.object_count = 0
         self.segments: dict[str, int] = {}
         """Size in bytes of each segment whose incarnation was claimed: no server rewrites it, so it may be merged."""
+        self.is_claimed = False
+        """Whether a server has claimed an incarnation, which it does before it puts its first segment."""
         self.is_announced = False
         """Whether the folder states that it contains segments: the writer of the instant may have put that already."""
         self.next_incarnation = FIRST_INCARNATION
@@ -104,7 +107,8 @@ async def read_objects(
         except NotFound:
             missing.append(path)
         else:
-            loaded.lines.update(decode_segment(data, source=path))
+            rewritten = incarnation_of(path.rpartition("/")[2]) == HUDI_INCARNATION
+            loaded.lines.update(decode_segment(data, source=path, rewritten=rewritten))
 
     segments = []
     for path in paths:
@@ -114,6 +118,7 @@ async def read_objects(
             loaded.lines.update(_direct_marker(name))
         else:
             loaded.next_incarnation = max(loaded.next_incarnation, incarnation + 1)
+            loaded.is_claimed |= not is_segment(name)
         if is_segment(name):
             segments.append(path)
     await concurrently(read, segments, limit=concurrency)

@@ -15,7 +15,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.numbers import SegmentNumbers
-from tallymark.engine.markers.segment import segment_number
+from tallymark.engine.markers.segment import is_whole, segment_number
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -282,7 +282,9 @@ class SegmentMerge:
         return _Merged(path, data)
 
     async def _read(self, run: Sequence[LiveSegment]) -> bytes | None:
-        """Return the lines of all these; None if one is missing: another server of the instant has merged it."""
+        """Return the lines of all these; None if one is missing, since another server of the instant has merged it, or
+        damaged: that one stays for the readers of the markers.
+        """
         found: dict[str, bytes] = {}
 
         async def read(path: str) -> None:
@@ -290,9 +292,11 @@ class SegmentMerge:
                 with anyio.fail_after(self._settings.flush_timeout_s):
                     data = await self._backend.get(path)
             except NotFound:
-                self._plan.dropped({path})
+                data = b""
+            if is_whole(data):
+                found[path] = data
             else:
-                found[path] = data[: data.rfind(b"\n") + 1]  # what follows was never acked
+                self._plan.dropped({path})
 
         known = {path: self._recent[path] for path in (segment.path for segment in run) if path in self._recent}
         await concurrently(read, [segment.path for segment in run if segment.path not in known], limit=READS)

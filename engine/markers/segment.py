@@ -22,7 +22,8 @@ DIRECT_TYPE = b"DIRECT"
 SEQUENCE_BITS = 20
 SEQUENCE_COUNT = 1 << SEQUENCE_BITS
 FIRST_INCARNATION = 1 << 10
-"""Its first segment is MARKERS1073741824. Smaller incarnations are of earlier releases; Hudi's server writes 0."""
+"""Its first segment is MARKERS1073741824. Smaller incarnations are of earlier releases, and of Hudi's server."""
+HUDI_INCARNATION = 0
 INCARNATION_LIMIT = 1 << (31 - SEQUENCE_BITS)
 """Exclusive upper bound of incarnations: Hudi's server parses the number as a signed 32-bit integer."""
 
@@ -73,19 +74,28 @@ def encode_segment(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8")
 
 
-def decode_segment(data: bytes, *, source: str) -> list[str]:
+def decode_segment(data: bytes, *, source: str, rewritten: bool = False) -> list[str]:
     """Return the lines of a segment, each a marker's (``name``).
 
-    An unfinished last line belongs to a put that was never acked: it does not count.
+    ``rewritten``: its server rewrites it in place, as Hudi's does. An unfinished last line then belongs to a request
+    without an answer, and does not count.
 
     Raises:
-        CorruptObject: a finished line is not a marker name. Unreadable markers are never treated as none.
+        CorruptObject: a line is not a marker name; or a segment that is put whole is empty or does not end with a
+            newline, so it was damaged later. Unreadable markers are never treated as none.
     """
+    if not rewritten and not is_whole(data):
+        raise CorruptObject(f"{source} is a damaged marker segment: {len(data)} bytes that do not end with a newline")
     whole, _, _ = data.rpartition(b"\n")
     try:
         return check_lines(whole.decode("utf-8")) if whole else []
     except (UnicodeDecodeError, CorruptObject) as error:
         raise CorruptObject(f"{source} is not a marker segment: {error}") from error
+
+
+def is_whole(data: bytes) -> bool:
+    """Return whether bytes may be a whole segment: one has at least one line, and its last one is ended, too."""
+    return data.endswith(b"\n")
 
 
 def read_marker_type(data: bytes | None) -> bytes | None:

@@ -1,5 +1,7 @@
 """Rollback and reconciliation by markers, among them the cases of Hudi's own tests of it."""
 
+from itertools import product
+
 import anyio
 import pytest
 
@@ -65,13 +67,33 @@ async def damage_markers(store: Store, instant: str, damage: str) -> None:
             await store.backend.put(f"{folder}/MARKERS.type", b"")
         case "no folder":
             await store.backend.delete([path for path in store.objects if path.startswith(folder)])
+        case "unreadable segment":
+            await store.backend.put(f"{folder}/MARKERS1080000000", b"\xff\xff\n")
         case _:
-            await store.backend.put(f"{folder}/MARKERS77", b"\xff\xff\n")
+            await damage_segments(store, folder, damage)
 
 
-@kinds
-@pytest.mark.parametrize("damage", ["no type", "empty type", "no folder", "unreadable segment"])
-async def test_markers_that_are_missing_or_unreadable_are_not_taken_for_none(store, kind, damage, caplog):
+async def damage_segments(store: Store, folder: str, damage: str) -> None:
+    segments = [path for path in store.objects if path.startswith(f"{folder}/MARKERS1")]
+    assert segments
+    for path in segments:
+        data = store.objects[path]
+        left = {"empty": 0, "one byte short": len(data) - 1}.get(damage, 2 * len(data) // 3)
+        if damage == "missing":
+            await store.backend.delete([path])
+        else:
+            await store.backend.put(path, data[:left])
+
+
+DAMAGES = ["no type", "empty type", "no folder", "unreadable segment"]
+SEGMENT_DAMAGES = ["empty", "one byte short", "a third short", "missing"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage"),
+    [*product(["batched", "direct"], DAMAGES), *(("batched", damage) for damage in SEGMENT_DAMAGES)],
+)
+async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(store, kind, damage, caplog):
     await committed(store.backend)
     kept = store.data_files
     left = await abandon(store, kind)

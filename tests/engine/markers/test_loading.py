@@ -54,7 +54,7 @@ async def test_segments_direct_markers_and_claims_are_told_from_other_files():
 @on_virtual_time
 async def test_the_next_incarnation_is_above_all_that_are_found_and_gives_numbers_of_ten_digits(name, following):
     storage = MemoryBackend()
-    await storage.put(f"{FOLDER}/{name}", b"")
+    await storage.put(f"{FOLDER}/{name}", line("a"))
     assert (await load(storage)).next_incarnation == following
 
 

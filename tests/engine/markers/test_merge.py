@@ -176,17 +176,16 @@ async def test_files_of_a_server_that_rewrites_its_own_are_never_merged():
 
 
 @on_virtual_time
-async def test_a_line_that_was_never_acked_does_not_join_another():
-    storage = MemoryBackend()
-    for number in range(20):
-        await storage.put(segment(number), f"{number}.parquet.marker.CREATE\ntorn.parq".encode())
-    await storage.put(claim(), b"")
-    settings = replace(FEW, merge_bytes_ratio_max=50.0)  # others can pay for segments that bring no credit
-    async with open_marker_engine(storage, settings) as engine:
-        await ask_for(engine.directory(INSTANT), 0, 60)
-        await anyio.sleep(1)
-    assert segment(0) not in await segments(storage)
-    assert markers_in(await stored(storage)) == expected(60)
+async def test_a_segment_that_was_damaged_is_not_merged_away():
+    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
+    async with marker_scene(settings=settings) as scene:
+        await ask_for(scene.directory, 0, 4)
+        damaged = sorted(await segments(scene.storage))[1]
+        await scene.storage.put(damaged, b"torn.parq")
+        await ask_for(scene.directory, 4, 60)
+        await anyio.sleep(100)
+        assert scene.statistics.merges > 0
+        assert damaged in await segments(scene.storage)
 
 
 @on_virtual_time

@@ -39,18 +39,21 @@ PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 LINES = st.builds(marker_line, path=PATHS, io=st.sampled_from(IO))
 
 
-@given(lines=st.lists(LINES))
+@given(lines=st.lists(LINES, min_size=1))
 def test_a_segment_comes_back_as_it_was_written(lines):
-    assert decode_segment(encode_segment(lines), source="MARKERS0") == lines
+    assert decode_segment(encode_segment(lines), source="MARKERS1073741824") == lines
 
 
 @given(lines=st.lists(LINES, min_size=1), data=st.data())
-def test_a_torn_segment_keeps_its_finished_lines_and_nothing_else(lines, data):
+def test_a_segment_without_its_end_is_damaged_and_one_that_is_rewritten_keeps_its_finished_lines(lines, data):
     whole = encode_segment(lines)
     torn = whole[: data.draw(st.integers(0, len(whole) - 1))]
-    kept = decode_segment(torn, source="MARKERS0")
+    kept = decode_segment(torn, source="MARKERS0", rewritten=True)
     assert kept == lines[: len(kept)]
     assert len(kept) == torn.count(b"\n")
+    if not torn.endswith(b"\n"):
+        with pytest.raises(CorruptObject, match=f"MARKERS1073741824 is a damaged marker segment: {len(torn)} bytes"):
+            decode_segment(torn, source="MARKERS1073741824")
 
 
 @pytest.mark.parametrize(

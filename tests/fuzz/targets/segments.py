@@ -34,7 +34,7 @@ def target(data: bytes) -> bool:
 def are_lines(data: bytes) -> bool:
     """Every finished line is there, in its place, or the whole is refused."""
     try:
-        lines = decode_segment(data, source="here")
+        lines = decode_segment(data, source="here", rewritten=True)
     except CorruptObject:
         return False
     finished, _, _ = data.rpartition(b"\n")
