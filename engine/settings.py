@@ -225,13 +225,17 @@ class ServiceSettings:
     port: int = 0
     """Port to listen on; 0 takes any free port."""
     connection_count: int = 4096
-    """Maximum connections; one executor process needs one."""
+    """Maximum connections; one executor process needs one. At most half of the descriptors that the process may open
+    (``ulimit -n``) are used: the job needs the others for files and for its store."""
     frame_bytes: int = 1 << 20
     """Largest frame: 1 MiB carries about 8,000 names."""
     handshake_bytes: int = 1024
     """Largest frame from a peer that is not authenticated yet."""
     handshake_timeout_s: float = 5.0
     """Time limit for a peer to authenticate."""
+    handshake_count: int = 256
+    """Maximum peers that are not authenticated. One more disconnects the earliest of them, so that programs without a
+    key do not keep tasks out. A handshake takes some milliseconds."""
     inflight_count: int = 64
     """Maximum requests in flight per connection; at this limit the service stops reading from it."""
     send_timeout_s: float = 30.0
@@ -245,6 +249,7 @@ class ServiceSettings:
         _check_at_least(1024, "frame_bytes", self.frame_bytes)
         _check_at_least(256, "handshake_bytes", self.handshake_bytes)
         _check_above_zero("handshake_timeout_s", self.handshake_timeout_s)
+        _check_at_least(1, "handshake_count", self.handshake_count)
         _check_at_least(1, "inflight_count", self.inflight_count)
         _check_above_zero("send_timeout_s", self.send_timeout_s)
 

@@ -19,6 +19,7 @@ Owns: keys, proofs, versions. Does not own: sockets, time limits, what the messa
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -37,6 +38,7 @@ SECRET_BYTES_MIN: Final = 32
 
 _MAGIC = "tallymark"
 _HELLO, _CHALLENGE, _PROOF, _WELCOME = 16, 17, 18, 19
+_PLAIN = re.compile(r"[0-9.]{1,20}")
 _REMEDY = "install one release of tallymark on the driver and on every executor"
 
 
@@ -125,9 +127,8 @@ class ServerHandshake:
     def _welcome(self, key: bytes, frame: bytes) -> bytes:
         match _unpack(frame):
             case [int(kind), bytes(proof)] if kind == _PROOF and self.session is None:
-                _check_proof(
-                    self._transcript.mac(key, b"client"), proof, f"the key does not open {self.instant!r} here"
-                )
+                what = f"the key does not open {_shown(self.instant)} here"
+                _check_proof(self._transcript.mac(key, b"client"), proof, what)
             case _:
                 raise _stranger("proof")
         self._transcript.add(frame)
@@ -241,7 +242,12 @@ def _check_version(*, task: tuple[int, str], driver: tuple[int, str]) -> None:
 
 def _version(version: tuple[int, str]) -> str:
     protocol, release = version
-    return f"{release[:20]} (protocol {protocol})"
+    return f"{_shown(release)} (protocol {protocol})"
+
+
+def _shown(text: str) -> str:
+    """Return what a peer has sent that is not authenticated, if that is a release or an instant."""
+    return text if _PLAIN.fullmatch(text) else "something else"
 
 
 def _check_proof(expected: bytes, proof: bytes, what: str) -> None:

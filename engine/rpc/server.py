@@ -8,6 +8,7 @@ Owns: sockets, limits, time limits. Does not own: authentication (``handshake``)
 
 import ipaddress
 import math
+import resource
 import selectors
 import socket
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -35,6 +36,12 @@ _ACCEPT_PAUSE_S = 0.1
 
 _AT_ONCE = 256
 """Sockets that are read, or requests that are started, between two passes of the loop; each takes 20 to 100 us."""
+
+DESCRIPTOR_SHARE = 0.5
+"""Of the descriptors that the process may open, at most for connections."""
+
+WARNING_PAUSE_S = 10.0
+"""Least time between two warnings about refused connections: any program that reaches the port can cause them."""
 
 _events = EventLog(__name__)
 
@@ -192,6 +199,10 @@ class Connections:
         self._resumed: dict[Peer, None] = {}
         """Peers that have sent more requests than could be in flight, and may continue."""
         self._is_posting = False
+        self._connections_max = connections_max(settings)
+        self._warned_at = -math.inf
+        self._unreported = 0
+        """Refused connections since the last warning about one."""
 
     async def run(self, listeners: Iterable[socket.socket]) -> None:
         """Serve clients of these sockets until cancelled; then close all connections. No peer can make it raise."""
@@ -251,16 +262,35 @@ class Connections:
             except BlockingIOError:
                 return
             except OSError as error:  # reset while it waited, or no descriptor is left
-                _events.warning("connection.refused", reason=error)
+                self._warn(error)
                 self._poll.watch(listener, READ, 0, listener)
                 self._tasks.start_soon(self._listen_again, listener)
                 return
-            if self._counts.connections < self._settings.connection_count:
+            is_full = self._counts.connections >= self._connections_max
+            if is_full or len(self._handshakes) >= self._settings.handshake_count:
+                self._disconnect_earliest_stranger()
+            if self._counts.connections < self._connections_max:
                 self._welcome(raw)
                 continue
             self._counts.refused_connections += 1
-            _events.warning("connection.refused", reason=f"limit of {self._settings.connection_count} connections")
+            self._warn(f"limit of {self._connections_max} connections")
             raw.close()
+
+    def _disconnect_earliest_stranger(self) -> None:
+        """Make room for another peer, unless all are authenticated: a task that authenticates needs milliseconds."""
+        for peer in [*self._handshakes][:1]:
+            self._counts.refused_connections += 1
+            self._warn(f"{len(self._handshakes)} peers that have not authenticated")
+            self._end(peer)
+
+    def _warn(self, reason: object) -> None:
+        """Log that a connection was refused, unless another was logged a moment ago."""
+        now = anyio.current_time()
+        if now - self._warned_at < WARNING_PAUSE_S:
+            self._unreported += 1
+            return
+        _events.warning("connection.refused", reason=reason, more=self._unreported or None)
+        self._warned_at, self._unreported = now, 0
 
     async def _listen_again(self, listener: socket.socket) -> None:
         while True:
@@ -268,7 +298,7 @@ class Connections:
             try:
                 self._poll.watch(listener, 0, READ, listener)
             except OSError as error:
-                _events.warning("connection.refused", reason=error)
+                self._warn(error)
             else:
                 return
 
@@ -389,7 +419,7 @@ class Connections:
         if peer.is_known:
             _events.warning("connection.closed", instant=peer.instant, reason=error)
         else:
-            _events.warning("connection.refused", reason=error)
+            self._warn(error)
             self._counts.refused_connections += 1
             self._handshakes.pop(peer, None)
         peer.refuse(error)
@@ -427,6 +457,14 @@ class Connections:
         self._slow.pop(peer, None)
         self._counts.connections -= 1
         self._counts.inflight -= peer.inflight
+
+
+def connections_max(settings: ServiceSettings) -> int:
+    """Return how many connections may be open, by the settings and by the descriptors of this process."""
+    descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if descriptors == resource.RLIM_INFINITY:
+        return settings.connection_count
+    return min(settings.connection_count, max(1, int(DESCRIPTOR_SHARE * descriptors)))
 
 
 def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:

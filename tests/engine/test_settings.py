@@ -73,6 +73,7 @@ CASES: list[tuple[type, str, list[object]]] = [
     (ServiceSettings, "frame_bytes", [1023]),
     (ServiceSettings, "handshake_bytes", [255]),
     (ServiceSettings, "handshake_timeout_s", [0]),
+    (ServiceSettings, "handshake_count", [0]),
     (ServiceSettings, "inflight_count", [0]),
     (ServiceSettings, "send_timeout_s", [0]),
     (CommitSettings, "decision_timeout_s", [0]),
