@@ -59,7 +59,7 @@ def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
     """Return bucket and prefix of the rest of a URL: ``//bucket/prefix``. The prefix is used as it is written.
 
     Raises:
-        InvalidPath: it names no bucket, or contains credentials, which are not repeated.
+        InvalidPath: it names no bucket, or none that can exist, or contains credentials, which are not repeated.
     """
     bucket, _, prefix = rest.removeprefix("//").partition("/")
     if "@" in bucket or ":" in bucket:
@@ -68,8 +68,13 @@ def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
             "to the environment, a role or a profile, or name a provider in StorageOptions.credentials; a server's "
             "address goes into StorageOptions.endpoint"
         )
-    if not rest.startswith("//") or not _BUCKET.fullmatch(bucket):
+    if not rest.startswith("//") or not bucket:
         raise InvalidPath(f"{shown(rest)} names no bucket; a URL is such as '{scheme}://bucket/flights'")
+    if not _BUCKET.fullmatch(bucket):
+        raise InvalidPath(
+            f"bucket {shown(bucket)}: a name has 2 to 255 letters, digits, '.', '_' and '-', and starts with a letter or "
+            "a digit; correct the URL"
+        )
     prefix = prefix.rstrip("/")
     return bucket, check_path(prefix) if prefix else ""
 

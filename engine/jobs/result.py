@@ -94,7 +94,7 @@ class WriteResult:
         yield "marker mode", self.marker_mode
         for label in ("markers", "direct_markers", "marker_objects", "puts"):
             yield label.replace("_", " "), f"{getattr(self, label):,}"
-        yield "time to commit", f"{self.seconds:,.3f} s"
+        yield "duration", f"{self.seconds:,.3f} s"
         if self.catalog is not None:
             yield "catalog", self.catalog
         if self.pending is not None:

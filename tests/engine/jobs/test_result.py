@@ -36,7 +36,7 @@ def test_a_result_prints_as_a_table_with_units():
     assert lines[0] == "instant         20261121020304000"
     assert "rows            12,345" in lines
     assert "data            3.0 MiB" in lines
-    assert lines[-1] == "time to commit  1.250 s"
+    assert lines[-1] == "duration        1.250 s"
     assert not any(line.startswith(("txn", "rerun", "pending")) for line in lines)
     assert "rows</th><td>12,345<" in RESULT._repr_html_()
     assert "pending" not in RESULT._repr_html_()

@@ -1,6 +1,5 @@
 """Merges in the background: their plan, their result, and what they never delete."""
 
-from dataclasses import replace
 from itertools import count
 
 import anyio
