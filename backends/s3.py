@@ -72,8 +72,8 @@ def parse_bucket(rest: str, *, scheme: str = "s3") -> tuple[str, str]:
         raise InvalidPath(f"{shown(rest)} names no bucket; a URL is such as '{scheme}://bucket/flights'")
     if not _BUCKET.fullmatch(bucket):
         raise InvalidPath(
-            f"bucket {shown(bucket)}: a name has 2 to 255 letters, digits, '.', '_' and '-', and starts with a letter or "
-            "a digit; correct the URL"
+            f"bucket {shown(bucket)}: a name has 2 to 255 letters, digits, '.', '_' and '-', and starts with a letter "
+            "or a digit; correct the URL"
         )
     prefix = prefix.rstrip("/")
     return bucket, check_path(prefix) if prefix else ""
