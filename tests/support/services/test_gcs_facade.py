@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection
+from typing import Any
 
 import obstore
 import pytest
@@ -14,10 +15,11 @@ from tests.support.services.http_message import Request
 
 
 def store(gcs: GcsFacade, bucket: str, token: str = "tests") -> GCSStore:
+    provider: Any = lambda: {"token": token, "expires_at": datetime.now(UTC) + timedelta(hours=1)}  # noqa: E731
     return GCSStore(
         bucket,
         config={"base_url": gcs.endpoint},
-        credential_provider=lambda: {"token": token, "expires_at": datetime.now(UTC) + timedelta(hours=1)},
+        credential_provider=provider,
         client_options={"allow_http": True},
         retry_config={"max_retries": 0},
     )
