@@ -9,12 +9,17 @@ from tallymark.backends.measured import MeasuredBackend
 from tallymark.backends.meter import RequestMeter
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.inspection.watch import InstantWatch
+from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.jobs.scene import Store, StoreClock, begin, mark_directly, table, write_rows
+from tests.engine.jobs.scene import Store, StoreClock, begin, mark_directly, name_of, table, write_rows
 from tests.support.faulty import FaultyBackend, refused
 
 EAGER = MarkerSettings(interval_s=0)
+
+
+def path_of(job: WriteJob, task: int) -> str:
+    return f"month=1/{name_of(job, task=task)}"
 
 
 async def watching(backend, clock: StoreClock) -> InstantWatch:
@@ -30,11 +35,11 @@ async def test_a_look_counts_what_is_durable_by_now():
         (found,) = await watch.scan()
         assert (found.instant, found.operation, found.marker_kind) == (job.instant, "append", "batched")
         assert (found.folder.markers, found.markers_s, found.is_over) == (0, None, False)
-        await job._directory.create("month=1/a.parquet", "month=1/b.parquet")
-        await job._directory.create("month=1/c.parquet")
+        await job._directory.create(path_of(job, 0), path_of(job, 1))
+        await job._directory.create(path_of(job, 2))
         clock.now += 2
         (found,) = await watch.scan(job.instant)
-    lines = 3 * len("month=1/a.parquet.marker.CREATE\n")
+    lines = 3 * len(f"{path_of(job, 0)}.marker.CREATE\n")
     assert (found.folder.markers, found.folder.segments, found.folder.bytes) == (3, 2, lines)
     assert found.markers_s == 1.5
 
@@ -43,12 +48,12 @@ async def test_a_look_asks_for_each_segment_once():
     store, meter = Store(has_staging=True), RequestMeter()
     async with begin(store.backend, markers=EAGER) as job:
         watch = await watching(MeasuredBackend(store.backend, meter), StoreClock())
-        await job._directory.create("month=1/a.parquet")
+        await job._directory.create(path_of(job, 0))
         await watch.scan()
         before = meter.statistics()
         await watch.scan()
         idle = _made(before, meter.statistics())
-        await job._directory.create("month=1/b.parquet")
+        await job._directory.create(path_of(job, 1))
         before = meter.statistics()
         await watch.scan()
         busy = _made(before, meter.statistics())
@@ -61,7 +66,7 @@ async def test_a_merge_between_two_looks_counts_no_marker_twice(staged):
     async with begin(staged.backend, markers=settings) as job:
         watch = await watching(staged.backend, StoreClock())
         for number in range(10):
-            await job._directory.create(f"month=1/{number}.parquet")
+            await job._directory.create(path_of(job, number))
             (found,) = await watch.scan()
             assert found.folder.markers == number + 1
         assert found.folder.segments < 10
@@ -70,7 +75,7 @@ async def test_a_merge_between_two_looks_counts_no_marker_twice(staged):
 async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went(staged):
     async with begin(staged.backend, markers=EAGER) as job:
         folder = marker_folder(job.instant)
-        await job._directory.create("month=1/a.parquet")
+        await job._directory.create(path_of(job, 0))
 
         class Merging(FaultyBackend):
             async def list(self, directory: str) -> AsyncIterator[Entry]:
@@ -92,8 +97,8 @@ async def test_a_segment_that_is_gone_before_it_is_read_is_counted_where_it_went
 
 async def test_markers_that_tasks_put_themselves_are_counted_among_the_others(unstaged):
     async with begin(unstaged.backend, markers=EAGER) as job:
-        await job._directory.create("month=1/a.parquet")
-        await mark_directly(job, unstaged.backend, ["month=1/b.parquet"])
+        await job._directory.create(path_of(job, 0))
+        await mark_directly(job, unstaged.backend, [path_of(job, 1)])
         (found,) = await (await watching(unstaged.backend, StoreClock())).scan()
     assert (found.folder.markers, found.folder.direct, found.folder.segments) == (2, 1, 1)
 

@@ -94,9 +94,10 @@ async def test_what_is_counted_is_what_was_committed_though_a_small_file_was_los
 async def test_an_ack_is_in_the_bucket_of_the_time_that_it_took(grown: Grown) -> None:
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.2, "*/MARKERS*"))
     async with begin(storage, markers=MarkerSettings()) as job:
-        await job._directory.create("month=1/a.parquet")
+        path = f"month=1/{name_of(job)}"
+        await job._directory.create(path)
         seen = grown()  # the job runs on
-        await job._directory.create("month=1/a.parquet")  # is durable
+        await job._directory.create(path)  # is durable
     buckets = {bound: seen.value("marker_ack_seconds_bucket", le=bound) for bound in ("0.1", "0.25", "30.0", "+Inf")}
     assert buckets == {"0.1": 0, "0.25": 1, "30.0": 1, "+Inf": 1}
     assert seen.value("marker_ack_seconds_count") == 1
