@@ -23,6 +23,7 @@ from tests.engine.jobs.scene import (
     committed,
     flights,
     impatient,
+    name_of,
     table,
     write_in_thread,
     write_rows,
