@@ -27,12 +27,13 @@ from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest, TryAgain
 from tallymark.engine.inspection.as_of import AsOf, check_retained, position_as_of
 from tallymark.engine.inspection.snapshot import Snapshot
+from tallymark.engine.instants.registration import read_reservation
 from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import ReaderLease
-from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.reservation import UNKNOWN_OPERATION, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 _events = EventLog(__name__)
@@ -95,7 +96,7 @@ async def _until_cleans_are_decided(handle: TableHandle) -> None:
     """Wait until each clean that was open at the call is decided or has given up its instant; on return the log was
     read after that. Cleans of dead writers are decided here, by a rollback entry, and nothing else is changed.
     """
-    found = [each for each in await open_reservations(handle) if each.operation == "clean"]
+    found = [each for each in await open_reservations(handle) if each.operation in ("clean", UNKNOWN_OPERATION)]
     patience_s = handle.lease_settings.expiry_s + handle.commit_settings.decision_timeout_s
     with anyio.move_on_after(patience_s):
         while found := await _undecided(handle, found):
@@ -117,7 +118,7 @@ async def _undecided(handle: TableHandle, cleans: list[Reservation]) -> list[Res
 
 async def _stands(handle: TableHandle, reservation: Reservation) -> bool:
     try:
-        return await handle.backend.get(reservation.path) == reservation.encode()
+        return await read_reservation(handle, reservation.path) == reservation
     except NotFound:
         return False
 

@@ -5,6 +5,7 @@ from typing import Literal
 
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.inspection.snapshot import Snapshot
+from tallymark.engine.instants.registration import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
 from tallymark.engine.timeline.entry import DataFile, EntryKind
@@ -62,7 +63,7 @@ async def read_open_instant(handle: TableHandle, instant: str) -> OpenInstant | 
     """Return one of them, by the log as it was last read; None where no writer has the instant any more."""
     path = f"{OPEN_FOLDER}/{instant}"
     try:
-        reservation = Reservation.decode(await handle.backend.get(path), source=path)
+        reservation = await read_reservation(handle, path)
     except NotFound:
         return None
     return _open_instant(reservation, await _heartbeat_ages(handle), handle.log.history)

@@ -13,6 +13,7 @@ import anyio
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.instants.registration import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
@@ -190,8 +191,7 @@ class InstantWatch:
             instant = path.rpartition("/")[2]
             try:
                 if instant not in self._reservations:
-                    data = await self._handle.backend.get(path)
-                    self._reservations[instant] = Reservation.decode(data, source=path)
+                    self._reservations[instant] = await read_reservation(self._handle, path)
             except NotFound:
                 continue  # given back since
             names.add(instant)

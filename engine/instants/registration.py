@@ -22,16 +22,27 @@ Owns: taking, finding and giving back numbers. Does not own: what is done about 
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
+from tallymark.backends.events import EventLog
+from tallymark.engine.errors import CorruptObject
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR, instant_time, parse_instant
 from tallymark.engine.timeline.log import READ_AHEAD
-from tallymark.engine.timeline.registration import UNNUMBERED, registration_path
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.registration import (
+    REGISTRATION_FOLDER,
+    UNNUMBERED,
+    registration_number,
+    registration_path,
+)
+from tallymark.engine.timeline.reservation import OPEN_FOLDER, UNKNOWN_OPERATION, Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
+
+_events = EventLog(__name__)
 
 
 @dataclass(slots=True)
@@ -86,11 +97,69 @@ async def open_instants(handle: TableHandle, found: Registered) -> set[str]:
 
 
 async def read_registration(handle: TableHandle, path: str) -> Reservation | None:
-    """Return the reservation of the writer of a number; None where the number is free, or was dropped."""
+    """Return the reservation of the writer of a number; None where the number is free, or was dropped.
+
+    The object of a number and that of its instant have the same content: each is read in place of the other where that
+    is damaged.
+
+    Raises:
+        CorruptObject: it is damaged, and no instant has the number.
+    """
     try:
-        return Reservation.decode(await handle.backend.get(path), source=path)
+        data = await handle.backend.get(path)
     except NotFound:
         return None
+    try:
+        found = Reservation.decode(data, source=path)
+        if found.registration != registration_number(path):
+            raise CorruptObject(f"{path} has the content of number {found.registration}")
+    except CorruptObject as error:
+        _events.warning("reservation.damaged", path=path, reason=error)
+        found_elsewhere = await _find(handle, OPEN_FOLDER, registration=registration_number(path))
+        if found_elsewhere is None:
+            raise CorruptObject(f"{error}; if no write is running, delete it") from error
+        return found_elsewhere
+    return found
+
+
+async def read_reservation(handle: TableHandle, path: str) -> Reservation:
+    """Return the reservation of an instant.
+
+    A damaged one is read from the object of its writer's number. If there is none, its writer is unknown, and its lease
+    alone decides whether it is dead.
+
+    Raises:
+        NotFound: the instant is not reserved, or no longer.
+        CorruptObject: the name of the object is not an instant.
+    """
+    instant = path.rpartition("/")[2]
+    data = await handle.backend.get(path)
+    try:
+        found = Reservation.decode(data, source=path)
+        if found.instant != instant:
+            raise CorruptObject(f"{path} has the content of instant {found.instant}")
+    except CorruptObject as error:
+        _events.warning("reservation.damaged", path=path, reason=error)
+        parse_instant(instant)
+        return await _find(handle, REGISTRATION_FOLDER, instant=instant) or Reservation(
+            instant=instant,
+            nonce="",
+            writer=WriterIdentity(host="unknown", boot_id=None, pid_namespace=None, pid=1, started=None),
+            marker_kind="batched",
+            operation=UNKNOWN_OPERATION,
+            expiry_s=handle.lease_settings.expiry_s,
+        )
+    return found
+
+
+async def _find(handle: TableHandle, folder: str, **fields: object) -> Reservation | None:
+    """Return the readable reservation below the folder that has these fields."""
+    for path in [entry.path async for entry in handle.backend.list(folder)]:
+        with suppress(NotFound, CorruptObject):
+            found = Reservation.decode(await handle.backend.get(path), source=path)
+            if all(getattr(found, name) == value for name, value in fields.items()):
+                return found
+    return None
 
 
 async def is_over(handle: TableHandle, reservation: Reservation) -> bool:

@@ -11,7 +11,7 @@ from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import clock_probe, drop_unreserved, open_reservations, recover_others
+from tallymark.engine.maintenance.recovery import clock_probe, end_unreserved, open_reservations, recover_others
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.log import BODY_FOLDER
@@ -91,7 +91,7 @@ async def clean(
     """
     ended = await end_abandoned(handle, properties)
     expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
-    await _drop_late(handle)
+    await _drop_late(handle, properties)
     swept = 0
     for path in await old_fence_lists(handle):
         fences = await read_fences(handle.backend, path)
@@ -145,11 +145,11 @@ async def old_fence_lists(handle: TableHandle) -> list[str]:
     return [path for path, at in old.items() if put[at.position - 1] <= latest and at.instant not in is_open]
 
 
-async def _drop_late(handle: TableHandle) -> None:
+async def _drop_late(handle: TableHandle, properties: TableProperties) -> None:
     """Delete markers and seals whose put arrived after their instant had been dropped.
 
     An instant that the log does not contain may be one that its writer is about to reserve. Objects of it that are
-    older than a lease are dropped as by ``drop_unreserved``.
+    older than a lease are dropped as by ``end_unreserved``.
     """
     late: dict[str, float] = {}
     for folder in (MARKER_FOLDERS, SEAL_FOLDER):
@@ -165,7 +165,7 @@ async def _drop_late(handle: TableHandle) -> None:
         now = await store_time(handle)
         for instant in sorted(undecided):
             if now - late[instant] > handle.lease_settings.expiry_s:
-                await drop_unreserved(handle, instant)
+                await end_unreserved(handle, properties, instant)
     await _drop_late_numbers(handle)
 
 

@@ -10,10 +10,11 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.instants.finish import drop_bookkeeping
 from tallymark.engine.instants.project import project
-from tallymark.engine.instants.registration import drop, is_over, read_registration
+from tallymark.engine.instants.registration import drop, is_over, read_registration, read_reservation
 from tallymark.engine.instants.reserve import is_taken
 from tallymark.engine.instants.rollback import Ended, decide, roll_back
 from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.markers.loading import has_markers
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.log import new_nonce
@@ -33,7 +34,7 @@ async def open_reservations(handle: TableHandle) -> list[Reservation]:
     found = []
     for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
         try:
-            found.append(Reservation.decode(await handle.backend.get(path), source=path))
+            found.append(await read_reservation(handle, path))
         except NotFound:
             continue  # finished since
     return found
@@ -86,8 +87,8 @@ async def _recover(handle: TableHandle, properties: TableProperties, own: str) -
         else:
             living.append(reservation)
     reserved = {reservation.instant for reservation in reservations}
-    dropped = await _drop_numbers(handle, own, ages, reserved)
-    await _drop_unreserved(handle, ages, reserved | dropped)
+    dropped = await _drop_numbers(handle, properties, own, ages, reserved)
+    await _drop_unreserved(handle, properties, ages, reserved | dropped)
     return _Recovered(ended, living)
 
 
@@ -148,7 +149,9 @@ def _now(heartbeats: dict[str, float], own: str) -> float:
     return heartbeats.get(own, max(heartbeats.values(), default=0.0))
 
 
-async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], reserved: set[str]) -> set[str]:
+async def _drop_numbers(
+    handle: TableHandle, properties: TableProperties, own: str, ages: dict[str, float], reserved: set[str]
+) -> set[str]:
     """Drop the numbers that are over, and those whose writer died before it had an instant. Return these instants."""
     here, dropped = WriterIdentity.here(), set()
     for entry in [entry async for entry in handle.backend.list(REGISTRATION_FOLDER)]:
@@ -162,24 +165,36 @@ async def _drop_numbers(handle: TableHandle, own: str, ages: dict[str, float], r
         if age is None:  # it has not even put a heartbeat
             age = _now(await _heartbeats(handle), own) - entry.modified
         if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
-            await drop_unreserved(handle, found.instant, registration=found.registration, unfinished=found.unfinished)
+            await end_unreserved(
+                handle, properties, found.instant, registration=found.registration, unfinished=found.unfinished
+            )
             dropped.add(found.instant)
     return dropped
 
 
-async def _drop_unreserved(handle: TableHandle, ages: dict[str, float], reserved: set[str]) -> None:
+async def _drop_unreserved(
+    handle: TableHandle, properties: TableProperties, ages: dict[str, float], reserved: set[str]
+) -> None:
     """Delete the heartbeat of a writer that died before it had an instant. It has no data."""
     for name in [name for name, age in ages.items() if age > handle.lease_settings.expiry_s and name not in reserved]:
         if name.startswith(PROBE):
             await handle.backend.delete([heartbeat_path(name)])
         else:
-            await drop_unreserved(handle, name)
+            await end_unreserved(handle, properties, name)
 
 
-async def drop_unreserved(
-    handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, unfinished: tuple[int, ...] = ()
+async def end_unreserved(
+    handle: TableHandle,
+    properties: TableProperties,
+    instant: str,
+    *,
+    registration: int = UNNUMBERED,
+    unfinished: tuple[int, ...] = (),
 ) -> None:
     """Drop what is stored under an instant that no writer has reserved, and whose writer counts as dead.
+
+    A writer has its reservation before its first marker. Where there are markers, the reservation was lost, and the
+    instant is rolled back.
 
     The instant is reserved first: if its writer lives after all, it finds the reservation and takes another instant.
     The log passes the instant before the reservation is deleted: a delete that arrives late then cannot remove another
@@ -196,6 +211,9 @@ async def drop_unreserved(
         unfinished=unfinished,
     )
     if await is_taken(handle, reservation):
+        if await has_markers(handle.backend, instant):
+            await end_instant(handle, properties, reservation)
+            return
         if _may_be_reserved(handle, instant) or handle.log.history.registration.number < registration:
             await decide(handle, reservation)
         await drop_bookkeeping(handle, instant, registration=registration)

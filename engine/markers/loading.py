@@ -31,6 +31,7 @@ from tallymark.engine.markers.segment import (
     decode_segment,
     incarnation_of,
     is_segment,
+    marker_folder,
 )
 
 
@@ -93,6 +94,12 @@ async def load_markers(backend: Backend, folder: str, *, concurrency: int) -> Lo
             loaded.segments = _claimed(folder, entries)
             return loaded
         previous = listing
+
+
+async def has_markers(backend: Backend, instant: str) -> bool:
+    """Return whether the directory of an instant contains markers, or the claim of a server."""
+    folder = marker_folder(instant)
+    return any([is_marker_object(folder, entry.path) async for entry in backend.list(folder)])
 
 
 async def read_objects(

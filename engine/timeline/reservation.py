@@ -15,6 +15,9 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 OPEN_FOLDER = ".hoodie/.tallymark/open"
 
+UNKNOWN_OPERATION = "unknown"
+"""Of an instant whose reservation cannot be read: it may be any operation."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
