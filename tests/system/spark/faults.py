@@ -49,9 +49,12 @@ def boom() -> None:
     raise RuntimeError("boom")
 
 
-def boom_when_written(table: Path) -> None:
-    """Raise once this job has written something."""
-    await_writers(table)
+def boom_when_marked(table: Path) -> None:
+    """Raise once a file of this task has a durable marker."""
+    context = TaskContext.get()
+    assert context is not None
+    own = f"_{context.partitionId()}-"  # as in the names of its files
+    await_that(lambda: any(own in path.read_text() for path in table.glob(".hoodie/.temp/*/MARKERS[0-9]*")))
     boom()
 
 

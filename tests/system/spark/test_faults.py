@@ -28,7 +28,7 @@ def test_a_task_that_raises_once_leaves_no_file_of_its_first_attempt(
     spark: SparkSession, table: Path, tmp_path: Path
 ) -> None:
     rows, flag = wide_rows(spark), tmp_path / "raised"
-    result = write(faults.with_fault(rows, partial(faults.once, flag, partial(faults.boom_when_written, table))), table)
+    result = write(faults.with_fault(rows, partial(faults.once, flag, partial(faults.boom_when_marked, table))), table)
     assert flag.exists()
     assert len(exactly_the_committed_files(table)) == result.files
     assert result.markers > result.files, "the first attempt had marked files"
@@ -92,7 +92,7 @@ def test_a_job_whose_task_fails_for_good_leaves_nothing_and_says_why_in_one_line
     before = data_files(table)
     untouched = {name: tree(table)[name] for name in before}
     with pytest.raises(JobFailed) as failed:
-        write(faults.with_fault(wide_rows(spark, version=1), partial(faults.boom_when_written, table)), table)
+        write(faults.with_fault(wide_rows(spark, version=1), partial(faults.boom_when_marked, table)), table)
     message = str(failed.value)
     assert message == "Spark gave up on a task: RuntimeError: boom"
     assert "RuntimeError: boom" in failed.value.details
