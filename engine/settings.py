@@ -18,8 +18,8 @@ class MarkerSettings:
     interval_s: float | Literal["auto"] = "auto"
     """Least time between the starts of two flushes of one marker directory, on average. A start counts from its due
     time; timers move it by up to 2 ms. ``auto`` is a quarter of the measured put time: a mean ack takes at most
-    1.125 puts, with at most 4 flushes started per put time. ``auto`` sometimes tries more flushes and keeps them
-    while acks get faster, as on a local disk whose flushes delay each other.
+    1.125 puts, with at most 4 flushes started per put time. Where the median put takes less than 5 ms, one flush runs
+    at a time: concurrent ones would delay each other.
     [hoodie.markers.timeline_server_based.batch.interval_ms]"""
     throttled_interval_s_max: float = 5.0
     """Longest interval under throttling: each time the store requests fewer requests, the interval grows by half, up
@@ -131,7 +131,8 @@ class TaskSettings:
     compression: Literal["zstd", "snappy", "lz4", "gzip", "none"] = "zstd"
     """Parquet codec: zstd files are a third smaller than snappy's for a few percent of CPU."""
     marker_wait_s: float = 60.0
-    """Time limit for a marker's ack, reconnects included, after which the task fails."""
+    """Time limit for a marker's ack, reconnects included, after which the task fails. Twice the time limit of one put
+    of a segment (``MarkerSettings.flush_timeout_s``), so that one put without an answer fails no task."""
     fallback: bool = True
     """Whether a task that cannot reach the service puts its markers itself, one object each. The same rules apply to
     them, and each costs one put. With False such a task fails after ``marker_wait_s``."""
