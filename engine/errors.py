@@ -11,6 +11,7 @@ TallymarkError
 │   ├── Closed                  the engine was closed while the request waited
 │   ├── Sealed                  the instant does not accept more markers: it is being committed or rolled back
 │   ├── RolledBack              another writer treated this one as dead and rolled it back
+│   │   └── TableReplaced           the table was removed, created again or restored while this writer wrote it
 │   └── JobFailed               the engine that ran the tasks gave up; the write was rolled back
 ├── InvalidRequest          correct your call (also ValueError)
 │   ├── UnsupportedTable        the table is of a kind or version that this library does not write
@@ -78,6 +79,10 @@ class Sealed(Stopped):
 
 class RolledBack(Stopped):
     """The instant was rolled back by another writer that treated this one as dead."""
+
+
+class TableReplaced(RolledBack):
+    """The table was removed, created again or restored from a copy while this writer wrote it."""
 
 
 class JobFailed(Stopped):

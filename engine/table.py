@@ -187,8 +187,8 @@ class Table:
             UnsupportedTable: there is no table.
             InvalidRequest: ``as_of`` names no state of the table, or files of it are no longer retained.
         """
-        handle = self._handle()
         properties = await self._properties()
+        handle = self._handle(properties)
         position = None if as_of is None else await position_as_of(handle, properties, as_of)
         if position is None:
             await handle.log.refresh()
@@ -208,7 +208,8 @@ class Table:
                 ``as_of`` names no state of the table, or files of it are no longer retained.
             TryAgain: storage gives no clear outcome of a clean that may delete them.
         """
-        async with lease_snapshot(self._handle(), await self._properties(), as_of) as snapshot:
+        properties = await self._properties()
+        async with lease_snapshot(self._handle(properties), properties, as_of) as snapshot:
             yield snapshot
 
     @asynccontextmanager
@@ -218,7 +219,7 @@ class Table:
         For repeated queries; ``snapshot`` is for one. Raises UnsupportedTable where there is no table.
         """
         properties = await self._properties()
-        handle = self._handle(lasts=True)
+        handle = self._handle(properties, lasts=True)
         view = TableView(handle, properties)
         try:
             await view.sync()
@@ -250,7 +251,8 @@ class Table:
             InvalidRequest: it is not below the table.
             UnsupportedTable: there is no table.
         """
-        return await explain(self._handle(), await self._properties(), file)
+        properties = await self._properties()
+        return await explain(self._handle(properties), properties, file)
 
     async def properties(self) -> TableProperties | None:
         """Return the table's properties; None where nothing is at the URL yet.
@@ -262,7 +264,7 @@ class Table:
     async def partitions(self) -> Partitions:
         """Return the partitions that contain files now. Raises UnsupportedTable where there is no table."""
         properties = await self._properties()
-        handle = self._handle()
+        handle = self._handle(properties)
         await handle.log.refresh()
         return Partitions.of(handle.view(properties))
 
@@ -273,25 +275,24 @@ class Table:
         Raises UnsupportedTable where there is no table.
         """
         properties = await self._properties()
-        handle = self._handle()
+        handle = self._handle(properties)
         history = await handle.log.refresh()
         return await reference_files(handle.view(properties).at(history.head), partitions)
 
     async def status(self) -> TableStatus:
         """Return the table's properties, contents and open writers. Raises UnsupportedTable where there is no table."""
-        return await read_status(self._handle(), await self._properties())
+        properties = await self._properties()
+        return await read_status(self._handle(properties), properties)
 
     async def timeline(self) -> list[tuple[int, LogEntry]]:
         """Return the entries of the commit log that count, oldest first, with their positions."""
-        await self._properties()
-        log = self._handle().log
+        log = self._handle(await self._properties()).log
         await log.refresh()
         return list((await log.reach(0)).after(0))
 
     async def open_instants(self) -> list[Reservation]:
         """Return the instants that are being written, or that dead writers have left."""
-        await self._properties()
-        return await open_reservations(self._handle())
+        return await open_reservations(self._handle(await self._properties()))
 
     async def markers(self, instant: str) -> list[MarkerName]:
         """Return the markers of an instant that is being written, or was left unfinished; sorted."""
@@ -300,13 +301,12 @@ class Table:
 
     async def watch(self) -> InstantWatch:
         """Return a watch, which scans the markers of open instants repeatedly. Raises UnsupportedTable."""
-        await self._properties()
-        return InstantWatch(self._handle())
+        return InstantWatch(self._handle(await self._properties()))
 
     async def rollback(self, instant: str | None = None) -> tuple[Ended, ...]:
         """Roll back every instant whose writer is dead; or the named one, its writer dead or not."""
         properties = await self._properties()
-        handle = self._handle()
+        handle = self._handle(properties)
         if instant is None:
             return await end_abandoned(handle, properties)
         named = [found for found in await open_reservations(handle) if found.instant == instant]
@@ -330,8 +330,8 @@ class Table:
         properties = await self._properties()
         hours = hours_to_keep(properties, retain_hours)
         if dry_run:
-            return await plan_clean(self._handle(), properties, hours)
-        return await clean(self._handle(), properties, hours, progress)
+            return await plan_clean(self._handle(properties), properties, hours)
+        return await clean(self._handle(properties), properties, hours, progress)
 
     async def checkpoint(self) -> Checkpointed:
         """Write a checkpoint of the whole log, from which it is read on. Jobs do so from time to time.
@@ -343,7 +343,7 @@ class Table:
             TryAgain: other processes write checkpoints at the same time.
         """
         properties = await self._properties()
-        handle = self._handle(lasts=True)
+        handle = self._handle(properties, lasts=True)
         try:
             return await leave_checkpoint(handle, properties)
         finally:
@@ -360,10 +360,13 @@ class Table:
             retention=Retention(request.readers, request.retain_hours),
         )
 
-    def _handle(self, *, lasts: bool = False) -> TableHandle:
-        return TableHandle(
+    def _handle(self, properties: TableProperties | None = None, *, lasts: bool = False) -> TableHandle:
+        handle = TableHandle(
             self._backend, self._commit, self._lease, self._clock, self._options, self._views, lasts=lasts
         )
+        if properties is not None:
+            handle.log.identify(properties.id)
+        return handle
 
     async def _properties(self) -> TableProperties:
         properties = await read_properties(self._backend)

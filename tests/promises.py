@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-import msgpack
 import pyarrow.parquet as pq
 
 from tests.history import (
@@ -32,6 +31,7 @@ from tests.table_invariants import (
     LOG,
     Storage,
     decisions,
+    entry_fields,
     file_path,
     hudi_files,
     keeps_replaced_files,
@@ -80,8 +80,8 @@ class Replay:
             yield event
 
     def _decide(self, event: Landed) -> None:
-        entry = msgpack.unpackb(event.data)
-        entry = msgpack.unpackb(self.storage[entry["body"]]) if "body" in entry else entry
+        entry = entry_fields(event.data)
+        entry = {**entry_fields(self.storage[entry["body"]]), **entry} if "body" in entry else entry
         self.horizons.append(self.horizons[-1])
         if entry["instant"] not in self.decided:
             self.decided[entry["instant"]] = entry["kind"]

@@ -3,8 +3,10 @@
 import io
 import json
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 import msgpack
@@ -25,17 +27,43 @@ _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 
 
 def log_entries(storage: Storage) -> list[dict[str, Any]]:
-    """The entries of the commit log in order, bodies included. Numbers without a gap from 1 on."""
-    found = {int(path.removeprefix(LOG)): data for path, data in storage.items() if path.startswith(LOG)}
-    assert sorted(found) == list(range(1, len(found) + 1)), f"the log has a gap: {sorted(found)}"
-    entries = [msgpack.unpackb(found[number]) for number in sorted(found)]
-    return [msgpack.unpackb(storage[entry["body"]]) if "body" in entry else entry for entry in entries]
+    """The entries of the commit log in order, bodies included. Those of the table have numbers without a gap."""
+    found = {int(path.removeprefix(LOG)): entry_fields(data) for path, data in storage.items() if path.startswith(LOG)}
+    own = max((number for number in found if found[number].get("table", "") == table_id(storage)), default=0)
+    assert set(found) >= set(range(1, own + 1)), f"the log has a gap: {sorted(found)}"
+    heads = [found[number] for number in range(1, own + 1)]
+    return [{**entry_fields(storage[entry["body"]]), **entry} if "body" in entry else entry for entry in heads]
+
+
+def entry_fields(data: bytes) -> dict[str, Any]:
+    """The fields of an entry of the log, behind its head where it has one."""
+    if data[:4] == b"TMLE":
+        assert zlib.crc32(data[8:]) == int.from_bytes(data[4:8], "little"), "an entry is damaged"
+        data = data[8:]
+    fields: dict[str, Any] = msgpack.unpackb(data)
+    return fields
+
+
+def table_id(storage: Storage) -> str:
+    lines = storage.get(".hoodie/hoodie.properties", b"").decode().splitlines()
+    return next((line.partition("=")[2] for line in lines if line.startswith("tallymark.id=")), "")
+
+
+def _own(storage: Storage) -> Iterator[dict[str, Any]]:
+    """The entries that continue the table's log; those of another log's writers are left out."""
+    table = table_id(storage)
+    digest = sha256(table.encode()).digest()
+    for position, entry in enumerate(log_entries(storage), start=1):
+        if entry.get("table", "") == table and (not table or entry["previous"] == digest):
+            yield entry
+        link = msgpack.packb([position, entry["instant"], entry["kind"], entry["nonce"]])
+        digest = sha256(digest + link).digest()
 
 
 def decisions(storage: Storage) -> dict[str, dict[str, Any]]:
     """The entry that decided each instant, in the order of the log: an instant's first."""
     decided: dict[str, dict[str, Any]] = {}
-    for entry in log_entries(storage):
+    for entry in _own(storage):
         decided.setdefault(entry["instant"], entry)
     return decided
 

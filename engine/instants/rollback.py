@@ -1,12 +1,11 @@
 """Rollback of an instant that will not commit: none of its files remains; on object stores fences do, until a clean."""
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import CorruptObject, RolledBack
+from tallymark.engine.errors import CorruptObject, RolledBack, TableReplaced
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.instants.table_handle import TableHandle
@@ -17,6 +16,7 @@ from tallymark.engine.tasks.file_name import is_file_of
 from tallymark.engine.timeline.entry import EntryKind, LogEntry
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.registration import UNNUMBERED
 from tallymark.engine.timeline.reservation import Reservation
 
 _events = EventLog(__name__)
@@ -40,7 +40,13 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     If the log already contains the instant's commit or clean, that is finished instead.
     """
     instant = reservation.instant
-    if (kind := await decide(handle, reservation)) != "rollback":
+    number = reservation.registration
+    try:
+        kind = await decide(handle, reservation)
+    except TableReplaced as error:
+        _events.warning("table.replaced", instant=instant, url=handle.backend.url, reason=error)
+        kind, number = "rollback", UNNUMBERED  # the log there is another's, as its numbers are
+    if kind != "rollback":
         await finish(handle, properties, reservation)
         return Ended(
             instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
@@ -54,7 +60,7 @@ async def roll_back(handle: TableHandle, properties: TableProperties, reservatio
     await fencer.close()
     marked = await marked_paths(handle, reservation)
     fenced = await fencer.fence(marked, keep=())
-    await drop_bookkeeping(handle, instant, registration=reservation.registration)
+    await drop_bookkeeping(handle, instant, registration=number)
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
@@ -98,8 +104,12 @@ async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
             registration=reservation.registration,
             unfinished=reservation.unfinished,
         )
-        with suppress(RolledBack):  # decided by another writer since
+        try:
             await handle.log.win(entry, check=lambda _: None)
+        except TableReplaced:
+            raise
+        except RolledBack:
+            pass  # decided by another writer since
     decided = history.decided(instant)
     assert decided is not None
     return decided.kind

@@ -138,6 +138,7 @@ async def _start(
             max_file_bytes=options.sizing.max_file_bytes,
             partition=target.partition,
             guard=target.guard,
+            table=properties.id,
             base_hash=handle.log.history.hash_at(base_position),
             views=handle.view_settings,
         ),

@@ -9,6 +9,7 @@ from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.maintenance.retention import Retention
 from tallymark.engine.partitions.columns import missing_columns
 from tallymark.engine.partitions.static import prefix_columns
+from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 
 
@@ -37,7 +38,11 @@ class TableSpec:
         for field in missing_columns(schema, static, table=found.schema if found else None):
             schema = schema.append(field)
         wanted = TableProperties(
-            name=self.name, partition_by=tuple(self.request.partition_by), schema=schema, created=self.created
+            name=self.name,
+            partition_by=tuple(self.request.partition_by),
+            schema=schema,
+            created=self.created,
+            id=new_nonce(),
         )
         WriteTarget.of(self.request, found or wanted)
         return self.retention.of_new(wanted) if found is None else wanted

@@ -102,7 +102,7 @@ class LogBlocks:
         started = anyio.current_time()
         store = open_store(settings)
         try:
-            view = await view_until(self._open_storage(), ticket.base, ticket.base_hash, store)
+            view = await view_until(self._open_storage(), ticket.base, ticket.base_hash, store, table=ticket.table)
         except BaseException:
             store.close()
             raise

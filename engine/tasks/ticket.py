@@ -39,6 +39,8 @@ class WriteTicket:
     """Values of the first partition columns for all rows; filled in where batches lack them."""
     guard: PartitionGuard | None = None
     """Partitions that rows may be in; None: all."""
+    table: str = ""
+    """The table's id; empty in a table of format 1, and for a ticket without a job."""
     base_hash: str = ""
     """Hash of the log at ``base``; empty for a ticket without a job."""
     views: ViewSettings = field(default_factory=ViewSettings)

@@ -1,8 +1,15 @@
-"""One entry of the commit log, in memory and in bytes (format 1, msgpack).
+"""One entry of the commit log, in memory and in bytes: a msgpack map, format 1, below this head.
+
+    "TMLE"                          4 bytes
+    CRC-32 of the rest              4 bytes, little-endian
+
+In a table without an id, which an earlier release has created, it is the map alone.
 
 Owns: the content of an entry and its encoding. Does not own: where entries are stored and who wins a number (``log``).
 """
 
+import struct
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -16,6 +23,9 @@ from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 
 FORMAT = 1
+
+_MAGIC = b"TMLE"
+_HEAD = struct.Struct("<4sI")
 
 EntryKind = Literal["commit", "rollback", "clean"]
 Operation = Literal["append", "overwrite", "rollback", "clean"]
@@ -91,6 +101,10 @@ class LogEntry:
     """The number under which the instant's writer registered; 0 in entries of releases without numbers."""
     unfinished: tuple[int, ...] = ()
     """Smaller numbers that were not over when the writer started."""
+    table: str = ""
+    """The id of the table; empty in entries of releases without ids."""
+    previous: bytes = b""
+    """The hash of the position before, as the writer has read it; empty where ``table`` is."""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """Fields of a newer release."""
 
@@ -110,6 +124,7 @@ def encode_entry(entry: LogEntry) -> bytes:
     return _packed(
         {
             "format": FORMAT,
+            **_link(entry),
             "kind": entry.kind,
             "instant": entry.instant,
             "nonce": entry.nonce,
@@ -125,7 +140,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "horizon": entry.horizon,
             "begun": entry.registration,
             "unfinished": list(entry.unfinished),
-        }
+        },
+        is_sealed=bool(entry.table),
     )
 
 
@@ -155,6 +171,8 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             horizon=_count(fields.pop("horizon", 0)),
             registration=_count(fields.pop("begun", 0)),
             unfinished=tuple(map(_count, fields.pop("unfinished", ()))),
+            table=_text(fields.pop("table", "")),
+            previous=_bytes(fields.pop("previous", b"")),
             unknown=fields,
         )
         parse_instant(entry.instant)
@@ -163,25 +181,47 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
     return entry
 
 
-def encode_pointer(nonce: str, body: str) -> bytes:
-    """Return an entry that names the object with its body, which is too large for one small object."""
-    return _packed({"format": FORMAT, "nonce": nonce, "body": body})
+@dataclass(frozen=True, slots=True)
+class EntryPointer:
+    """An entry whose body is too large for one small object, and is in another."""
+
+    body: str
+    """Path of the body: an entry, whose own ``table`` and ``previous`` do not count."""
+    table: str
+    previous: bytes
 
 
-def decode_pointer(data: bytes, *, source: str) -> str | None:
-    """Return the path of the body if these bytes are a pointer, else None. Raises CorruptObject, naming ``source``."""
-    body = _unpacked(data, source).get("body")
-    if body is not None and not isinstance(body, str):
-        raise CorruptObject(f"{source} is not a log entry: its body is a {type(body).__name__}, and no path")
-    return body
+def encode_pointer(entry: LogEntry, body: str) -> bytes:
+    """Return the pointer to the entry's body at this path."""
+    return _packed({"format": FORMAT, **_link(entry), "nonce": entry.nonce, "body": body}, is_sealed=bool(entry.table))
 
 
-def _packed(fields: dict[str, object]) -> bytes:
+def decode_pointer(data: bytes, *, source: str) -> EntryPointer | None:
+    """Return the pointer if these bytes are one, else None. Raises CorruptObject, naming ``source``."""
+    fields = _unpacked(data, source)
+    if (body := fields.get("body")) is None:
+        return None
+    try:
+        return EntryPointer(_text(body), _text(fields.get("table", "")), _bytes(fields.get("previous", b"")))
+    except (TypeError, RecursionError) as error:  # a deep value has no repr
+        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
+
+
+def _link(entry: LogEntry) -> dict[str, object]:
+    return {"table": entry.table, "previous": entry.previous} if entry.table else {}
+
+
+def _packed(fields: dict[str, object], *, is_sealed: bool) -> bytes:
     packed: bytes = msgpack.packb(fields, use_bin_type=True)
-    return packed
+    return _HEAD.pack(_MAGIC, zlib.crc32(packed)) + packed if is_sealed else packed
 
 
 def _unpacked(data: bytes, source: str) -> dict[str, Any]:
+    if data.startswith(_MAGIC):
+        packed = data[_HEAD.size :]
+        if len(data) < _HEAD.size or _HEAD.unpack_from(data)[1] != zlib.crc32(packed):
+            raise CorruptObject(f"{source} is damaged: its CRC-32 does not fit; restore it from a copy")
+        data = packed
     try:
         fields = unpack(data)
     except ValueError as error:
@@ -194,6 +234,12 @@ def _unpacked(data: bytes, source: str) -> dict[str, Any]:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a text")
+    return value
+
+
+def _bytes(value: object) -> bytes:
+    if not isinstance(value, bytes):
+        raise TypeError(f"{value!r} is not bytes")
     return value
 
 

@@ -3,12 +3,13 @@
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile, LogEntry
-from tallymark.engine.timeline.history_base import NO_HISTORY, Decided, HistoryBase
+from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH, next_hash
+from tallymark.engine.timeline.log_hash import next_hash
 from tallymark.engine.timeline.registration import Registrations
 
 APPENDS_KEPT = 20
@@ -18,12 +19,22 @@ APPENDS_KEPT = 20
 class History:
     """State that follows from the entries from the first to ``head``. An instant's first entry counts.
 
+    An entry that another log's writer has put is void, as an instant's second entry is: it carries another table's id,
+    or another hash of the position before. So a job that outlives its table commits nothing into one that was created
+    again, or restored, at the same place.
+
     The entries themselves are available from ``base`` on. A query for an earlier one fails: a caller that may need one
     calls ``CommitLog.reach`` first. Queries that need no entry cover the whole log.
     """
 
-    def __init__(self, base: HistoryBase = NO_HISTORY) -> None:
+    def __init__(self, base: HistoryBase | str = "") -> None:
+        """``base`` is where the history starts, or the id of a table whose log is read from the first entry on."""
+        if isinstance(base, str):
+            base = no_history(base)
+        self.table = base.table
         self._base = base.position
+        self._foreign: set[int] = set()
+        """Positions after the base whose entries are another log's."""
         self._entries: list[LogEntry] = []
         self._decided = {decided.instant: decided for decided in base.decided}
         self._newest = max(self._decided, default=None)
@@ -49,8 +60,12 @@ class History:
 
     def apply(self, entry: LogEntry) -> None:
         """Apply the entry at ``head + 1``."""
+        is_foreign = entry.table != self.table or (self.table != "" and entry.previous != self._hashes[-1])
         self._entries.append(entry)
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
+        if is_foreign:
+            self._foreign.add(self.head)
+            return
         self._begun = self._begun.after(entry.registration, entry.unfinished)
         if entry.instant in self._decided:
             return
@@ -76,9 +91,10 @@ class History:
     def as_base(self) -> HistoryBase:
         """Return everything but the entries, as of the head."""
         return HistoryBase(
+            table=self.table,
             position=self.head,
             hash=self._hashes[-1],
-            hash_before=self._hashes[-2] if self.head else NO_ENTRY_HASH,
+            hash_before=self._hashes[-2] if self.head else self._hashes[0],
             decided=tuple(self._decided.values()),
             txns=dict(self._txns),
             partitions=dict(self._partitions),
@@ -111,7 +127,7 @@ class History:
         """Return the hashes of all positions up to the second whose hash is known: a base has two. ``entries``
         are all.
         """
-        hashes = [NO_ENTRY_HASH]
+        hashes = [no_history(self.table).hash]
         for position, entry in enumerate(entries[: self.hashed_from + 1], 1):
             hashes.append(next_hash(hashes[-1], position, entry))
         if hashes[-2:] != self._hashes[:2]:
@@ -143,11 +159,36 @@ class History:
         )
         return self._hashes[position - self.hashed_from].hex()
 
+    def linked(self, entry: LogEntry) -> LogEntry:
+        """Return the entry as it is to be put at ``head + 1``: with the table's id, and the hash of the head."""
+        return replace(entry, table=self.table, previous=self._hashes[-1] if self.table else b"")
+
+    def is_foreign(self, position: int) -> bool:
+        """Return whether the entry at a position after ``base`` was put by another log's writer: it is void."""
+        return position in self._foreign
+
+    def own_before(self, position: int) -> int:
+        """Return the newest position before this one whose entry is this log's; the first whose hash is known if that
+        is later.
+        """
+        if position <= self.hashed_from + 1 and self.hashed_from:
+            return self.hashed_from + 1
+        position -= 1
+        while position > self._base and position in self._foreign:
+            position -= 1
+        return position
+
+    def has_at(self, position: int, entry: LogEntry) -> bool:
+        """Return whether this log has the entry at a position after 0 from ``base`` to ``head``."""
+        before, after = bytes.fromhex(self.hash_at(position - 1)), self.hash_at(position)
+        return next_hash(before, position, entry).hex() == after
+
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
         """Yield the entries that count, beyond a position from ``base`` on, in order, with their positions."""
         assert position >= self._base, f"entries after {position}: reach it first; the base is {self._base}"
         for number, entry in enumerate(self._entries[position - self._base :], position + 1):
-            if self._decided[entry.instant].position == number:
+            decided = self._decided.get(entry.instant)
+            if decided is not None and decided.position == number:
                 yield number, entry
 
     def decided(self, instant: str) -> Decided | None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tallymark.engine.timeline.entry import EntryKind
-from tallymark.engine.timeline.log_hash import NO_ENTRY_HASH
+from tallymark.engine.timeline.log_hash import first_hash
 from tallymark.engine.timeline.registration import Registrations
 
 
@@ -23,10 +23,12 @@ class Decided(NamedTuple):
 class HistoryBase:
     """State that follows from the entries up to a position, without the entries and the live files."""
 
+    table: str
+    """The id of the table; empty for a table of a release without ids, whose entries carry no hashes."""
     position: int = 0
-    hash: bytes = NO_ENTRY_HASH
+    hash: bytes
     """Of this position."""
-    hash_before: bytes = NO_ENTRY_HASH
+    hash_before: bytes
     """Of the position before: with the entry of this one it gives ``hash``."""
     decided: tuple[Decided, ...] = ()
     """The entries that count, in order."""
@@ -44,5 +46,7 @@ class HistoryBase:
     """Rows and bytes of the files that the newest appends added, the newest last."""
 
 
-NO_HISTORY = HistoryBase(registration=Registrations())
-"""The start of every log."""
+def no_history(table: str) -> HistoryBase:
+    """Return the start of the log of a table with this id."""
+    root = first_hash(table)
+    return HistoryBase(table=table, hash=root, hash_before=root, registration=Registrations())

@@ -9,7 +9,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Protocol
 
@@ -19,13 +19,14 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
 from tallymark.backends.shown import shown
-from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TallymarkError
+from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TableReplaced, TallymarkError
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import next_hash
+from tallymark.engine.timeline.properties import PROPERTIES, table_id
 
 _COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
 
@@ -65,10 +66,21 @@ class CommitLog:
         self._settings = settings
         self._start = start
         self._reading = anyio.Lock()
+        self._is_identified = False
         self._is_started = False
+        self._is_replaced = False
         self._attempts: dict[str, _Attempt] = {}
         """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
         self.history = History()
+
+    def identify(self, table: str) -> None:
+        """Set the id of the table, by which entries of another table's writers are void. Without this call the first
+        reading reads the table's properties.
+        """
+        if table != self.history.table:  # what was read before another writer has created the table, is read again
+            self.history = History(table)
+            self._is_started = False
+        self._is_identified = True
 
     async def refresh(self) -> History:
         """Read to the end: every entry that was won before the call is in the history on return.
@@ -80,7 +92,10 @@ class CommitLog:
 
         Raises:
             CorruptObject: an entry is unreadable or missing.
+            TableReplaced: an earlier ``win`` has found the log to be another one.
         """
+        if self._is_replaced:
+            raise self._replaced()
         async with self._reading:
             window = 1 if self._is_started else await self._open()
             while window and await self._read_window(window):
@@ -126,6 +141,7 @@ class CommitLog:
 
         Raises:
             RolledBack: the instant was decided by another writer's entry.
+            TableReplaced: the log is another one than was read: there the entry is void.
             CommitUnknown: a put stayed unclear; the entry may be in the log, or may still arrive.
             Unavailable: storage did not answer before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
@@ -162,37 +178,70 @@ class CommitLog:
             try:
                 history = await self.refresh()
                 if (decided := history.decided(attempt.entry.instant)) is not None:
-                    return _won(await self.reach(decided.position - 1), decided, attempt.entry)
-                attempt.has_read(history.head)
-                check(history)
-                return await self._take(attempt, history.head + 1)
+                    position = _won(await self.reach(decided.position - 1), decided, attempt.entry)
+                else:
+                    attempt.has_read(history.head)
+                    check(history)
+                    position = await self._take(attempt, history.head + 1)
+                await self._check_same_log(attempt.entry, position)
             except AlreadyExists:
                 continue  # taken: the next read shows by which writer
             except Unavailable:
                 # Repeated at the same number with the same bytes, until that number has been read.
                 await anyio.sleep(self._settings.retry_pause_s)
+            else:
+                return position
 
     async def _take(self, attempt: "_Attempt", number: int) -> int:
-        if attempt.data is None:
-            attempt.data = await self._small_form(attempt.entry)
+        linked = self.history.linked(attempt.entry)
+        data = await self._small_form(attempt, linked)
         before, attempt.unclear = attempt.unclear, number
         try:
-            await self._backend.put_new(_entry_path(number), attempt.data)
+            await self._backend.put_new(_entry_path(number), data)
         except (AlreadyExists, NotPermitted, InvalidPath):
             attempt.unclear = before  # this put did nothing; an earlier one at this number may have
             raise
         if self.history.head == number - 1:  # otherwise it has been read since
-            self.history.apply(attempt.entry)
+            self.history.apply(linked)
         return number
+
+    async def _check_same_log(self, entry: LogEntry, position: int) -> None:
+        """Check, after the entry was put, that the log in storage is the one that it was linked to.
+
+        The newest entry before it is read again, or the table's id where it has one and there is no such entry: readers
+        of another log see another entry there, or none, and treat this one as void.
+
+        Raises:
+            TableReplaced: it is another log.
+        """
+        own, table = self.history.own_before(position), self.history.table
+        with suppress(NotFound):
+            if own == 0:
+                if not table or table_id(await self._backend.get(PROPERTIES)) == table:
+                    return
+            elif self.history.has_at(own, await read_entry(self._backend, own)):
+                return
+        self._is_replaced = True
+        raise self._replaced()
+
+    def _replaced(self) -> TableReplaced:
+        return TableReplaced(
+            f"{shown(self._backend.url)} was removed, created again or restored from a copy while this process wrote "
+            "it: what it has written since does not count; write again"
+        )
 
     async def _open(self) -> int:
         """Start the first reading. Return how many entries to request next, 0 where the end has been seen."""
+        if not self._is_identified:
+            with suppress(NotFound):
+                self.history = History(table_id(await self._backend.get(PROPERTIES)))
         base = None if self._start is None else await self._start.newest()
         found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
-        if base is None or self._start is None or not _is_of(base, found):
+        is_ours = base is not None and base.table == self.history.table and _is_of(base, found)
+        if base is None or self._start is None or not is_ours:
             if base is not None and self._start is not None:
                 self._start.refuse("the log does not hold the entry that it ends with")
-                self.history = History()
+                self.history = History(self.history.table)
             await self._read_listed()
             window = 1
         else:
@@ -211,7 +260,9 @@ class CommitLog:
         newest = max(map(_number, listed), default=0)
         while self.history.head < newest:
             if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
-                raise _gone(self.history.head + 1)
+                later = [number for number in map(_number, listed) if number > self.history.head]
+                self._check_later(await read_entries(self._backend, later))
+                break
         if newest == 0 and (projected := await self._projected_instant()) is not None:
             await self._read_window(1)  # another writer may have won the first entry since, and projected it
             if self.history.head == 0:
@@ -235,7 +286,7 @@ class CommitLog:
         An entry is won after the one before it can be read: a number without an entry, below one with an entry, is a
         loss.
         """
-        newest = max(found, default=0)
+        newest = max((number for number, entry in found.items() if entry.table == self.history.table), default=0)
         for number in range(first, first + size):
             if number <= self.history.head:
                 continue  # this process has won it since
@@ -248,16 +299,26 @@ class CommitLog:
             self.history.apply(found[number])
         return True
 
-    async def _small_form(self, entry: LogEntry) -> bytes:
-        data = encode_entry(entry)
-        if len(data) <= BODY_BYTES:
-            return data
-        await self._backend.put(_body_path(entry), data)
-        return encode_pointer(entry.nonce, _body_path(entry))
+    def _check_later(self, found: dict[int, LogEntry]) -> None:
+        """Check that none of the entries beyond the end is this log's. Those of another log count once it is reached,
+        and are void then.
+        """
+        if any(entry.table == self.history.table for entry in found.values()):
+            raise _gone(self.history.head + 1)
+
+    async def _small_form(self, attempt: "_Attempt", linked: LogEntry) -> bytes:
+        """Return the bytes to put under a number, after the body is durable of an entry that is too large for them."""
+        if not attempt.has_body:
+            data = encode_entry(linked)
+            if len(data) <= BODY_BYTES:
+                return data
+            await self._backend.put(_body_path(linked), data)
+            attempt.has_body = True
+        return encode_pointer(linked, _body_path(linked))
 
     async def _drop_body(self, attempt: "_Attempt") -> None:
         """Delete the body of an entry that will not be in the log: no reader will request it."""
-        if attempt.data is not None and decode_pointer(attempt.data, source="this entry") is not None:
+        if attempt.has_body:
             with suppress(BackendError):
                 await self._backend.delete([_body_path(attempt.entry)])
 
@@ -267,8 +328,8 @@ class _Attempt:
     """Progress of an entry on its way into the log."""
 
     entry: LogEntry
-    data: bytes | None = None
-    """The bytes to put under a number; None until they are needed and the entry's body is durable."""
+    has_body: bool = False
+    """Whether its body is durable, apart from the bytes under its number."""
     unclear: int | None = None
     """A number whose put was started and which has not been read since."""
 
@@ -318,13 +379,14 @@ async def read_entry(backend: Backend, number: int) -> LogEntry:
     """Return the entry at a number, with its body. Raises NotFound beyond the end."""
     path = _entry_path(number)
     data = await backend.get(path)
-    body = decode_pointer(data, source=path)
-    if body is None:
+    pointer = decode_pointer(data, source=path)
+    if pointer is None:
         return decode_entry(data, source=path)
     try:
-        return decode_entry(await backend.get(body), source=body)
+        entry = decode_entry(await backend.get(pointer.body), source=pointer.body)
     except NotFound as error:
-        raise CorruptObject(f"{path} refers to {body}, which is gone; restore it from a copy") from error
+        raise CorruptObject(f"{path} refers to {pointer.body}, which is gone; restore it from a copy") from error
+    return replace(entry, table=pointer.table, previous=pointer.previous)
 
 
 def new_nonce() -> str:

@@ -73,8 +73,10 @@ def _check_column(schema: pa.Schema, column: str) -> None:
 PROPERTIES = ".hoodie/hoodie.properties"
 """Path of a table's properties, relative to its base path."""
 
-FORMAT = 1
-"""Value of ``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes."""
+FORMAT = 2
+"""Value of ``tallymark.format``: raised when an older release would misread, or damage, what a newer one writes. Format
+1 has no ``tallymark.id``, and its log entries are not linked.
+"""
 
 Readers = Literal["directory", "table"]
 
@@ -110,6 +112,8 @@ class TableProperties:
     """The columns as they are written, partition columns included, with nullability and metadata."""
     created: str
     """The instant of its creation."""
+    id: str = ""
+    """Random; a table that is created again at the same place has another. Empty in a table of format 1."""
     readers: Readers = "directory"
     """``directory``: replaced files are deleted right after the commit. ``table``: they remain for ``retain_hours``."""
     retain_hours: float | None = None
@@ -146,8 +150,9 @@ class TableProperties:
                 "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_key_generator(self.partition_by)}",
                 "hoodie.archivelog.folder": "archived",
                 "hoodie.table.create.schema": self.avro_schema(),
-                "tallymark.format": str(FORMAT),
+                "tallymark.format": str(FORMAT if self.id else 1),
                 "tallymark.created": self.created,
+                **({"tallymark.id": self.id} if self.id else {}),
                 "tallymark.readers": self.readers,
                 **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
                 "tallymark.schema": _encode_schema(self.schema),
@@ -173,6 +178,7 @@ class TableProperties:
                 partition_by=tuple(filter(None, found.get("hoodie.table.partition.fields", "").split(","))),
                 schema=_decode_schema(found["tallymark.schema"]),
                 created=found["tallymark.created"],
+                id="" if found["tallymark.format"] == "1" else found["tallymark.id"],
                 readers=_decode_readers(found.get("tallymark.readers")),
                 retain_hours=_decode_hours(found.get("tallymark.retain_hours")),
             )
@@ -183,6 +189,11 @@ class TableProperties:
         except (KeyError, ValueError, CorruptObject) as error:
             raise CorruptObject(f"{PROPERTIES} is damaged: {error!r}") from error
         return properties
+
+
+def table_id(data: bytes) -> str:
+    """Return the id in the bytes of a table's properties. Raises CorruptObject, UnsupportedTable."""
+    return TableProperties.decode(data).id
 
 
 def check_readers(readers: object) -> None:
@@ -251,9 +262,9 @@ def _check_format(found: str | None) -> None:
         )
     if not re.fullmatch(r"[1-9][0-9]{0,8}", found):
         raise CorruptObject(f"{PROPERTIES} is damaged: tallymark.format={found!r} is not a number")
-    if int(found) != FORMAT:
+    if int(found) > FORMAT:
         raise UnsupportedTable(
-            f"the table has tallymark.format={found!r}, and this release writes format {FORMAT}; "
+            f"the table has tallymark.format={found!r}, and this release writes formats up to {FORMAT}; "
             "install a newer release of Tallymark"
         )
 

@@ -181,6 +181,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return seal(
         {
             "table": manifest.table,
+            "id": history.table,
             "position": history.position,
             "hash": history.hash,
             "hash_before": history.hash_before,
@@ -229,7 +230,7 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 
 def _check_types(fields: Mapping[str, Any]) -> None:
     """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
-    texts, counts = [fields["table"]], [fields[name] for name in _COUNTS]
+    texts, counts = [fields["table"], fields.get("id", "")], [fields[name] for name in _COUNTS]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]
     for several in (*fields["cleans"], *fields["appends"], *(part[3:6] for part in fields["parts"])):
@@ -248,6 +249,7 @@ _LISTS_OF_COUNTS = ("instants", "voids", "first", "live", "changed_at")
 
 def _history(fields: Mapping[str, Any]) -> HistoryBase:
     return HistoryBase(
+        table=fields.get("id", ""),
         position=fields["position"],
         hash=fields["hash"],
         hash_before=fields["hash_before"],

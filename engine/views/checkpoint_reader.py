@@ -181,7 +181,7 @@ class CheckpointBase:
         """Return all blocks, gathered from the entries up to the position."""
         numbers = range(1, self.position + 1)
         entries = await read_entries(self._backend, numbers)
-        history = History()
+        history = History(self.manifest.history.table)
         for number in numbers:
             if number not in entries:
                 raise CorruptObject(

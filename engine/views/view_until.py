@@ -7,7 +7,7 @@ position.
 from tallymark.backends.contract import Backend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.history_base import NO_HISTORY, HistoryBase
+from tallymark.engine.timeline.history_base import HistoryBase, no_history
 from tallymark.engine.timeline.log import LOG_FOLDER, READ_AHEAD, read_entries
 from tallymark.engine.views.base import NoBase, ViewBase
 from tallymark.engine.views.checkpoint_format import position_of
@@ -16,18 +16,18 @@ from tallymark.engine.views.store import ViewStore
 from tallymark.engine.views.view import View
 
 
-async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore) -> View:
+async def view_until(backend: Backend, position: int, log_hash: str, store: ViewStore, *, table: str) -> View:
     """Return the view, in this store: from the newest checkpoint that is not later, otherwise from the first entry on.
 
-    It answers that position and no other. Raises CorruptObject as ``read_until``.
+    ``table`` is the table's id. It answers that position and no other. Raises CorruptObject as ``read_until``.
     """
-    history, base = await _history(backend, position, log_hash)
+    history, base = await _history(backend, position, log_hash, table)
     view = View(store, base=base, keep_positions=0)
     view.sync(history)
     return view
 
 
-async def _history(backend: Backend, position: int, log_hash: str) -> tuple[History, ViewBase]:
+async def _history(backend: Backend, position: int, log_hash: str, table: str) -> tuple[History, ViewBase]:
     checkpoints = Checkpoints(backend)
     for name in await checkpoints.pointer() if position else ():
         if position_of(name) > position or (manifest := await checkpoints.read(name)) is None:
@@ -37,10 +37,10 @@ async def _history(backend: Backend, position: int, log_hash: str) -> tuple[Hist
             return await read_until(backend, position, log_hash, start=manifest.history), base
         except CorruptObject as error:
             checkpoints.refuse(str(error))  # the log itself shows the cause
-    return await read_until(backend, position, log_hash), NoBase()
+    return await read_until(backend, position, log_hash, start=no_history(table)), NoBase()
 
 
-async def read_until(backend: Backend, position: int, log_hash: str, *, start: HistoryBase = NO_HISTORY) -> History:
+async def read_until(backend: Backend, position: int, log_hash: str, *, start: HistoryBase) -> History:
     """Return the history from ``start`` to a position, at which the log has this hash.
 
     Raises:

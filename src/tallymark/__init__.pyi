@@ -14,6 +14,7 @@ from tallymark.engine.errors import MissingExtra as MissingExtra
 from tallymark.engine.errors import RolledBack as RolledBack
 from tallymark.engine.errors import Sealed as Sealed
 from tallymark.engine.errors import ServiceUnavailable as ServiceUnavailable
+from tallymark.engine.errors import TableReplaced as TableReplaced
 from tallymark.engine.errors import TallymarkError as TallymarkError
 from tallymark.engine.errors import UnsupportedTable as UnsupportedTable
 from tallymark.engine.inspection.explain_text import Explanation as Explanation

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import msgpack
-
 from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Refused, Removed, Sent, Strayed, Told
 from tests.invariants import markers_of
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
-from tests.table_invariants import LOG, file_path
+from tests.table_invariants import LOG, entry_fields, file_path
 
 BEGUN = ".hoodie/.tallymark/begun/"
 OPEN = ".hoodie/.tallymark/open/"
@@ -103,9 +101,9 @@ class HistoryIndex:
         decided: dict[str, Decision] = {}
         for path, [(place, event), *_] in sorted(self.landed.items()):
             if path.startswith(LOG):
-                entry = msgpack.unpackb(event.data)
+                entry = entry_fields(event.data)
                 if "body" in entry:
-                    entry = msgpack.unpackb(self.landed[entry["body"]][0][1].data)
+                    entry = {**entry_fields(self.landed[entry["body"]][0][1].data), **entry}
                 position = int(path.removeprefix(LOG))
                 new = Decision(place=place, position=position, by=event.by, entry=entry)
                 decided.setdefault(entry["instant"], new)

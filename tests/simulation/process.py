@@ -115,6 +115,8 @@ class Process:
             self._held.append(ready.pop())
 
     def _hold_ready(self) -> None:
+        if self.is_closed:
+            return
         mine = [task for task in self._ready if Process.of(task) is self]
         self._held += mine
         for task in mine:

@@ -29,6 +29,7 @@ from tests.engine.jobs.scene import (
 )
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_both_loops
+from tests.table_invariants import entry_fields
 
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 BATCHED = MarkerSettings()
@@ -43,7 +44,7 @@ def without_numbers(store: Store, *, of: str) -> None:
     """As a release that took none would have left these objects."""
     for path, data in store.objects.items():
         if path.startswith(of):
-            fields = msgpack.unpackb(data)
+            fields = entry_fields(data)
             rest = {name: value for name, value in fields.items() if name not in ("begun", "unfinished")}
             store.backend._objects[path] = (msgpack.packb(rest), store.modified[path])
 

@@ -194,7 +194,7 @@ async def test_a_place_that_holds_something_else_is_left_as_it_is(staged, path):
         {"hoodie.timeline.layout.version": "2"},
         {"hoodie.table.type": "MERGE_ON_READ"},
         {"hoodie.table.metadata.partitions": "files"},
-        {"tallymark.format": "2"},
+        {"tallymark.format": "3"},
         {"hoodie.populate.meta.fields": "true"},
     ],
     ids=str,

@@ -213,7 +213,7 @@ async def test_markers_of_open_instants_stay(unstaged):
 @pytest.fixture
 def small_bodies(monkeypatch):
     """Every entry of a commit is put as a body."""
-    monkeypatch.setattr("tallymark.engine.timeline.log.BODY_BYTES", 200)
+    monkeypatch.setattr("tallymark.engine.timeline.log.BODY_BYTES", 320)
 
 
 def bodies(store: Store) -> set[str]:

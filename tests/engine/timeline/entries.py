@@ -55,7 +55,9 @@ def history_of(entries: Iterable[LogEntry], base: History | None = None) -> Hist
 
 
 def log(backend, **settings) -> CommitLog:
-    return CommitLog(backend, CommitSettings(**settings))
+    read = CommitLog(backend, CommitSettings(**settings))
+    read.identify("")
+    return read
 
 
 async def win(backend, *entries: LogEntry) -> None:

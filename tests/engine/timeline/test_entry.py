@@ -1,5 +1,6 @@
 """What an entry of the commit log says survives its encoding, and garbage is a corrupt object."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, get_type_hints
 
@@ -12,6 +13,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import (
     FORMAT,
     DataFile,
+    EntryPointer,
     LogEntry,
     decode_entry,
     decode_pointer,
@@ -221,8 +223,8 @@ def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_di
 
 @given(texts, texts)
 def test_a_pointer_names_its_body_and_is_no_entry_nor_an_entry_a_pointer(nonce, body):
-    data = encode_pointer(nonce, body)
-    assert decode_pointer(data, source="log/7") == body
+    data = encode_pointer(replace(ENTRY, nonce=nonce), body)
+    assert decode_pointer(data, source="log/7") == EntryPointer(body, ENTRY.table, ENTRY.previous)
     assert decode_pointer(encode_entry(ENTRY), source="log/7") is None
     with pytest.raises(CorruptObject):
         decode_entry(data, source="log/7")
@@ -231,10 +233,10 @@ def test_a_pointer_names_its_body_and_is_no_entry_nor_an_entry_a_pointer(nonce, 
 @given(st.binary(max_size=60) | VALUES.map(lambda body: msgpack.packb({"format": 1, "nonce": "n", "body": body})))
 def test_garbage_is_no_pointer_or_a_corrupt_object(data):
     try:
-        body = decode_pointer(data, source="log/7")
+        pointer = decode_pointer(data, source="log/7")
     except CorruptObject:
         return
-    assert body is None or isinstance(body, str)
+    assert pointer is None or isinstance(pointer.body, str)
 
 
 def test_a_data_file_knows_its_path_and_its_file_id():

@@ -175,7 +175,7 @@ async def test_an_entry_that_a_cancelled_call_may_have_put_keeps_its_body_and_st
         await writer.win(entry, check=anything)
     with pytest.raises(CommitUnknown):
         await writer.win(entry, check=anything)
-    await inner.put_new(path(1), encode_pointer(entry.nonce, BODY))
+    await inner.put_new(path(1), encode_pointer(entry, BODY))
     assert (await log(inner).refresh()).decision(entry.instant) == (1, entry)
 
 
@@ -300,6 +300,7 @@ class Start:
 async def _read_on(storage, base: HistoryBase | None) -> tuple[CommitLog, Start]:
     start = Start(base)
     read = CommitLog(storage, CommitSettings(), start=start)
+    read.identify("")
     await read.refresh()
     return read, start
 

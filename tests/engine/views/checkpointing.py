@@ -30,6 +30,7 @@ class Process:
         self.keep_positions = keep_positions
         self.checkpoints = Checkpoints(storage)
         self.log = CommitLog(storage, CommitSettings(), start=self.checkpoints)
+        self.log.identify("")
         self.view: View | None = None
 
     async def sync(self) -> View:

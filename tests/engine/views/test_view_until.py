@@ -21,7 +21,7 @@ from tests.support.loops import on_both_loops
 
 
 def made(storage, entries: tuple[LogEntry, ...], position: int):
-    return view_until(storage, position, history_of(entries).hash_at(position), MemoryStore())
+    return view_until(storage, position, history_of(entries).hash_at(position), MemoryStore(), table="")
 
 
 async def answers(view: View, position: int) -> dict[str, object]:

@@ -23,6 +23,7 @@ from tallymark.engine.views.checkpoint_format import (
 
 NAME = f"{3:020d}-a1"
 HISTORY = HistoryBase(
+    table="a1",
     position=3,
     hash=b"f" * 32,
     hash_before=b"e" * 32,

@@ -52,14 +52,14 @@ ROLLBACK = LogEntry(kind="rollback", instant=INSTANT, nonce="n", base=1 << 40, o
 
 
 def seeds() -> list[bytes]:
-    return [*map(encode_entry, (COMMIT, CLEAN, ROLLBACK)), encode_pointer("n", ".hoodie/.tallymark/body/n")]
+    return [*map(encode_entry, (COMMIT, CLEAN, ROLLBACK)), encode_pointer(COMMIT, ".hoodie/.tallymark/body/n")]
 
 
 def target(data: bytes) -> bool:
     body = None
     with suppress(CorruptObject):
         body = decode_pointer(data, source="here")
-        assert body is None or isinstance(body, str)
+        assert body is None or isinstance(body.body, str)
     try:
         entry = decode_entry(data, source="here")
     except CorruptObject:

@@ -56,14 +56,14 @@ async def _checked_once(self, entry, *, check):
     return await _win(self, entry, check=lambda history: checks.pop()(history) if checks else None)
 
 
-async def _pointer_first(self, entry):
-    data = encode_entry(entry)
-    return data if len(data) <= log.BODY_BYTES else encode_pointer(entry.nonce, log._body_path(entry))
+async def _pointer_first(self, attempt, linked):
+    data = encode_entry(linked)
+    return data if len(data) <= log.BODY_BYTES else encode_pointer(linked, log._body_path(linked))
 
 
 async def _body_last(self, attempt, number):
     position = await _take(self, attempt, number)
-    if attempt.data != (data := encode_entry(attempt.entry)):
+    if len(data := encode_entry(self.history.linked(attempt.entry))) > log.BODY_BYTES:
         await self._backend.put(log._body_path(attempt.entry), data)
     return position
 
