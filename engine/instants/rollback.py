@@ -34,16 +34,25 @@ class Ended:
     fences: int
 
 
-async def roll_back(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Ended:
+async def roll_back(
+    handle: TableHandle, properties: TableProperties, reservation: Reservation, *, is_own: bool = False
+) -> Ended:
     """Win a rollback entry for the instant before anything is changed, then remove everything that it marked.
 
-    If the log already contains the instant's commit or clean, that is finished instead.
+    If the log already contains the instant's commit or clean, that is finished instead. If the log is another one than
+    this process has read, its entry decides nothing there: then only an instant of its own (``is_own``), which no other
+    process commits, is removed.
+
+    Raises:
+        TableReplaced: the log is another one, and the instant another process's. Nothing was changed.
     """
     instant = reservation.instant
     number = reservation.registration
     try:
         kind = await decide(handle, reservation)
     except TableReplaced as error:
+        if not is_own:
+            raise
         _events.warning("table.replaced", instant=instant, url=handle.backend.url, reason=error)
         kind, number = "rollback", UNNUMBERED  # the log there is another's, as its numbers are
     if kind != "rollback":

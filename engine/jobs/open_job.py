@@ -228,6 +228,6 @@ async def _undo_start(handle: TableHandle, properties: TableProperties, reservat
     with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
         try:
             await lease.give_up()
-            await roll_back(handle, properties, reservation)
+            await roll_back(handle, properties, reservation, is_own=True)
         except TallymarkError as error:
             _events.warning("instant.unfinished", instant=reservation.instant, reason=error)

@@ -190,7 +190,7 @@ class WriteJob:
         if self._is_decided:
             await finish(self._handle, self._properties, self._reservation, objects=self._objects())
         else:
-            ended = await roll_back(self._handle, self._properties, self._reservation)
+            ended = await roll_back(self._handle, self._properties, self._reservation, is_own=True)
             self._is_decided = ended.outcome == "was committed"  # by a commit whose answer was missing
             self._is_rolled_back = not self._is_decided
             if self._is_decided:

@@ -147,7 +147,7 @@ async def expire(
             await delete_replaced(handle, properties, position, progress=progress)
     await lease.give_up()
     if position is None:
-        await roll_back(handle, properties, reservation)
+        await roll_back(handle, properties, reservation, is_own=True)
         return replace(due, files=())
     await drop_bookkeeping(handle, reservation.instant, registration=reservation.registration)
     return due

@@ -19,7 +19,14 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
 from tallymark.backends.shown import shown
-from tallymark.engine.errors import CommitUnknown, CorruptObject, RolledBack, TableReplaced, TallymarkError
+from tallymark.engine.errors import (
+    CommitUnknown,
+    CorruptObject,
+    RolledBack,
+    TableReplaced,
+    TallymarkError,
+    UnsupportedTable,
+)
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
 from tallymark.engine.timeline.history import History
@@ -215,7 +222,7 @@ class CommitLog:
             TableReplaced: it is another log.
         """
         own, table = self.history.own_before(position), self.history.table
-        with suppress(NotFound):
+        with suppress(NotFound, UnsupportedTable):
             if own == 0:
                 if not table or table_id(await self._backend.get(PROPERTIES)) == table:
                     return

@@ -3,8 +3,11 @@
 import pytest
 
 from tallymark.engine.errors import CorruptObject, TableReplaced
+from tallymark.engine.instants.rollback import roll_back
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, die, table, write_rows
+from tests.support.faulty import FaultyBackend
+from tests.table_invariants import committed_files, data_files
 
 
 def replace_all(store: Store, objects: dict) -> None:
@@ -66,3 +69,26 @@ async def test_a_damaged_entry_is_a_corrupt_object_whichever_bit_is_flipped(stor
         store.backend._objects[path] = (bytes(flipped), *rest)
         with pytest.raises(CorruptObject, match="log/0"):
             await table(store.backend).snapshot()
+
+
+async def test_a_process_with_another_log_does_not_roll_back_a_commit_of_the_table_that_was_created_again(store):
+    """It has read the former log; the writer it treats as dead has committed, and died before its last steps."""
+    await committed(store.backend)
+    former = table(store.backend)
+    properties = await former.properties()
+    assert properties is not None
+    handle = former._handle(properties)
+    await handle.log.refresh()
+    replace_all(store, {})
+    await committed(store.backend)
+    dying = FaultyBackend(store.backend)
+    async with begin(dying, markers=MarkerSettings()) as job:
+        await job.commit([await write_rows(job, dying)])
+        die(dying)
+    found = next(each for each in await table(store.backend).open_instants() if each.instant == job.instant)
+    with pytest.raises(TableReplaced):
+        await roll_back(handle, properties, found)
+    store.clock.pass_lease()
+    await committed(store.backend)
+    assert store.decisions[job.instant]["kind"] == "commit"
+    assert committed_files(store.objects) == set(data_files(store.objects))

@@ -27,7 +27,7 @@ def _fencer(handle, properties, instant):
     )
 
 
-async def _fence_marked(handle, properties, reservation):
+async def _fence_marked(handle, properties, reservation, **named):
     fencer = _fencer(handle, properties, reservation.instant)
     await fencer.close()
     marked = await rollback.marked_paths(handle, reservation)
@@ -35,11 +35,11 @@ async def _fence_marked(handle, properties, reservation):
     return marked
 
 
-async def _touch_first(handle, properties, reservation):
+async def _touch_first(handle, properties, reservation, **named):
     history = await handle.log.refresh()
     if history.decision(reservation.instant) is None:
         await _fence_marked(handle, properties, reservation)
-    return await _roll_back(handle, properties, reservation)
+    return await _roll_back(handle, properties, reservation, **named)
 
 
 async def _no_entry(handle, reservation):
@@ -47,7 +47,7 @@ async def _no_entry(handle, reservation):
     return "rollback" if decision is None else decision[1].kind
 
 
-async def _forget_first(handle, properties, reservation):
+async def _forget_first(handle, properties, reservation, **named):
     instant = reservation.instant
     if await _decide(handle, reservation) == "commit":
         await finish(handle, properties, reservation)
@@ -60,8 +60,8 @@ async def _forget_first(handle, properties, reservation):
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
 
-async def _with_metadata(handle, properties, reservation):
-    ended = await _roll_back(handle, properties, reservation)
+async def _with_metadata(handle, properties, reservation, **named):
+    ended = await _roll_back(handle, properties, reservation, **named)
     if ended.outcome == "rolled back":
         found = [entry.path async for entry in handle.backend.list("") if entry.path.endswith(f"/{PARTITION_METADATA}")]
         await handle.backend.delete(found)
