@@ -172,7 +172,7 @@ def test_a_file_in_the_tables_place_is_refused(spark: SparkSession, tmp_path: Pa
     [
         ("hoodie.table.version=6", "hoodie.table.version=8", "hoodie.table.version='8'.*only tables with '6'"),
         ("hoodie.table.type=COPY_ON_WRITE", "hoodie.table.type=MERGE_ON_READ", "MERGE_ON_READ"),
-        ("tallymark.format=1", "tallymark.format=2", "tallymark.format='2'.*newer release"),
+        ("tallymark.format=2", "tallymark.format=3", "tallymark.format='3'.*newer release"),
     ],
 )
 def test_a_table_of_another_kind_is_refused_for_writing_and_reading(
