@@ -88,6 +88,7 @@ def write(
             the catalog table does not represent it, or the txn was committed by a call that declared another write.
         ConflictError: another write of the same partitions committed first.
         RolledBack: another writer treated this one as dead. Raised as soon as it is known; Spark's tasks are cancelled.
+        TableReplaced: the table was removed, created again or restored while it was written.
         JobFailed: Spark gave up on a task; the message is the task's error.
         CommitUnknown: storage did not answer while the commit was being decided; the error names the instant.
         BackendError: storage refuses (NotPermitted, InvalidPath) or does not answer (Unavailable).

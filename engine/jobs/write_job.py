@@ -130,6 +130,7 @@ class WriteJob:
         Raises:
             ConflictError: another write that conflicts with this one committed first.
             RolledBack: another writer treated this job as dead and ended it.
+            TableReplaced: the table was removed, created again or restored since the job started.
             InvalidRequest: reports of another job, two of one task, other ones than before, or files where this write
                 may not put any; or another job has committed the txn of this one with other arguments. Nothing was
                 decided.
