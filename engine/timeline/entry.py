@@ -140,8 +140,7 @@ def encode_entry(entry: LogEntry) -> bytes:
             "horizon": entry.horizon,
             "begun": entry.registration,
             "unfinished": list(entry.unfinished),
-        },
-        is_sealed=bool(entry.table),
+        }
     )
 
 
@@ -193,7 +192,7 @@ class EntryPointer:
 
 def encode_pointer(entry: LogEntry, body: str) -> bytes:
     """Return the pointer to the entry's body at this path."""
-    return _packed({"format": FORMAT, **_link(entry), "nonce": entry.nonce, "body": body}, is_sealed=bool(entry.table))
+    return _packed({"format": FORMAT, **_link(entry), "nonce": entry.nonce, "body": body})
 
 
 def decode_pointer(data: bytes, *, source: str) -> EntryPointer | None:
@@ -211,9 +210,9 @@ def _link(entry: LogEntry) -> dict[str, object]:
     return {"table": entry.table, "previous": entry.previous} if entry.table else {}
 
 
-def _packed(fields: dict[str, object], *, is_sealed: bool) -> bytes:
+def _packed(fields: dict[str, object]) -> bytes:
     packed: bytes = msgpack.packb(fields, use_bin_type=True)
-    return _HEAD.pack(_MAGIC, zlib.crc32(packed)) + packed if is_sealed else packed
+    return _HEAD.pack(_MAGIC, zlib.crc32(packed)) + packed if "table" in fields else packed
 
 
 def _unpacked(data: bytes, source: str) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.log_hash import next_hash
+from tallymark.engine.timeline.log_hash import first_hash, next_hash
 from tallymark.engine.timeline.registration import Registrations
 
 APPENDS_KEPT = 20
@@ -127,7 +127,7 @@ class History:
         """Return the hashes of all positions up to the second whose hash is known: a base has two. ``entries``
         are all.
         """
-        hashes = [no_history(self.table).hash]
+        hashes = [first_hash(self.table)]
         for position, entry in enumerate(entries[: self.hashed_from + 1], 1):
             hashes.append(next_hash(hashes[-1], position, entry))
         if hashes[-2:] != self._hashes[:2]:
@@ -163,10 +163,6 @@ class History:
         """Return the entry as it is to be put at ``head + 1``: with the table's id, and the hash of the head."""
         return replace(entry, table=self.table, previous=self._hashes[-1] if self.table else b"")
 
-    def is_foreign(self, position: int) -> bool:
-        """Return whether the entry at a position after ``base`` was put by another log's writer: it is void."""
-        return position in self._foreign
-
     def own_before(self, position: int) -> int:
         """Return the newest position before this one whose entry is this log's; the first whose hash is known if that
         is later.
@@ -179,9 +175,8 @@ class History:
         return position
 
     def has_at(self, position: int, entry: LogEntry) -> bool:
-        """Return whether this log has the entry at a position after 0 from ``base`` to ``head``."""
-        before, after = bytes.fromhex(self.hash_at(position - 1)), self.hash_at(position)
-        return next_hash(before, position, entry).hex() == after
+        """Return whether this log has the entry at a position, whose hash and the one before are known."""
+        return next_hash(bytes.fromhex(self.hash_at(position - 1)), position, entry).hex() == self.hash_at(position)
 
     def after(self, position: int) -> Iterator[tuple[int, LogEntry]]:
         """Yield the entries that count, beyond a position from ``base`` on, in order, with their positions."""

@@ -7,7 +7,7 @@ conflict (``conflict``), nor what follows from an entry.
 import math
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -32,8 +32,7 @@ from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_point
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.log_hash import next_hash
-from tallymark.engine.timeline.properties import PROPERTIES, table_id
+from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 
 _COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
 
@@ -224,7 +223,7 @@ class CommitLog:
         own, table = self.history.own_before(position), self.history.table
         with suppress(NotFound, UnsupportedTable):
             if own == 0:
-                if not table or table_id(await self._backend.get(PROPERTIES)) == table:
+                if not table or await self._stored_id() == table:
                     return
             elif self.history.has_at(own, await read_entry(self._backend, own)):
                 return
@@ -237,11 +236,14 @@ class CommitLog:
             "it: what it has written since does not count; write again"
         )
 
+    async def _stored_id(self) -> str:
+        return TableProperties.decode(await self._backend.get(PROPERTIES)).id
+
     async def _open(self) -> int:
         """Start the first reading. Return how many entries to request next, 0 where the end has been seen."""
         if not self._is_identified:
             with suppress(NotFound):
-                self.history = History(table_id(await self._backend.get(PROPERTIES)))
+                self.history = History(await self._stored_id())
         base = None if self._start is None else await self._start.newest()
         found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
         is_ours = base is not None and base.table == self.history.table and _is_of(base, found)
@@ -267,8 +269,7 @@ class CommitLog:
         newest = max(map(_number, listed), default=0)
         while self.history.head < newest:
             if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
-                later = [number for number in map(_number, listed) if number > self.history.head]
-                self._check_later(await read_entries(self._backend, later))
+                await self._check_later(sorted(number for number in map(_number, listed) if number > self.history.head))
                 break
         if newest == 0 and (projected := await self._projected_instant()) is not None:
             await self._read_window(1)  # another writer may have won the first entry since, and projected it
@@ -306,12 +307,14 @@ class CommitLog:
             self.history.apply(found[number])
         return True
 
-    def _check_later(self, found: dict[int, LogEntry]) -> None:
-        """Check that none of the entries beyond the end is this log's. Those of another log count once it is reached,
-        and are void then.
+    async def _check_later(self, numbers: Sequence[int]) -> None:
+        """Check that none of the entries beyond the end is this table's: if one is, an entry before it is missing.
+        Those of another table are void, and are read as such once the log reaches them.
         """
-        if any(entry.table == self.history.table for entry in found.values()):
-            raise _gone(self.history.head + 1)
+        for number in numbers:
+            entries = await read_entries(self._backend, [number])
+            if any(entry.table == self.history.table for entry in entries.values()):
+                raise _gone(self.history.head + 1)
 
     async def _small_form(self, attempt: "_Attempt", linked: LogEntry) -> bytes:
         """Return the bytes to put under a number, after the body is durable of an entry that is too large for them."""
@@ -363,7 +366,7 @@ def _first_window(position: int) -> range:
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
     """Return whether the entry at the base's position is the one that the base ends with."""
     entry = found.get(base.position)
-    return entry is not None and next_hash(base.hash_before, base.position, entry) == base.hash
+    return entry is not None and History(base).has_at(base.position, entry)
 
 
 def _gone(number: int) -> CorruptObject:

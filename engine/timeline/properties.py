@@ -191,11 +191,6 @@ class TableProperties:
         return properties
 
 
-def table_id(data: bytes) -> str:
-    """Return the id in the bytes of a table's properties. Raises CorruptObject, UnsupportedTable."""
-    return TableProperties.decode(data).id
-
-
 def check_readers(readers: object) -> None:
     if readers not in get_args(Readers):
         raise InvalidRequest(
