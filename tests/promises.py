@@ -39,6 +39,7 @@ from tests.table_invariants import (
     only_committed_files_exist,
     projection_is_a_prefix_of_the_log,
     timeline_instant,
+    whole_entry,
 )
 
 SEAL = ".hoodie/.tallymark/seal/"
@@ -80,8 +81,7 @@ class Replay:
             yield event
 
     def _decide(self, event: Landed) -> None:
-        entry = entry_fields(event.data)
-        entry = {**entry_fields(self.storage[entry["body"]]), **entry} if "body" in entry else entry
+        entry = whole_entry(entry_fields(event.data), self.storage.__getitem__)
         self.horizons.append(self.horizons[-1])
         if entry["instant"] not in self.decided:
             self.decided[entry["instant"]] = entry["kind"]

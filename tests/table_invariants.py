@@ -5,7 +5,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -32,7 +32,12 @@ def log_entries(storage: Storage) -> list[dict[str, Any]]:
     own = max((number for number in found if found[number].get("table", "") == table_id(storage)), default=0)
     assert set(found) >= set(range(1, own + 1)), f"the log has a gap: {sorted(found)}"
     heads = [found[number] for number in range(1, own + 1)]
-    return [{**entry_fields(storage[entry["body"]]), **entry} if "body" in entry else entry for entry in heads]
+    return [whole_entry(head, storage.__getitem__) for head in heads]
+
+
+def whole_entry(head: dict[str, Any], read: Callable[[str], bytes]) -> dict[str, Any]:
+    """The fields of an entry of the log, with those of its body, where they are in another object."""
+    return {**entry_fields(read(head["body"])), **head} if "body" in head else head
 
 
 def entry_fields(data: bytes) -> dict[str, Any]:

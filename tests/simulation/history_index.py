@@ -8,7 +8,7 @@ from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Re
 from tests.invariants import markers_of
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
-from tests.table_invariants import LOG, entry_fields, file_path
+from tests.table_invariants import LOG, entry_fields, file_path, whole_entry
 
 BEGUN = ".hoodie/.tallymark/begun/"
 OPEN = ".hoodie/.tallymark/open/"
@@ -101,9 +101,7 @@ class HistoryIndex:
         decided: dict[str, Decision] = {}
         for path, [(place, event), *_] in sorted(self.landed.items()):
             if path.startswith(LOG):
-                entry = entry_fields(event.data)
-                if "body" in entry:
-                    entry = {**entry_fields(self.landed[entry["body"]][0][1].data), **entry}
+                entry = whole_entry(entry_fields(event.data), lambda body: self.landed[body][0][1].data)
                 position = int(path.removeprefix(LOG))
                 new = Decision(place=place, position=position, by=event.by, entry=entry)
                 decided.setdefault(entry["instant"], new)

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tests.table_invariants import entry_fields
+from tests.table_invariants import entry_fields, whole_entry
 
 _KEPT = re.compile(
     r"(?:.+/)?\.hoodie_partition_metadata"
@@ -95,9 +95,7 @@ def committed_by_the_log(path: Path) -> set[str]:
     live: set[str] = set()
     decided: set[str] = set()
     for file in sorted((path / ".hoodie/.tallymark/log").iterdir()):
-        entry = entry_fields(file.read_bytes())
-        if "body" in entry:
-            entry = {**entry_fields((path / entry["body"]).read_bytes()), **entry}
+        entry = whole_entry(entry_fields(file.read_bytes()), lambda body: (path / body).read_bytes())
         if entry["instant"] not in decided and entry["kind"] == "commit":
             live -= {_joined(*removed[:2]) for removed in entry["removed"]}
             live |= {_joined(*added[:2]) for added in entry["added"]}
