@@ -32,6 +32,7 @@ from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_point
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
+from tallymark.engine.timeline.log_hash import next_hash
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 
 _COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
@@ -366,7 +367,7 @@ def _first_window(position: int) -> range:
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
     """Return whether the entry at the base's position is the one that the base ends with."""
     entry = found.get(base.position)
-    return entry is not None and History(base).has_at(base.position, entry)
+    return entry is not None and next_hash(base.hash_before, base.position, entry) == base.hash
 
 
 def _gone(number: int) -> CorruptObject:
