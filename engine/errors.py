@@ -18,6 +18,7 @@ TallymarkError
 │   ├── NotAuthenticated        the peer has a wrong secret or another version
 │   └── MissingExtra            an optional dependency is not installed (also ImportError)
 ├── CorruptObject           inspect the data: bytes in storage that no Tallymark writer wrote
+│   └── LostEntries             the newest log entries are missing; restore them, or accept the loss
 ├── CommitUnknown           find out: the commit may have happened; `instant` names it
 └── BackendError            the error that storage returned (backends/errors.py)
 """
@@ -112,6 +113,16 @@ class MissingExtra(InvalidRequest, ImportError):
 
 class CorruptObject(TallymarkError):
     """An object in storage does not contain what its name specifies. It was not changed."""
+
+
+class LostEntries(CorruptObject):
+    """The newest entries of the commit log are missing, and another object shows that they existed."""
+
+    def __init__(self, message: str, *, evidence: tuple[str, ...], head: int) -> None:
+        """Set ``evidence``, what shows it, and ``head``, the position at which the log ends in storage."""
+        super().__init__(message)
+        self.evidence = evidence
+        self.head = head
 
 
 class CommitUnknown(TallymarkError):

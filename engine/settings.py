@@ -335,6 +335,14 @@ class CommitSettings:
     the table's ``retain_hours``, and then expires all due files. Where every write replaces files, a day's retention
     gives one log entry for a clean per hour instead of one per write, and files remain at most an hour longer. 0: as
     soon as any file is due. ``Table.clean`` does not wait."""
+    log_entry_count: int = 128
+    """Least number of newest log entries that are kept; older ones are archived with every 64th or so
+    (``ViewSettings.checkpoint_entries``), once nothing needs them. ``Table.timeline``, ``as_of`` and the result of a
+    ``txn`` that is run again reach back this far. 128 entries are at most 256 objects. Writers of one table should
+    agree on it."""
+    timeline_commit_count: int = 32
+    """Least number of newest commits that are kept in the Hudi timeline, three objects each, for time travel and
+    incremental queries by readers of that format. [hoodie.keep.min.commits, 20 there]"""
     zombie_after_s: float = 24 * 3600.0
     """On object stores, time for which a fence occupies the name of a lost task attempt before it is swept. An older
     put is treated as dead: stores close connections after minutes."""
@@ -345,6 +353,8 @@ class CommitSettings:
         _check_not_negative("retry_pause_s", self.retry_pause_s)
         _check_at_least(1, "concurrency", self.concurrency)
         _check_not_negative("clean_overdue_ratio", self.clean_overdue_ratio)
+        _check_at_least(1, "log_entry_count", self.log_entry_count)
+        _check_at_least(1, "timeline_commit_count", self.timeline_commit_count)
         _check_not_negative("zombie_after_s", self.zombie_after_s)
 
 

@@ -11,6 +11,7 @@ from tallymark.engine.errors import CorruptObject, InvalidRequest
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.log import EntryTimes
 from tallymark.engine.timeline.properties import TableProperties
 
 AsOf = int | str | datetime
@@ -96,17 +97,24 @@ def _at_instant(history: History, instant: str) -> int:
         raise InvalidRequest(
             f"as_of={instant!r}: no such instant was committed; 'tallymark timeline' lists those that were"
         )
+    if decided.kind == "archived" or decided.position <= history.start:
+        raise InvalidRequest(
+            f"as_of={instant!r}: the log up to position {history.start}, and with it that instant, is archived; "
+            "'tallymark timeline' lists what is kept"
+        )
     if decided.kind == "rollback":
         raise InvalidRequest(f"as_of={instant!r}: that instant was rolled back, at position {decided.position}")
     return decided.position
 
 
-def _at_time(history: History, put: tuple[float, ...], moment: datetime) -> int:
-    commits = history.commits
-    by_then = [number for number in commits if put[number - 1] <= moment.timestamp()]
+def _at_time(history: History, put: EntryTimes, moment: datetime) -> int:
+    commits = [number for number in history.commits if number > history.start]
+    by_then = [number for number in commits if put.at(number) <= moment.timestamp()]
     if by_then:
         return by_then[-1]
-    first = f"the first was at {_shown(put[commits[0] - 1])}" if commits else "there is none yet"
+    first = f"the first was at {_shown(put.at(commits[0]))}" if commits else "there is none yet"
+    if history.start:
+        first = f"the log before position {history.start + 1} ({_shown(put.at(history.start + 1))}) is archived"
     raise InvalidRequest(f"as_of={_stated(moment)}: nothing had been committed by then; {first}")
 
 
@@ -126,7 +134,7 @@ async def check_retained(handle: TableHandle, properties: TableProperties, posit
     raise InvalidRequest(
         f"as_of={_stated(as_of)} means position {position}, whose files are no longer all retained: "
         f"{_reason(properties)}; retained is everything since position {since}: give position {since} or a later one, "
-        f"or a time after {_shown(put[since - 1])}"
+        f"or a time after {_shown(put.at(since))}"
     )
 
 

@@ -24,7 +24,7 @@ async def plan_clean(handle: TableHandle, properties: TableProperties, retain_ho
     ended = [await _would_end(handle, found) for found in status.open_instants if found.writer == "dead"]
     try:
         due = None if retain_hours is None else await find_due(handle, retain_hours, now=partial(store_time, handle))
-        lists = await old_fence_lists(handle)
+        lists = await old_fence_lists(handle, now=partial(store_time, handle))
     except NotPermitted:
         due = None if retain_hours is None else await find_due(handle, retain_hours)
         lists = []

@@ -18,7 +18,7 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.tasks.file_name import instant_of
-from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import BODY_FOLDER, LOG_FOLDER
@@ -73,7 +73,7 @@ async def explain(handle: TableHandle, properties: TableProperties, file: str) -
     is open, its markers and its heartbeat. Raises InvalidRequest for a file that is not below the table.
     """
     await handle.log.refresh()
-    history = await handle.log.reach(0)
+    history = await handle.log.reach(handle.log.history.start)
     path = _logged_path(paths_below(handle.backend.url, file), history)
     kind = bookkeeping(path, history)
     if kind is not None:
@@ -114,7 +114,10 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
     instant = instant_of(_name(path))
     decision = None if instant is None else history.decision(instant)
     replaced_by = None if decision is None else _replaced_by(history, path, decision[0])
-    file = None if decision is None else next((file for file in decision[1].added if file.path == path), None)
+    is_archived = instant is not None and decision is None and history.decided(instant) is not None
+    file = await _live(handle, properties, path) if is_archived else None
+    if decision is not None:
+        file = next((file for file in decision[1].added if file.path == path), None)
     remover = _remover(history, properties, replaced_by) if file is not None else instant
     writer = None if remover is None else await read_open_instant(handle, remover)
     marked = await _marked(handle, path, writer) if writer is not None and decision is None else None
@@ -125,6 +128,7 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
         path=path,
         instant=instant,
         decision=decision,
+        is_archived=is_archived,
         file=file,
         replaced_by=replaced_by,
         is_there=await _is_there(handle.backend, path),
@@ -133,6 +137,13 @@ async def _file_facts(handle: TableHandle, properties: TableProperties, path: st
         is_marked=marked is not None,
         fenced_until=await _fenced_until(handle, path, instant) if instant and is_decided_without else None,
     )
+
+
+async def _live(handle: TableHandle, properties: TableProperties, path: str) -> DataFile | None:
+    """Return a file of the table as it is now."""
+    view = handle.view(properties)
+    files = await view.at(view.head).files(path.rpartition("/")[0])
+    return next((file for file in files if file.path == path), None)
 
 
 def _replaced_by(history: History, path: str, added_at: int) -> tuple[int, LogEntry] | None:
@@ -156,7 +167,7 @@ async def _retained_until(handle: TableHandle, properties: TableProperties, repl
     if properties.retain_hours is None or replaced_at <= handle.log.history.horizon:
         return None
     put = await handle.log.times()
-    return put[replaced_at - 1] + properties.retain_hours * 3600
+    return put.at(replaced_at) + properties.retain_hours * 3600
 
 
 async def _marked(handle: TableHandle, path: str, writer: OpenInstant) -> str | None:
@@ -172,7 +183,7 @@ async def _fenced_until(handle: TableHandle, path: str, instant: str) -> float |
     for entry in [entry async for entry in handle.backend.list(f"{FENCE_FOLDER}/{instant}")]:
         if path in await read_fences(handle.backend, entry.path):
             decided = handle.log.history.decided(instant)
-            decided_at = entry.modified if decided is None else (await handle.log.times())[decided.position - 1]
+            decided_at = entry.modified if decided is None else (await handle.log.times()).at(decided.position)
             since = max(entry.modified, decided_at) if isfinite(decided_at) else entry.modified
             return since + handle.commit_settings.zombie_after_s
     return None
@@ -280,7 +291,7 @@ def _projected(path: str, history: History) -> Bookkeeping | None:
 
 def _logged(path: str, history: History) -> Bookkeeping | None:
     folder, _, name = path.rpartition("/")
-    if folder == LOG_FOLDER and name.isdigit() and 1 <= int(name) <= history.head:
+    if folder == LOG_FOLDER and name.isdigit() and history.start < int(name) <= history.head:
         position = int(name)
         entry = history.entry(position)
         purpose = (
@@ -289,7 +300,9 @@ def _logged(path: str, history: History) -> Bookkeeping | None:
         return Bookkeeping(purpose=purpose, position=position, lasting=_STAYS)
     if not path.startswith(f"{BODY_FOLDER}/"):
         return None
-    position = next((number for number in range(1, history.head + 1) if history.entry(number).nonce == name), 0)
+    position = next(
+        (number for number in range(history.start + 1, history.head + 1) if history.entry(number).nonce == name), 0
+    )
     if position:
         return Bookkeeping(
             purpose=f"The body of entry {position} of the commit log, which is too large for one small object.",

@@ -136,9 +136,11 @@ class FileFacts:
     instant: str | None
     """Instant in its name; None for another form of name."""
     decision: tuple[int, LogEntry] | None
-    """Decision of that instant."""
+    """Decision of that instant; None while it is open, and where the entry is archived."""
+    is_archived: bool
+    """Whether that entry is archived."""
     file: DataFile | None
-    """The file as that entry names it among those it added."""
+    """The file as that entry names it among those it added; of an archived one, as the table contains it now."""
     replaced_by: tuple[int, LogEntry] | None
     is_there: bool
     retained_until: float | None
@@ -156,6 +158,8 @@ class FileFacts:
 def explained(facts: FileFacts | BookkeepingFacts) -> Explanation:
     if isinstance(facts, BookkeepingFacts):
         return _bookkeeping(facts)
+    if facts.file is not None and facts.is_archived:
+        return _live(facts, facts.file, None)
     if facts.file is not None and facts.decision is not None:
         return _committed(facts, facts.file, facts.decision)
     if facts.decision is not None and facts.fenced_until is not None and facts.is_there:
@@ -180,14 +184,15 @@ def _committed(facts: FileFacts, file: DataFile, decision: tuple[int, LogEntry])
     )
 
 
-def _live(facts: FileFacts, file: DataFile, added_at: int) -> Explanation:
+def _live(facts: FileFacts, file: DataFile, added_at: int | None) -> Explanation:
+    where = "by an entry that is archived," if added_at is None else f"at position {added_at}"
     found = Explanation(
         path=facts.path,
         fate="live",
         is_there=facts.is_there,
         instant=facts.instant,
         position=added_at,
-        why=f"It was committed by instant {facts.instant} at position {added_at} and is part of the table.",
+        why=f"It was committed by instant {facts.instant} {where} and is part of the table.",
         next="It stays until a later commit replaces it.",
         rows=file.rows,
         bytes=file.bytes,
@@ -303,6 +308,8 @@ def _open(facts: FileFacts, writer: OpenInstant) -> Explanation:
 def _unknown(facts: FileFacts) -> Explanation:
     if facts.instant is None:
         why = "Its name is none that Tallymark gives to data files or bookkeeping."
+    elif facts.is_archived:
+        why = f"Instant {facts.instant} is over, and its log entry is archived."
     elif facts.writer is not None:
         why = f"Instant {facts.instant}, which is open, has not marked it."
     else:

@@ -8,8 +8,9 @@ from tallymark.engine.inspection.snapshot import Snapshot
 from tallymark.engine.instants.registration import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
-from tallymark.engine.timeline.entry import DataFile, EntryKind
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history_base import DecisionKind
 from tallymark.engine.timeline.properties import Readers, TableProperties
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -26,7 +27,7 @@ class OpenInstant:
     """Seconds since the writer's last heartbeat, by the store's clock; None without a heartbeat or a clock."""
     writer: WriterState
     """``dead``: the next write or rollback ends the instant. ``unknown``: with read access only."""
-    decision: EntryKind | None
+    decision: DecisionKind | None
     """The log's decision, if there is one: then only its last steps are left."""
 
 

@@ -20,8 +20,7 @@ from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, re
 from tallymark.engine.markers.name import INFIX
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
-from tallymark.engine.timeline.entry import EntryKind
-from tallymark.engine.timeline.history_base import Decided
+from tallymark.engine.timeline.history_base import Decided, DecisionKind
 from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 
@@ -94,7 +93,7 @@ class WatchedInstant:
     """Markers per second since the last scan; None at the first."""
     is_over: bool = False
     """Set in one scan, the last one that returns the instant."""
-    decision: EntryKind | None = None
+    decision: DecisionKind | None = None
     """The log's decision once it is over; None if its writer gave it up before."""
     position: int | None = None
     """Position of that entry."""

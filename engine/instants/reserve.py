@@ -39,6 +39,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
             marker_kind=marker_kind,
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
+            base=handle.log.history.head,
         )
         reservation = await take(handle, draft)
         lease = await _sign_of_life(handle, reservation)
@@ -46,7 +47,7 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
         if not await is_taken(handle, reservation):
             await give_back(handle, reservation)
             continue
-        history = await handle.log.refresh()
+        history = await handle.log.refresh(verify=True)
         if history.reached_instant < reservation.instant and not is_passed(history, reservation):
             return reservation, lease
         await _undo(handle, reservation)

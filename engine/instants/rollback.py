@@ -13,7 +13,8 @@ from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.tasks.file_name import is_file_of
-from tallymark.engine.timeline.entry import EntryKind, LogEntry
+from tallymark.engine.timeline.entry import LogEntry
+from tallymark.engine.timeline.history_base import DecisionKind
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.registration import UNNUMBERED
@@ -27,8 +28,10 @@ class Ended:
     """How an open instant was ended."""
 
     instant: str
-    outcome: Literal["rolled back", "was committed", "was cleaned"]
-    """The latter two were decided by the instant's writer, which died before its last steps were done."""
+    outcome: Literal["rolled back", "was committed", "was cleaned", "was over"]
+    """The middle two were decided by the instant's writer, which died before its last steps were done. One that was
+    over has an archived entry: only objects that arrived late were left.
+    """
     marked: int
     """Number of marked files, which do not exist any more (or are fenced), whether they existed before or not."""
     fences: int
@@ -55,6 +58,9 @@ async def roll_back(
             raise
         _events.warning("table.replaced", instant=instant, url=handle.backend.url, reason=error)
         kind, number = "rollback", UNNUMBERED  # the log there is another's, as its numbers are
+    if kind == "archived":
+        await drop_bookkeeping(handle, instant, registration=number)
+        return Ended(instant=instant, outcome="was over", marked=0, fences=0)
     if kind != "rollback":
         await finish(handle, properties, reservation)
         return Ended(
@@ -99,7 +105,7 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     return known
 
 
-async def decide(handle: TableHandle, reservation: Reservation) -> EntryKind:
+async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:
     """Win a rollback entry for its instant unless the log has decided it. Return the kind of the deciding entry."""
     instant = reservation.instant
     history = await handle.log.refresh()

@@ -43,7 +43,7 @@ class TableHandle:
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.backend)
-        self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints)
+        self.log = CommitLog(self.backend, self.commit_settings, start=self.checkpoints, clock=self.clock)
 
     def view(self, properties: TableProperties) -> View:
         """Return the table's view as of the log's head. No I/O but that of a local store."""

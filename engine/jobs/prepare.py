@@ -71,7 +71,7 @@ async def prepare_table(handle: TableHandle, wanted: TableSpec) -> TableProperti
     if found is None:
         found = await _create(handle, wanted.beside(None))
         _check_fits(found, wanted.beside(found), wanted)  # another writer may have created it otherwise since
-        handle.log.identify(found.id)
+        handle.log.identify(found.id, found.writer_features)
     return found
 
 
@@ -85,7 +85,7 @@ async def find_table(handle: TableHandle, wanted: TableSpec) -> TableProperties 
     """
     found = await read_properties(handle.backend)
     if found is not None:
-        handle.log.identify(found.id)
+        handle.log.identify(found.id, found.writer_features)
     mine = wanted.beside(found)
     await check_base(handle, wanted.request)
     if found is not None:

@@ -33,9 +33,12 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
     without a txn.
 
     Raises:
-        InvalidRequest: the committed write was declared differently than in ``request``.
+        InvalidRequest: the committed write was declared differently than in ``request``, or is archived, or may be.
     """
-    position = None if txn is None else log.history.txn_position(txn)
+    if txn is None:
+        return None
+    _check_known(txn, log.history)
+    position = log.history.txn_position(txn)
     if position is None:
         return None
     entry = (await log.reach(position - 1)).entry(position)
@@ -48,8 +51,28 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
     return position, entry
 
 
+def _check_known(txn: str, history: History) -> None:
+    """Raise InvalidRequest where the txn was committed, or may have been, by an entry that is archived."""
+    position, last = history.txn_position(txn), history.last_archived(txn)
+    if position is not None and position <= history.start:
+        raise InvalidRequest(
+            f"txn={txn!r} was committed at position {position}, and the log up to {history.start} is archived, with "
+            "the result of that write; nothing was written: leave the write out, or give it another batch"
+        )
+    if last is not None:
+        raise InvalidRequest(
+            f"txn={txn!r}: {last!r} is the last archived batch of this name, and this one does not follow it, so it "
+            "may have been committed before; nothing was written: leave the write out, or give it a later batch "
+            "(digits count by their number) or another name"
+        )
+
+
 def check_not_committed(mine: LogEntry, history: History) -> None:
-    """Check that no other entry has committed the txn of this one. Raises ConflictError."""
+    """Check that no other entry has committed the txn of this one. Raises ConflictError, or InvalidRequest where
+    that is archived.
+    """
+    if mine.txn is not None:
+        _check_known(mine.txn, history)
     position = None if mine.txn is None else history.txn_position(mine.txn)
     if position is not None:
         winner = history.instant_at(position)

@@ -6,6 +6,8 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.errors import TryAgain
 from tallymark.engine.instants.project import project
 from tallymark.engine.instants.table_handle import TableHandle
+from tallymark.engine.maintenance.archive import delete_archived, find_bounds
+from tallymark.engine.maintenance.clean import sweep_fences
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
 
@@ -55,8 +57,10 @@ async def _write(handle: TableHandle, properties: TableProperties) -> Checkpoint
     """Write a checkpoint after projecting all entries that it covers: a reader that starts from it assumes that."""
     while handle.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
+    bounds = await find_bounds(handle, properties)
     history, view = handle.log.history, handle.view(properties)
-    done = await write_checkpoint(handle.backend, handle.checkpoints, history, view, table=properties.created)
+    base = history.as_base(bounds.start, bounds.floor)
+    done = await write_checkpoint(handle.backend, handle.checkpoints, history, view, base, table=properties.created)
     if done is not None and done.parts_written + done.bytes_written:
         _events.info(
             "checkpoint.written",
@@ -69,4 +73,6 @@ async def _write(handle: TableHandle, properties: TableProperties) -> Checkpoint
             bytes=done.bytes_written,
             seconds=done.seconds,
         )
+        await delete_archived(handle, bounds)
+        await sweep_fences(handle)
     return done

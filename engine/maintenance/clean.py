@@ -1,5 +1,6 @@
 """Clean of a table: remains of dead writers, replaced files whose retention is over, and fences no task can meet."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -92,12 +93,7 @@ async def clean(
     ended = await end_abandoned(handle, properties)
     expired = None if retain_hours is None else await _expire(handle, properties, retain_hours, progress)
     await _drop_late(handle, properties)
-    swept = 0
-    for path in await old_fence_lists(handle):
-        fences = await read_fences(handle.backend, path)
-        await handle.backend.delete(fences)
-        await handle.backend.delete([path])
-        swept += len(fences)
+    swept = await sweep_fences(handle, now=partial(store_time, handle))
     await _drop_bodies(handle)
     await drop_strays(handle)
     result = CleanResult.of(ended, swept, expired, horizon=handle.log.history.horizon)
@@ -124,8 +120,24 @@ async def _expire(
     return await expire(handle, properties, due, progress=progress)
 
 
-async def old_fence_lists(handle: TableHandle) -> list[str]:
+async def sweep_fences(handle: TableHandle, *, now: Callable[[], Awaitable[float]] | None = None) -> int:
+    """Delete the fences that no task can meet any more, and their lists. Return the number of their names.
+
+    ``now`` as in ``old_fence_lists``.
+    """
+    swept = 0
+    for path in await old_fence_lists(handle, now=now):
+        fences = await read_fences(handle.backend, path)
+        await handle.backend.delete(fences)
+        await handle.backend.delete([path])
+        swept += len(fences)
+    return swept
+
+
+async def old_fence_lists(handle: TableHandle, *, now: Callable[[], Awaitable[float]] | None = None) -> list[str]:
     """Return the lists whose fences no task can meet any more.
+
+    ``now`` returns the time of the store's clock; by default it is that of the newest entry: what was old then, is old.
 
     A fence may be much younger than its list, since its writer may have been paused in between. But the writer put it
     before the entry of a commit, or before it released a rolled-back instant: so both must be over, and the entry must
@@ -134,15 +146,15 @@ async def old_fence_lists(handle: TableHandle) -> list[str]:
     lists = [entry async for entry in handle.backend.list(FENCE_FOLDER)]
     if not lists:
         return []
-    latest = await store_time(handle) - handle.commit_settings.zombie_after_s
+    put = await handle.log.times()
+    latest = (put.newest if now is None else await now()) - handle.commit_settings.zombie_after_s
     history = handle.log.history
     decided = {entry.path: history.decided(_below(FENCE_FOLDER, entry.path)) for entry in lists}
     old = {entry.path: at for entry in lists if entry.modified <= latest and (at := decided[entry.path]) is not None}
     if not old:
         return []
-    put = await handle.log.times()
     is_open = {reservation.instant for reservation in await open_reservations(handle)}
-    return [path for path, at in old.items() if put[at.position - 1] <= latest and at.instant not in is_open]
+    return [path for path, at in old.items() if put.at(at.position) <= latest and at.instant not in is_open]
 
 
 async def _drop_late(handle: TableHandle, properties: TableProperties) -> None:
@@ -197,7 +209,9 @@ async def _drop_bodies(handle: TableHandle) -> None:
         decided = history.decided(instant)
         if decided is None:
             continue
-        if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
+        if decided.position <= history.start:  # no reader will request it
+            await handle.backend.delete(paths)
+        elif decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
             # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
             known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])

@@ -1,6 +1,5 @@
 """Expiry of replaced files of a table with ``readers="table"``: a log entry with the horizon, then the deletes."""
 
-import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
@@ -105,9 +104,9 @@ async def find_due(
     if not replacing:
         return Due(horizon=history.horizon, files=(), looked_at=CleanScan(entries=0, partitions=0))
     put = await handle.log.times()
-    present = max(filter(math.isfinite, put), default=0.0) if now is None else await now()
+    present = put.newest if now is None else await now()
     latest = present - retain_hours * 3600
-    horizon = max((position for position in replacing if put[position - 1] <= latest), default=history.horizon)
+    horizon = max((position for position in replacing if put.at(position) <= latest), default=history.horizon)
     due = range(history.horizon + 1, horizon + 1)
     files = (await handle.log.reach_replaced(due)).replaced(due)
     partitions = {file.partition for file in files}
@@ -115,7 +114,7 @@ async def find_due(
         horizon=horizon,
         files=files,
         looked_at=CleanScan(entries=len(replacing), partitions=len(partitions)),
-        overdue_s=max(0.0, latest - put[replacing[0] - 1]),
+        overdue_s=max(0.0, latest - put.at(replacing[0])),
     )
 
 

@@ -5,24 +5,31 @@
 
 In a table without an id, which an earlier release has created, it is the map alone.
 
+An entry may name features. A release that does not know one of them must not read, or not write, the table from that
+entry on. This release defines none; ``docs/format.md`` reserves some names.
+
 Owns: the content of an entry and its encoding. Does not own: where entries are stored and who wins a number (``log``).
 """
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import msgpack
 
-from tallymark.engine.errors import CorruptObject
+from tallymark.engine.errors import CorruptObject, UnsupportedTable
 from tallymark.engine.packed import unpack
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
 
 FORMAT = 1
+
+READER_FEATURES: frozenset[str] = frozenset()
+WRITER_FEATURES: frozenset[str] = frozenset()
+"""Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"
 _HEAD = struct.Struct("<4sI")
@@ -105,6 +112,14 @@ class LogEntry:
     """The id of the table; empty in entries of releases without ids."""
     previous: bytes = b""
     """The hash of the position before, as the writer has read it; empty where ``table`` is."""
+    time_ms: int = 0
+    """When it was put, by its writer's clock, in milliseconds since 1970 in UTC; never earlier than the entry before.
+    0 in entries without ``table``.
+    """
+    reader_features: tuple[str, ...] = ()
+    """Features that a reader of the log needs to know from this entry on."""
+    writer_features: tuple[str, ...] = ()
+    """Features that a writer needs to know from this entry on."""
     unknown: dict[str, Any] = field(default_factory=dict, compare=False)
     """Fields of a newer release."""
 
@@ -140,6 +155,8 @@ def encode_entry(entry: LogEntry) -> bytes:
             "horizon": entry.horizon,
             "begun": entry.registration,
             "unfinished": list(entry.unfinished),
+            **({"reader_features": list(entry.reader_features)} if entry.reader_features else {}),
+            **({"writer_features": list(entry.writer_features)} if entry.writer_features else {}),
         }
     )
 
@@ -147,11 +164,15 @@ def encode_entry(entry: LogEntry) -> bytes:
 def decode_entry(data: bytes, *, source: str) -> LogEntry:
     """Return the entry that ``encode_entry`` wrote, or that of an earlier release.
 
-    Raises CorruptObject, naming ``source``.
+    Raises:
+        CorruptObject: it is damaged; the message names ``source``.
+        UnsupportedTable: it is of another format, or needs a feature that this release does not know.
     """
     fields = _unpacked(data, source)
-    if fields.pop("format", None) != FORMAT:
-        raise CorruptObject(f"{source} is not of log format {FORMAT}; it was written by another release of Tallymark")
+    if (found := fields.pop("format", None)) != FORMAT:
+        raise UnsupportedTable(
+            f"{source} is of log format {found!r}, and this release reads format {FORMAT}; install a newer release"
+        )
     try:
         scope = fields.pop("scope")
         entry = LogEntry(
@@ -172,12 +193,26 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             unfinished=tuple(map(_count, fields.pop("unfinished", ()))),
             table=_text(fields.pop("table", "")),
             previous=_bytes(fields.pop("previous", b"")),
+            time_ms=_count(fields.pop("time", 0)),
+            reader_features=tuple(map(_text, fields.pop("reader_features", ()))),
+            writer_features=tuple(map(_text, fields.pop("writer_features", ()))),
             unknown=fields,
         )
         parse_instant(entry.instant)
     except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
         raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
+    check_features("reader", entry.reader_features, source=source)
     return entry
+
+
+def check_features(role: Literal["reader", "writer"], names: Iterable[str], *, source: str) -> None:
+    """Check that this release knows these features. Raises UnsupportedTable, with those that it does not know."""
+    known = READER_FEATURES if role == "reader" else WRITER_FEATURES
+    if unknown := sorted(set(names) - known):
+        raise UnsupportedTable(
+            f"{source} needs of each {role} the {'features' if unknown[1:] else 'feature'} {', '.join(unknown)}, which "
+            "this release does not know; install a newer release of Tallymark"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +220,10 @@ class EntryPointer:
     """An entry whose body is too large for one small object, and is in another."""
 
     body: str
-    """Path of the body: an entry, whose own ``table`` and ``previous`` do not count."""
+    """Path of the body: an entry, whose own ``table``, ``previous`` and ``time_ms`` do not count."""
     table: str
     previous: bytes
+    time_ms: int
 
 
 def encode_pointer(entry: LogEntry, body: str) -> bytes:
@@ -201,13 +237,19 @@ def decode_pointer(data: bytes, *, source: str) -> EntryPointer | None:
     if (body := fields.get("body")) is None:
         return None
     try:
-        return EntryPointer(_text(body), _text(fields.get("table", "")), _bytes(fields.get("previous", b"")))
+        return EntryPointer(
+            _text(body),
+            _text(fields.get("table", "")),
+            _bytes(fields.get("previous", b"")),
+            _count(fields.get("time", 0)),
+        )
     except (TypeError, RecursionError) as error:  # a deep value has no repr
         raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
 
 
 def _link(entry: LogEntry) -> dict[str, object]:
-    return {"table": entry.table, "previous": entry.previous} if entry.table else {}
+    link: dict[str, object] = {"table": entry.table, "previous": entry.previous} if entry.table else {}
+    return {**link, "time": entry.time_ms}
 
 
 def _packed(fields: dict[str, object]) -> bytes:

@@ -1,8 +1,9 @@
 """History: the state of a commit log after each entry. Pure, and equal for every reader of the same entries."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tallymark.engine.errors import CorruptObject
@@ -11,6 +12,11 @@ from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_hist
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
 from tallymark.engine.timeline.registration import Registrations
+
+TXNS_KEPT = 8
+"""Newest batches of each name of txns that are not archived. As many that ascend show that the caller orders its
+batches: of a name with random ones, as many are in order once in 40,320 times.
+"""
 
 APPENDS_KEPT = 20
 """Number of newest appends whose sizes are kept: more than any sizing policy reads."""
@@ -24,7 +30,8 @@ class History:
     again, or restored, at the same place.
 
     The entries themselves are available from ``base`` on. A query for an earlier one fails: a caller that may need one
-    calls ``CommitLog.reach`` first. Queries that need no entry cover the whole log.
+    calls ``CommitLog.reach`` first. Queries that need no entry cover the whole log, but for what was archived: of the
+    entries up to ``start`` only what later writes need is known.
     """
 
     def __init__(self, base: HistoryBase | str = "") -> None:
@@ -32,6 +39,13 @@ class History:
         if isinstance(base, str):
             base = no_history(base)
         self.table = base.table
+        self.start = base.start
+        """The position up to which the log is archived: earlier entries cannot be reached."""
+        self.floor = base.floor
+        """Every instant before this one is over."""
+        self.writer_features = base.writer_features
+        """Features that a writer needs to know."""
+        self._time_ms = base.time_ms
         self._base = base.position
         self._foreign: set[int] = set()
         """Positions after the base whose entries are another log's."""
@@ -41,6 +55,7 @@ class History:
         self._replacing = [decided.position for decided in base.decided if decided.is_replacing]
         self._partitions = dict(base.partitions)
         self._txns = dict(base.txns)
+        self._txn_floors = dict(base.txn_floors)
         self._cleans = dict(base.cleans)
         self._horizon = base.horizon
         self._begun = base.registration
@@ -67,7 +82,9 @@ class History:
             self._foreign.add(self.head)
             return
         self._begun = self._begun.after(entry.registration, entry.unfinished)
-        if entry.instant in self._decided:
+        self._time_ms = max(self._time_ms, entry.time_ms)
+        self.writer_features |= frozenset(entry.writer_features)
+        if self.decided(entry.instant) is not None:
             return
         is_replacing = entry.kind == "commit" and bool(entry.removed)
         self._decided[entry.instant] = Decided(self.head, entry.instant, entry.kind, is_replacing)
@@ -88,17 +105,26 @@ class History:
         for file in entry.added:
             self._partitions.setdefault(file.partition, self.head)
 
-    def as_base(self) -> HistoryBase:
-        """Return everything but the entries, as of the head."""
+    def as_base(self, start: int = 0, floor: str = FLOOR) -> HistoryBase:
+        """Return everything but the entries, as of the head; of a log that is archived up to ``start``, where every
+        instant before ``floor`` is over.
+        """
+        start, floor = max(start, self.start), max(floor, self.floor)
+        txns, txn_floors = archived_txns(self._txns, self._txn_floors, start)
         return HistoryBase(
             table=self.table,
             position=self.head,
+            start=start,
+            floor=floor,
+            time_ms=self._time_ms,
+            writer_features=self.writer_features,
             hash=self._hashes[-1],
             hash_before=self._hashes[-2] if self.head else self._hashes[0],
-            decided=tuple(self._decided.values()),
-            txns=dict(self._txns),
+            decided=tuple(each for each in self._decided.values() if each.position > start or each.instant >= floor),
+            txns=txns,
+            txn_floors=txn_floors,
             partitions=dict(self._partitions),
-            cleans=dict(self._cleans),
+            cleans={position: expired for position, expired in self._cleans.items() if position > start},
             horizon=self._horizon,
             registration=self._begun,
             appends=tuple(self._appends),
@@ -110,6 +136,10 @@ class History:
         if position > self._base:
             del self._entries[: position - self._base]
             self._base = position
+
+    def archive(self, start: int, floor: str) -> None:
+        """Record that the log is archived up to ``start``, and that every instant before ``floor`` is over."""
+        self.start, self.floor = max(start, self.start), max(floor, self.floor)
 
     def take_back(self, earlier: Sequence[LogEntry]) -> None:
         """Add the entries right before ``base`` again.
@@ -161,7 +191,10 @@ class History:
 
     def linked(self, entry: LogEntry) -> LogEntry:
         """Return the entry as it is to be put at ``head + 1``: with the table's id, and the hash of the head."""
-        return replace(entry, table=self.table, previous=self._hashes[-1] if self.table else b"")
+        if not self.table:
+            return replace(entry, time_ms=0)
+        time_ms = max(self._time_ms, entry.time_ms)
+        return replace(entry, table=self.table, previous=self._hashes[-1], time_ms=time_ms)
 
     def own_before(self, position: int) -> int:
         """Return the newest position before this one whose entry is this log's; the first whose hash is known if that
@@ -188,22 +221,37 @@ class History:
 
     def decided(self, instant: str) -> Decided | None:
         """Return where and how an instant was decided; None while it is open."""
-        return self._decided.get(instant)
+        if (found := self._decided.get(instant)) is None and instant < self.floor:
+            return Decided(0, instant, "archived", is_replacing=False)
+        return found
 
     def decision(self, instant: str) -> tuple[int, LogEntry] | None:
         """Return the position and the entry that decided an instant, which has to be available; None while it
-        is open.
+        is open, and where the entry is archived.
         """
         decided = self._decided.get(instant)
-        return None if decided is None else (decided.position, self.entry(decided.position))
+        if decided is None or decided.position <= self.start:
+            return None
+        return decided.position, self.entry(decided.position)
 
     def instant_at(self, position: int) -> str:
         """Return the instant that the entry at a position, which is not void, has decided."""
         return next(decided.instant for decided in self._decided.values() if decided.position == position)
 
     def txn_position(self, txn: str) -> int | None:
-        """Return the position at which a txn was committed; None while it was not."""
+        """Return the position at which a txn was committed; None while it was not, and where ``last_archived`` is
+        not None.
+        """
         return self._txns.get(txn)
+
+    def last_archived(self, txn: str) -> str | None:
+        """Return the last archived batch of the txn's name if this txn may have been committed before it, or as it.
+
+        None where the log knows whether the txn was committed.
+        """
+        name, _, batch = txn.partition(":")
+        last = self._txn_floors.get(name)
+        return None if last is None or txn in self._txns or batch_order(batch) > batch_order(last) else last
 
     @property
     def registration(self) -> Registrations:
@@ -219,9 +267,13 @@ class History:
         """The newest instant, or the floor before the first: writers reserve only later ones."""
         return self._newest or FLOOR
 
+    def instants_after(self, position: int) -> list[str]:
+        """Return the instants that are decided after a position."""
+        return [decided.instant for decided in self._decided.values() if decided.position > position]
+
     @property
     def commits(self) -> list[int]:
-        """The positions of the commits that count, in order."""
+        """The positions of the commits that count, in order; without archived ones."""
         return [decided.position for decided in self._decided.values() if decided.kind == "commit"]
 
     @property
@@ -236,6 +288,7 @@ class History:
         """
         assert 0 <= position <= self.head, f"position {position} of {self.head}"
         live: dict[str, DataFile] = {}
+        assert not self.start, f"the entries up to {self.start} are archived"
         for number, entry in self.after(0):
             if number > position:
                 break
@@ -274,7 +327,7 @@ class History:
         to ``horizon``.
         """
         count = bisect_right(self._replacing, horizon)
-        return self._replacing[count - 1] if count else 0
+        return self._replacing[count - 1] if count else self.start
 
     def has_contained(self, partition: str) -> bool:
         """Return whether a file was ever committed to the partition."""
@@ -284,3 +337,33 @@ class History:
         """Return the partitions that got their first file ever at this position."""
         entry = self.entry(position)
         return frozenset(file.partition for file in entry.added if self._partitions.get(file.partition) == position)
+
+
+def batch_order(batch: str) -> tuple[tuple[int, int, str], ...]:
+    """Return the key of a txn's batch in natural order: digits by their number, everything else by its characters."""
+    parts = re.findall(r"\d+|\D+", batch, flags=re.ASCII)
+    return tuple((0, int(part), "") if part[0] in "0123456789" else (1, 0, part) for part in parts)
+
+
+def archived_txns(
+    txns: Mapping[str, int], floors: Mapping[str, str], start: int
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the txns of a log that is archived up to ``start``, and by name the last batch that they lack.
+
+    Of a name whose batches were committed in natural order, those up to there are left out, but for its newest: a later
+    rerun of one is recognized by its order. The txns of any other name remain.
+    """
+    by_name: dict[str, list[tuple[int, str]]] = {}
+    for txn, position in txns.items():
+        name, _, batch = txn.partition(":")
+        by_name.setdefault(name, []).append((position, batch))
+    kept, last = dict(txns), dict(floors)
+    for name, found in by_name.items():
+        batches = [batch for _, batch in sorted(found)]
+        orders = [batch_order(batch) for batch in batches]
+        archived = batches[: min(sum(position <= start for position, _ in found), max(0, len(batches) - TXNS_KEPT))]
+        if archived and orders == sorted(orders):
+            last[name] = archived[-1]
+            for batch in archived:
+                del kept[f"{name}:{batch}"]
+    return kept, last

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash
 from tallymark.engine.timeline.registration import Registrations
+
+DecisionKind = EntryKind | Literal["archived"]
 
 
 class Decided(NamedTuple):
@@ -14,7 +17,8 @@ class Decided(NamedTuple):
 
     position: int
     instant: str
-    kind: EntryKind
+    kind: DecisionKind
+    """``archived``: the instant is over, and its entry is no longer known; the position is 0."""
     is_replacing: bool
     """Whether it replaced files."""
 
@@ -26,14 +30,24 @@ class HistoryBase:
     table: str
     """The id of the table; empty for a table of a release without ids, whose entries carry no hashes."""
     position: int = 0
+    start: int = 0
+    """The position up to which the log is archived: the entries up to there may be deleted."""
+    floor: str = FLOOR
+    """Every instant before this one is over: what it wrote is committed or removed, and nothing waits for it."""
+    time_ms: int = 0
+    """Of the newest entry."""
+    writer_features: frozenset[str] = frozenset()
+    """Features that a writer needs to know."""
     hash: bytes
     """Of this position."""
     hash_before: bytes
     """Of the position before: with the entry of this one it gives ``hash``."""
     decided: tuple[Decided, ...] = ()
-    """The entries that count, in order."""
+    """The entries that count, in order; without those up to ``start`` whose instants are before ``floor``."""
     txns: Mapping[str, int] = field(default_factory=dict)
     """Where each was committed."""
+    txn_floors: Mapping[str, str] = field(default_factory=dict)
+    """By the name of txns, the last batch that was archived: its earlier ones are not in ``txns`` any more."""
     partitions: Mapping[str, int] = field(default_factory=dict)
     """Of each that ever held a file, the position of its first."""
     cleans: Mapping[int, range] = field(default_factory=dict)
@@ -46,7 +60,9 @@ class HistoryBase:
     """Rows and bytes of the files that the newest appends added, the newest last."""
 
 
-def no_history(table: str) -> HistoryBase:
-    """Return the start of the log of a table with this id."""
+def no_history(table: str, writer_features: frozenset[str] = frozenset()) -> HistoryBase:
+    """Return the start of the log of a table with this id, whose writers need to know these features."""
     root = first_hash(table)
-    return HistoryBase(table=table, hash=root, hash_before=root, registration=Registrations())
+    return HistoryBase(
+        table=table, writer_features=writer_features, hash=root, hash_before=root, registration=Registrations()
+    )

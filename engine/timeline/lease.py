@@ -89,7 +89,7 @@ class Lease:
             RolledBack: another writer did.
         """
         if self._now() - self._last_heartbeat >= self._settings.expiry_s / 2:
-            await self.check_log()
+            self._refuse_if_rolled_back(await self._log.refresh(verify=True))
 
     async def check_log(self) -> None:
         """Check that no writer has rolled this instant back so far. Raises RolledBack."""
@@ -112,7 +112,7 @@ class Lease:
 
     def _refuse_if_rolled_back(self, history: History) -> None:
         decided = history.decided(self._instant)
-        if decided is not None and decided.kind == "rollback":
+        if decided is not None and decided.kind in ("rollback", "archived"):
             raise RolledBack(
                 f"instant {self._instant} was rolled back at position {decided.position}, by another writer that took "
                 "this one for dead, or by 'tallymark rollback --instant'; write again"

@@ -5,9 +5,8 @@ conflict (``conflict``), nor what follows from an entry.
 """
 
 import math
-import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -19,26 +18,38 @@ from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
 from tallymark.backends.shown import shown
+from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.errors import (
     CommitUnknown,
     CorruptObject,
+    InvalidRequest,
+    LostEntries,
     RolledBack,
     TableReplaced,
     TallymarkError,
     UnsupportedTable,
 )
 from tallymark.engine.settings import CommitSettings
-from tallymark.engine.timeline.entry import LogEntry, decode_entry, decode_pointer, encode_entry, encode_pointer
+from tallymark.engine.timeline.entry import (
+    LogEntry,
+    check_features,
+    decode_entry,
+    decode_pointer,
+    encode_entry,
+    encode_pointer,
+)
 from tallymark.engine.timeline.history import History
-from tallymark.engine.timeline.history_base import Decided, HistoryBase
+from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
+from tallymark.engine.timeline.listing import HOODIE, Listing, read_listing
 from tallymark.engine.timeline.log_hash import next_hash
+from tallymark.engine.timeline.projection import instant_of_projected, projected_table
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
-
-_COMPLETED = re.compile(r"\.hoodie/\d{17}\.(commit|replacecommit)")
 
 LOG_FOLDER = ".hoodie/.tallymark/log"
 BODY_FOLDER = ".hoodie/.tallymark/body"
+
+LATEST_CHECKPOINT = ".hoodie/.tallymark/checkpoint/latest"
 
 BODY_BYTES = 1 << 20
 """A larger entry is put as a body object first, so that the deciding put remains small and quick."""
@@ -48,15 +59,20 @@ READ_AHEAD = 32
 not 300.
 """
 
-PROBE_AHEAD = 2
-"""Entries requested after that of a checkpoint: one more than needed to see the end, so that a gap is noticed."""
+VERIFY_AFTER_S = 60.0
+"""Time after which a reading that finds nothing new checks that the log continues what was read: a process that was
+stopped may have missed that the log was archived, restored or created again. It costs one get a minute at most.
+"""
 
 
 class LogStart(Protocol):
     """The source of a base from which a log may be read."""
 
-    async def newest(self) -> HistoryBase | None:
-        """Return the base of the newest readable checkpoint; None where there is none."""
+    async def newest(self, listed: Sequence[str]) -> HistoryBase | None:
+        """Return the base of the newest readable checkpoint; None where there is none.
+
+        ``listed`` are the names of all manifests that a listing has shown, for the case that the pointer is unreadable.
+        """
         ...
 
     def refuse(self, reason: str) -> None:
@@ -67,46 +83,61 @@ class LogStart(Protocol):
 class CommitLog:
     """One process's access to a table's log; ``history`` is the part that it has read."""
 
-    def __init__(self, backend: Backend, settings: CommitSettings, *, start: LogStart | None = None) -> None:
-        """If ``start`` has a checkpoint, the log is read from there on, without a listing."""
+    def __init__(
+        self,
+        backend: Backend,
+        settings: CommitSettings,
+        *,
+        start: LogStart | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        """If ``start`` has a checkpoint, the log is read from there on."""
         self._backend = backend
+        self._clock = clock or SystemClock()
         self._settings = settings
         self._start = start
         self._reading = anyio.Lock()
         self._is_identified = False
         self._is_started = False
         self._is_replaced = False
+        self._verified_at = -math.inf
         self._attempts: dict[str, _Attempt] = {}
         """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
         self.history = History()
 
-    def identify(self, table: str) -> None:
-        """Set the id of the table, by which entries of another table's writers are void. Without this call the first
-        reading reads the table's properties.
+    def identify(self, table: str, writer_features: Iterable[str] = ()) -> None:
+        """Set the id of the table, by which entries of another table's writers are void, and the features that its
+        writers need. Without this call the first reading reads the table's properties.
         """
         if table != self.history.table:  # what was read before another writer has created the table, is read again
-            self.history = History(table)
             self._is_started = False
+        if not self._is_started:
+            self.history = History(no_history(table, frozenset(writer_features)))
         self._is_identified = True
 
-    async def refresh(self) -> History:
+    async def refresh(self, *, verify: bool = False) -> History:
         """Read to the end: every entry that was won before the call is in the history on return.
 
-        A missing entry is noticed when the reading reaches it. Without a checkpoint, the first reading lists the log,
-        so each missing entry is noticed. From a checkpoint, at least its own entry and two further numbers are read: an
-        entry missing before it is noticed when a caller has to ``reach`` it; one missing after it, if a later one is
-        among those read.
+        The first reading lists the bookkeeping, and compares what it shows with the log: a missing entry is noticed.
+        Later ones get the numbers after the head; with ``verify``, or some time after the last check, they also check
+        that the log in storage continues the history, which is read again where it was archived since.
 
         Raises:
             CorruptObject: an entry is unreadable or missing.
-            TableReplaced: an earlier ``win`` has found the log to be another one.
+            LostEntries: so are the newest ones, and a checkpoint or the Hudi timeline shows that they existed.
+            TableReplaced: the log is another one than was read.
+            UnsupportedTable: the table needs a newer release.
         """
         if self._is_replaced:
             raise self._replaced()
         async with self._reading:
-            window = 1 if self._is_started else await self._open()
-            while window and await self._read_window(window):
-                window = min(window * 2, READ_AHEAD)
+            if not self._is_started:
+                await self._open()
+            else:
+                is_due = verify or anyio.current_time() - self._verified_at >= VERIFY_AFTER_S
+                window = await self._verify() if is_due else 1
+                while window and await self._read_window(window):
+                    window = min(window * 2, READ_AHEAD)
         return self.history
 
     async def reach(self, position: int) -> History:
@@ -114,8 +145,14 @@ class CommitLog:
 
         Raises:
             CorruptObject: an entry is unreadable or missing, or they are not those of the base.
+            InvalidRequest: they are archived.
         """
         while position < self.history.base:
+            if position < self.history.start:
+                raise InvalidRequest(
+                    f"position {position} of {shown(self._backend.url)} is archived: its log is kept from position "
+                    f"{self.history.start} on (CommitSettings.log_entry_count)"
+                )
             async with self._reading:
                 base = self.history.base
                 numbers = range(position + 1, base + 1)
@@ -131,14 +168,15 @@ class CommitLog:
         replacing = self.history.replacing(positions)
         return await self.reach(replacing[0] - 1) if replacing else self.history
 
-    async def times(self) -> tuple[float, ...]:
-        """Return when each entry up to the head was put, by the store's clock, from the first on, in ascending order.
+    async def times(self) -> "EntryTimes":
+        """Return when each entry up to the head was put, by the store's clock.
 
         An entry that the listing does not show yet counts as put in the future.
         """
         put = {_number(entry.path): entry.modified async for entry in self._backend.list(LOG_FOLDER)}
-        head = range(1, self.history.head + 1)
-        return tuple(accumulate((put.get(number, math.inf) for number in head), max))
+        start = self.history.start
+        kept = (put.get(number, math.inf) for number in range(start + 1, self.history.head + 1))
+        return EntryTimes(start, tuple(accumulate(kept, max)))
 
     async def win(self, entry: LogEntry, *, check: Callable[[History], None]) -> int:
         """Make the entry part of the log and return its position.
@@ -153,7 +191,7 @@ class CommitLog:
             Unavailable: storage did not answer before any put; the entry is not in the log.
             BackendError: storage refuses; the entry is not in the log.
         """
-        attempt = self._attempts.setdefault(entry.nonce, _Attempt(entry))
+        attempt = self._attempts.setdefault(entry.nonce, _Attempt(entry, self._time_ms()))
         try:
             with anyio.move_on_after(self._settings.decision_timeout_s):
                 position = await self._fight(attempt, check)
@@ -171,6 +209,9 @@ class CommitLog:
             raise self._unknown(attempt, silence)
         raise Unavailable(f"{silence}; nothing was written to the commit log")
 
+    def _time_ms(self) -> int:
+        return int(self._clock.now().timestamp() * 1000)
+
     def _unknown(self, attempt: "_Attempt", reason: str) -> CommitUnknown:
         instant = attempt.entry.instant
         return CommitUnknown(
@@ -185,9 +226,10 @@ class CommitLog:
             try:
                 history = await self.refresh()
                 if (decided := history.decided(attempt.entry.instant)) is not None:
-                    position = _won(await self.reach(decided.position - 1), decided, attempt.entry)
+                    position = _won(await self._reach(decided), decided, attempt.entry)
                 else:
                     attempt.has_read(history.head)
+                    self.check_writable()
                     check(history)
                     position = await self._take(attempt, history.head + 1)
                 await self._check_same_log(attempt.entry, position)
@@ -199,12 +241,15 @@ class CommitLog:
             else:
                 return position
 
+    async def _reach(self, decided: Decided) -> History:
+        return self.history if decided.kind == "archived" else await self.reach(decided.position - 1)
+
     async def _take(self, attempt: "_Attempt", number: int) -> int:
-        linked = self.history.linked(attempt.entry)
+        linked = self.history.linked(replace(attempt.entry, time_ms=attempt.time_ms))
         data = await self._small_form(attempt, linked)
         before, attempt.unclear = attempt.unclear, number
         try:
-            await self._backend.put_new(_entry_path(number), data)
+            await self._backend.put_new(entry_path(number), data)
         except (AlreadyExists, NotPermitted, InvalidPath):
             attempt.unclear = before  # this put did nothing; an earlier one at this number may have
             raise
@@ -212,77 +257,156 @@ class CommitLog:
             self.history.apply(linked)
         return number
 
+    def check_writable(self) -> None:
+        """Check that this release knows every feature that writers of the table need. Raises UnsupportedTable."""
+        check_features("writer", self.history.writer_features, source=shown(self._backend.url))
+
     async def _check_same_log(self, entry: LogEntry, position: int) -> None:
         """Check, after the entry was put, that the log in storage is the one that it was linked to.
 
-        The newest entry before it is read again, or the table's id where it has one and there is no such entry: readers
-        of another log see another entry there, or none, and treat this one as void.
+        The newest entry before it is read again: readers of another log see another entry there, or none, and treat
+        this one as void. So do readers of a log that was archived up to there or beyond: entries are deleted in
+        their order, so the position was free because an archived entry of it had been deleted.
 
         Raises:
             TableReplaced: it is another log.
         """
+        if await self._continues(position) is not True:
+            self._is_replaced = True
+            raise self._replaced()
+
+    async def _continues(self, position: int) -> bool | None:
+        """Return whether storage has the newest entry before a position that this process has read; None where no entry
+        is there. Without such an entry, the table's id is compared.
+        """
         own, table = self.history.own_before(position), self.history.table
-        with suppress(NotFound, UnsupportedTable):
+        try:
             if own == 0:
-                if not table or await self._stored_id() == table:
-                    return
-            elif self.history.has_at(own, await read_entry(self._backend, own)):
-                return
-        self._is_replaced = True
-        raise self._replaced()
+                return not table or TableProperties.decode(await self._backend.get(PROPERTIES)).id == table
+            return self.history.has_at(own, await read_entry(self._backend, own))
+        except UnsupportedTable:
+            return False
+        except NotFound:
+            return None
+
+    async def _verify(self) -> int:
+        """Check that the log continues what was read, and read the next entry at the same time. Where the log was
+        archived since, read it from its checkpoint. Return how many entries to request next, 0 where the end was seen.
+
+        Raises:
+            TableReplaced: it is another log.
+        """
+        read, first = self.history, self.history.head + 1
+        answers: list[bool | None] = []
+        found: dict[int, LogEntry] = {}
+
+        async def check() -> None:
+            answers.append(await self._continues(first))
+
+        async def read_next() -> None:
+            found.update(await read_entries(self._backend, [first]))
+
+        await concurrently(_call, (check, read_next), limit=2)
+        [continues] = answers
+        if continues is None and read.head:
+            await self._open()
+        is_archived = self.history is not read and self.history.start >= read.head
+        if continues is not True and not is_archived:
+            self._is_replaced = True
+            raise self._replaced()
+        self._verified_at = anyio.current_time()
+        return 2 if self.history is read and await self._take_in(found, first, 1) else 0
 
     def _replaced(self) -> TableReplaced:
         return TableReplaced(
             f"{shown(self._backend.url)} was removed, created again or restored from a copy while this process wrote "
-            "it: what it has written since does not count; write again"
+            "it, or the process was stopped until what it had read was archived: what it has written since does not "
+            "count; write again"
         )
 
-    async def _stored_id(self) -> str:
-        return TableProperties.decode(await self._backend.get(PROPERTIES)).id
-
-    async def _open(self) -> int:
-        """Start the first reading. Return how many entries to request next, 0 where the end has been seen."""
+    async def _open(self) -> None:
+        """Read the log from its newest checkpoint on, or else from the first entry on, up to what a listing shows."""
+        table, writer_features = self.history.table, self.history.writer_features
         if not self._is_identified:
             with suppress(NotFound):
-                self.history = History(await self._stored_id())
-        base = None if self._start is None else await self._start.newest()
-        found = {} if base is None else await read_entries(self._backend, _first_window(base.position))
-        is_ours = base is not None and base.table == self.history.table and _is_of(base, found)
-        if base is None or self._start is None or not is_ours:
-            if base is not None and self._start is not None:
-                self._start.refuse("the log does not hold the entry that it ends with")
-                self.history = History(self.history.table)
-            await self._read_listed()
-            window = 1
-        else:
-            self.history = History(base)
-            window = 2 * PROBE_AHEAD if await self._take_in(found, base.position + 1, PROBE_AHEAD) else 0
-        self._is_started = True
-        return window
-
-    async def _read_listed(self) -> None:
-        """Read the log without a checkpoint, with a listing, so that a missing entry is never treated as the log's end.
-
-        An empty log beside a Hudi timeline with commits is an error: the log was lost, for instance by an incomplete
-        copy.
-        """
-        listed = [entry.path async for entry in self._backend.list(LOG_FOLDER)]
-        newest = max(map(_number, listed), default=0)
-        while self.history.head < newest:
-            if not await self._read_window(min(READ_AHEAD, newest - self.history.head)):
-                await self._check_later(sorted(number for number in map(_number, listed) if number > self.history.head))
+                properties = TableProperties.decode(await self._backend.get(PROPERTIES))
+                table, writer_features = properties.id, frozenset(properties.writer_features)
+        listing, base = await self._listed()
+        self.history = History(no_history(table, writer_features))
+        found: dict[int, LogEntry] = {}
+        if base is not None and self._start is not None:
+            ahead = min(base.position + READ_AHEAD, max(listing.newest, base.position))
+            found = await read_entries(self._backend, range(base.position, ahead + 1))
+            if base.table == table and _is_of(base, found):
+                self.history = History(base)
+                await self._take_in(found, base.position + 1, ahead - base.position)
+            elif base.table == table and table:
+                raise self._lost([LATEST_CHECKPOINT], listing.newest)
+            else:
+                self._start.refuse("the log does not contain the entry that it ends with")
+        while self.history.head < listing.newest:
+            if not await self._read_window(min(READ_AHEAD, listing.newest - self.history.head)):
+                await self._check_later([number for number in listing.numbers if number > self.history.head])
                 break
-        if newest == 0 and (projected := await self._projected_instant()) is not None:
-            await self._read_window(1)  # another writer may have won the first entry since, and projected it
-            if self.history.head == 0:
-                raise CorruptObject(
-                    f"{LOG_FOLDER} is empty, and {projected} is there; restore .hoodie/.tallymark from a copy"
-                )
+        await self._check_projected(listing)
+        self._is_started = True
+        self._verified_at = anyio.current_time()
 
-    async def _projected_instant(self) -> str | None:
-        """Return a completed instant of the Hudi timeline other than the floor."""
-        found = [entry.path async for entry in self._backend.list(".hoodie")]
-        return next((path for path in found if _COMPLETED.fullmatch(path) and FLOOR not in path), None)
+    async def _listed(self) -> tuple[Listing, HistoryBase | None]:
+        """Return what a listing shows, and the base of the newest checkpoint, both read concurrently."""
+        listings: list[Listing] = []
+        bases: list[HistoryBase | None] = []
+
+        async def look() -> None:
+            listings.append(await read_listing(self._backend.list(HOODIE)))
+
+        async def start() -> None:
+            bases.append(None if self._start is None else await self._start.newest(()))
+
+        await concurrently(_call, (look, start), limit=2)
+        [listing], [base] = listings, bases
+        if base is None and self._start is not None and listing.manifests:
+            base = await self._start.newest(listing.manifests)
+        return listing, base
+
+    async def _check_projected(self, listing: Listing) -> None:
+        """Check that the log has every commit that the Hudi timeline shows of this table.
+
+        One of another table with the same URL is not evidence: a process that outlived its table may have put it.
+
+        Raises:
+            LostEntries: it lacks some.
+        """
+        history = self.history
+        evidence = []
+        for instant, path in listing.completed.items():
+            if instant != FLOOR and history.decided(instant) is None:
+                table = await self._projected_table(path)
+                if table == history.table != "" or (table is None and history.head == 0):
+                    evidence.append(path)
+        if evidence and history.head == 0:
+            await self._read_window(1)  # another writer may have won the first entry since, and projected it
+        if evidence := [path for path in evidence if history.decided(instant_of_projected(path)) is None]:
+            raise self._lost(evidence, history.head)
+
+    async def _projected_table(self, path: str) -> str | None:
+        """Return the id of the table that a completed instant of the Hudi timeline records; None where it has none.
+        "another" where the file is missing.
+        """
+        try:
+            return projected_table(await self._backend.get(path))
+        except NotFound:
+            return "another"
+
+    def _lost(self, evidence: Sequence[str], head: int) -> LostEntries:
+        others = f" and {len(evidence) - 1} more" if evidence[1:] else ""
+        return LostEntries(
+            f"{LOG_FOLDER} ends at position {head}, and {evidence[0]}{others} shows a later commit of this table: the "
+            "newest entries are lost; restore .hoodie/.tallymark from a copy, or accept the loss of these commits: "
+            f"tallymark accept-loss {shown(self._backend.url)}",
+            evidence=tuple(evidence),
+            head=head,
+        )
 
     async def _read_window(self, size: int) -> bool:
         """Read up to ``size`` entries beyond the head; False once the end is reached."""
@@ -334,11 +458,32 @@ class CommitLog:
                 await self._backend.delete([_body_path(attempt.entry)])
 
 
+@dataclass(frozen=True, slots=True)
+class EntryTimes:
+    """When the entries of a log were put, by the store's clock, in seconds since 1970."""
+
+    start: int
+    """The position up to which the log is archived."""
+    put: tuple[float, ...]
+    """Of each later entry, ascending."""
+
+    def at(self, position: int) -> float:
+        """Return the time of an entry; of an archived one, the time of the first that is kept, which is later."""
+        return self.put[max(position - self.start, 1) - 1]
+
+    @property
+    def newest(self) -> float:
+        """The time of the newest entry that the listing has shown; 0 where there is none."""
+        return max(filter(math.isfinite, self.put), default=0.0)
+
+
 @dataclass(slots=True)
 class _Attempt:
     """Progress of an entry on its way into the log."""
 
     entry: LogEntry
+    time_ms: int
+    """When the attempt was started, by the writer's clock."""
     has_body: bool = False
     """Whether its body is durable, apart from the bytes under its number."""
     unclear: int | None = None
@@ -352,6 +497,12 @@ class _Attempt:
 
 def _won(history: History, decided: Decided, entry: LogEntry) -> int:
     """Return the position of the entry if it is the one that decided its instant. Raises RolledBack."""
+    if decided.kind == "archived":
+        raise CommitUnknown(
+            f"instant {entry.instant} is over, and its log entry is archived: it was committed or rolled back while "
+            "this process was stopped; 'tallymark files' shows whether its files are part of the table",
+            instant=entry.instant,
+        )
     if history.entry(decided.position).nonce == entry.nonce:
         return decided.position
     raise RolledBack(
@@ -360,8 +511,8 @@ def _won(history: History, decided: Decided, entry: LogEntry) -> int:
     )
 
 
-def _first_window(position: int) -> range:
-    return range(position, position + 1 + PROBE_AHEAD)
+async def _call(act: Callable[[], Awaitable[None]]) -> None:
+    await act()
 
 
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
@@ -371,7 +522,7 @@ def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
 
 
 def _gone(number: int) -> CorruptObject:
-    return CorruptObject(f"{_entry_path(number)} is gone, and later entries are there; restore it from a copy")
+    return CorruptObject(f"{entry_path(number)} is gone, and later entries are there; restore it from a copy")
 
 
 async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, LogEntry]:
@@ -388,7 +539,7 @@ async def read_entries(backend: Backend, numbers: Iterable[int]) -> dict[int, Lo
 
 async def read_entry(backend: Backend, number: int) -> LogEntry:
     """Return the entry at a number, with its body. Raises NotFound beyond the end."""
-    path = _entry_path(number)
+    path = entry_path(number)
     data = await backend.get(path)
     pointer = decode_pointer(data, source=path)
     if pointer is None:
@@ -397,7 +548,7 @@ async def read_entry(backend: Backend, number: int) -> LogEntry:
         entry = decode_entry(await backend.get(pointer.body), source=pointer.body)
     except NotFound as error:
         raise CorruptObject(f"{path} refers to {pointer.body}, which is gone; restore it from a copy") from error
-    return replace(entry, table=pointer.table, previous=pointer.previous)
+    return replace(entry, table=pointer.table, previous=pointer.previous, time_ms=pointer.time_ms)
 
 
 def new_nonce() -> str:
@@ -415,5 +566,6 @@ def _number(path: str) -> int:
     return int(path.rpartition("/")[2])
 
 
-def _entry_path(number: int) -> str:
+def entry_path(number: int) -> str:
+    """Return the path of the entry at a position."""
     return f"{LOG_FOLDER}/{number:020d}"

@@ -18,6 +18,9 @@ from tallymark.engine.timeline.properties import TableProperties
 
 Action = Literal["commit", "replacecommit"]
 
+_TABLE = "tallymark.table"
+"""Key of the table's id in a commit's extra metadata."""
+
 PARTITION_METADATA = ".hoodie_partition_metadata"
 """The file by which Hudi on Java recognizes a directory as a partition."""
 
@@ -59,6 +62,20 @@ def completed_path(entry: LogEntry) -> str:
     """Return the file whose presence means that a commit has been projected."""
     assert entry.kind == "commit", "only commits are projected"
     return _completed_path(entry.instant, _action(entry))
+
+
+def instant_of_projected(path: str) -> str:
+    """Return the instant of a file of the Hudi timeline."""
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def projected_table(data: bytes) -> str | None:
+    """Return the id of the table that a completed commit was projected for; None where it records none."""
+    try:
+        found = json.loads(data)["extraMetadata"][_TABLE]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None
 
 
 def _timeline_files(
@@ -106,6 +123,8 @@ def _metadata(entry: LogEntry, properties: TableProperties) -> dict[str, object]
 def _extra(entry: LogEntry) -> dict[str, str]:
     """Return the facts for which Hudi has no field, as texts, like all extra metadata."""
     extra = {"tallymark.nonce": entry.nonce}
+    if entry.table:
+        extra[_TABLE] = entry.table
     if entry.txn is not None:
         extra["tallymark.txn"] = entry.txn
     if entry.summary is not None:

@@ -20,6 +20,7 @@ import pyarrow.types as arrow_types
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest, UnsupportedTable
 from tallymark.engine.timeline.avro_schema import avro_schema
+from tallymark.engine.timeline.entry import check_features
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.java_properties import load, store
 
@@ -118,6 +119,8 @@ class TableProperties:
     """``directory``: replaced files are deleted right after the commit. ``table``: they remain for ``retain_hours``."""
     retain_hours: float | None = None
     """Only of a table with ``readers="table"``."""
+    writer_features: tuple[str, ...] = ()
+    """Features that a writer of the table needs to know: see ``entry``."""
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -153,6 +156,7 @@ class TableProperties:
                 "tallymark.format": str(FORMAT if self.id else 1),
                 "tallymark.created": self.created,
                 **({"tallymark.id": self.id} if self.id else {}),
+                **({"tallymark.writer_features": ",".join(self.writer_features)} if self.writer_features else {}),
                 "tallymark.readers": self.readers,
                 **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
                 "tallymark.schema": _encode_schema(self.schema),
@@ -180,6 +184,7 @@ class TableProperties:
                 created=found["tallymark.created"],
                 id="" if found["tallymark.format"] == "1" else found["tallymark.id"],
                 readers=_decode_readers(found.get("tallymark.readers")),
+                writer_features=_features(found, "writer"),
                 retain_hours=_decode_hours(found.get("tallymark.retain_hours")),
             )
             parse_instant(properties.created)
@@ -223,6 +228,7 @@ def _check_supported(found: dict[str, str]) -> None:
             "another path"
         )
     _check_format(found.get("tallymark.format"))
+    check_features("reader", _features(found, "reader"), source=PROPERTIES)
     for key, needed in _FIXED.items():
         _check_same(found, key, needed)
     _decode_readers(found.get("tallymark.readers"))
@@ -243,6 +249,10 @@ def _decode_readers(found: str | None) -> Readers:
             "install a newer release, or write to another path"
         )
     return cast("Readers", found)
+
+
+def _features(found: dict[str, str], role: str) -> tuple[str, ...]:
+    return tuple(filter(None, found.get(f"tallymark.{role}_features", "").split(",")))
 
 
 def _decode_hours(found: str | None) -> float | None:

@@ -30,6 +30,8 @@ class Reservation:
     operation: str
     expiry_s: float
     """Duration of the writer's lease: until a heartbeat is this old, the writer relies on not being rolled back."""
+    base: int = 0
+    """The position of the log that the writer had read before: it may need every later entry. 0: all of them."""
     registration: int = 0
     """The number under which the writer registered, whose object has the same content; 0 without a number."""
     unfinished: tuple[int, ...] = ()
@@ -47,6 +49,7 @@ class Reservation:
             "marker_kind": self.marker_kind,
             "operation": self.operation,
             "expiry_s": self.expiry_s,
+            "base": self.base,
         }
         if self.registration:  # else it is said as its writer has said it
             fields |= {"begun": self.registration, "unfinished": self.unfinished}
@@ -74,5 +77,7 @@ class Reservation:
             and type(self.expiry_s) in (int, float)
             and self.expiry_s >= 0
             and all(type(number) is int and number >= 0 for number in (self.registration, *self.unfinished))
+            and type(self.base) is int
+            and self.base >= 0
             and (self.registration > 0 or not self.unfinished)
         )

@@ -29,6 +29,7 @@ from tallymark.engine.errors import CorruptObject
 from tallymark.engine.packed import unpack
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
+from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 
@@ -178,17 +179,25 @@ def put_for(path: str) -> int | None:
 
 def encode_manifest(manifest: Manifest) -> bytes:
     history, names = manifest.history, sorted(manifest.states)
+    early = [decided for decided in history.decided if decided.position <= history.start]
+    later = [decided for decided in history.decided if decided.position > history.start]
     return seal(
         {
             "table": manifest.table,
             "id": history.table,
             "position": history.position,
+            "start": history.start,
+            "instant_floor": history.floor,
+            "time": history.time_ms,
+            "writer_features": sorted(history.writer_features),
             "hash": history.hash,
             "hash_before": history.hash_before,
-            "instants": [int(decided.instant) for decided in history.decided],
-            "kinds": bytes(_KINDS.index(each.kind) + _REPLACING * each.is_replacing for each in history.decided),
-            "voids": sorted(set(range(1, history.position + 1)) - {each.position for each in history.decided}),
+            "instants": [int(decided.instant) for decided in later],
+            "kinds": bytes(map(_code, later)),
+            "voids": sorted(set(range(history.start + 1, history.position + 1)) - {each.position for each in later}),
+            "early": [[each.position, int(each.instant), _code(each)] for each in early],
             "txns": dict(history.txns),
+            "txn_floors": dict(history.txn_floors),
             "cleans": [[position, expired.start, expired.stop] for position, expired in history.cleans.items()],
             "horizon": history.horizon,
             "begun": [history.registration.number, list(history.registration.unfinished)],
@@ -204,6 +213,11 @@ def encode_manifest(manifest: Manifest) -> bytes:
             ],
         }
     )
+
+
+def _code(decided: Decided) -> int:
+    assert decided.kind != "archived", "what is archived is not recorded"
+    return _KINDS.index(decided.kind) + _REPLACING * decided.is_replacing
 
 
 def decode_manifest(data: bytes, *, name: str) -> Manifest:
@@ -231,11 +245,20 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
 def _check_types(fields: Mapping[str, Any]) -> None:
     """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
     texts, counts = [fields["table"], fields.get("id", "")], [fields[name] for name in _COUNTS]
+    counts += [fields.get("start", 0), fields.get("time", 0)]
+    texts += [fields.get("instant_floor", FLOOR), *fields.get("writer_features", ())]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]
-    for several in (*fields["cleans"], *fields["appends"], *(part[3:6] for part in fields["parts"])):
+    early, floors = fields.get("early", ()), fields.get("txn_floors", {})
+    for several in (*fields["cleans"], *fields["appends"], *(part[3:6] for part in fields["parts"]), *early):
         counts += several
-    for several in (fields["partitions"], fields["txns"], *(part[:3] for part in fields["parts"])):
+    for several in (
+        fields["partitions"],
+        fields["txns"],
+        floors,
+        floors.values(),
+        *(part[:3] for part in fields["parts"]),
+    ):
         texts += several
     counts += [*map(fields["txns"].__getitem__, fields["txns"]), fields["begun"][0], *fields["begun"][1]]
     hashes = fields["hash"], fields["hash_before"]
@@ -251,10 +274,15 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
     return HistoryBase(
         table=fields.get("id", ""),
         position=fields["position"],
+        start=fields.get("start", 0),
+        floor=fields.get("instant_floor", FLOOR),
+        time_ms=fields.get("time", 0),
+        writer_features=frozenset(fields.get("writer_features", ())),
         hash=fields["hash"],
         hash_before=fields["hash_before"],
         decided=tuple(_decided(fields)),
         txns=fields["txns"],
+        txn_floors=fields.get("txn_floors", {}),
         partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
         cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
         horizon=fields["horizon"],
@@ -264,9 +292,12 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
 
 
 def _decided(fields: Mapping[str, Any]) -> Iterable[Decided]:
-    voids = set(fields["voids"])
-    counting = (position for position in range(1, fields["position"] + 1) if position not in voids)
-    for position, instant, code in zip(counting, fields["instants"], fields["kinds"], strict=True):
+    voids, later = set(fields["voids"]), range(fields.get("start", 0) + 1, fields["position"] + 1)
+    counting = (position for position in later if position not in voids)
+    for position, instant, code in (
+        *fields.get("early", ()),
+        *zip(counting, fields["instants"], fields["kinds"], strict=True),
+    ):
         yield Decided(position, f"{instant:017d}", _KINDS[code % _REPLACING], code >= _REPLACING)
 
 

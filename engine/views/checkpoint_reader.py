@@ -4,7 +4,7 @@ Owns: which checkpoint is the newest readable one, and that an unreadable one co
 (``checkpoint_format``), whether a checkpoint is of this log (``CommitLog``), and writing (``checkpoint_writer``).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -57,12 +57,17 @@ class Checkpoints:
     def manifest(self) -> Manifest | None:
         return None if self._base is None else self._base.manifest
 
-    async def newest(self) -> HistoryBase | None:
-        """Return the base of the newest checkpoint; None where there is none that can be read. No listing.
+    async def newest(self, listed: Sequence[str] = ()) -> HistoryBase | None:
+        """Return the base of the newest checkpoint; None where there is none that can be read.
 
         Where both manifests of the pointer are missing, it is read again: other writers may have put newer ones since.
+        With ``listed``, names of manifests in descending order, these are tried instead: the pointer is unreadable.
         """
         tried: set[str] = set()
+        for name in listed:
+            if (manifest := await self.read(name)) is not None:
+                self.start_at(manifest)
+                return manifest.history
         while names := [name for name in await self.pointer() if name not in tried]:
             for name in names:
                 tried.add(name)
@@ -179,6 +184,11 @@ class CheckpointBase:
 
     async def _from_log(self) -> dict[str, bytes]:
         """Return all blocks, gathered from the entries up to the position."""
+        if start := self.manifest.history.start:
+            raise CorruptObject(
+                f"a part of {self.manifest.path} is damaged or missing, and the log up to position {start} is "
+                "archived; restore .hoodie/.tallymark/checkpoint from a copy"
+            )
         numbers = range(1, self.position + 1)
         entries = await read_entries(self._backend, numbers)
         history = History(self.manifest.history.table)

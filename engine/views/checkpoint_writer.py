@@ -51,16 +51,23 @@ class Checkpointed:
 
 
 async def write_checkpoint(
-    backend: Backend, checkpoints: Checkpoints, history: History, view: View, *, table: str
+    backend: Backend,
+    checkpoints: Checkpoints,
+    history: History,
+    view: View,
+    base: HistoryBase | None = None,
+    *,
+    table: str,
 ) -> Checkpointed | None:
     """Write a checkpoint of the head of both, and use it as the base from now on. Return the newest one if it is as
     new.
 
     Everything up to that position has been projected. Returns None where another writer has put one since: then nothing
-    of this one is left. ``table`` is the table's creation time.
+    of this one is left. ``base`` is that of the history, by default without an archive; ``table`` is the table's
+    creation time.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
-    new = _New(backend, checkpoints, history.as_base(), dict(view.states), view, table=table)
+    new = _New(backend, checkpoints, base or history.as_base(), dict(view.states), view, table=table)
     return await new.write(history)
 
 
@@ -196,6 +203,7 @@ class _New:
         self.checkpoints.is_damaged = False
         self.view.rebase(self.checkpoints.start_at(manifest))
         history.forget(manifest.position)
+        history.archive(manifest.history.start, manifest.history.floor)
 
 
 def _is_of(manifest: Manifest, history: History) -> bool:

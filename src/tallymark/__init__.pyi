@@ -10,6 +10,7 @@ from tallymark.engine.errors import ConflictError as ConflictError
 from tallymark.engine.errors import CorruptObject as CorruptObject
 from tallymark.engine.errors import InvalidRequest as InvalidRequest
 from tallymark.engine.errors import JobFailed as JobFailed
+from tallymark.engine.errors import LostEntries as LostEntries
 from tallymark.engine.errors import MissingExtra as MissingExtra
 from tallymark.engine.errors import RolledBack as RolledBack
 from tallymark.engine.errors import Sealed as Sealed

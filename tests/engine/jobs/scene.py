@@ -5,7 +5,8 @@ Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtu
 """
 
 import io
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from itertools import count
@@ -72,12 +73,29 @@ class WallClock:
         self.moment += timedelta(seconds=seconds)
 
 
+ARCHIVED = re.compile(r"\.hoodie/(\.tallymark/(log|body)/.*|\d{17}\..*)")
+"""Objects that an archive deletes."""
+
+
+class ArchivedBackend(MemoryBackend):
+    """Storage that remembers what an archive deletes."""
+
+    def __init__(self, *, has_staging: bool, now: "StoreClock") -> None:
+        super().__init__(has_staging=has_staging, now=now)
+        self.archived: dict[str, bytes] = {}
+
+    async def delete(self, paths: Sequence[str]) -> None:
+        found = {path: self._objects[path][0] for path in paths if path in self._objects and ARCHIVED.fullmatch(path)}
+        self.archived = found | self.archived
+        await super().delete(paths)
+
+
 class Store:
     """A memory store of one family, its clock, and the view of its administrator."""
 
     def __init__(self, *, has_staging: bool) -> None:
         self.clock = StoreClock()
-        self.backend = MemoryBackend(has_staging=has_staging, now=self.clock)
+        self.backend = ArchivedBackend(has_staging=has_staging, now=self.clock)
 
     @cached_property
     def faulty(self) -> FaultyBackend:
@@ -85,9 +103,19 @@ class Store:
         return FaultyBackend(self.backend)
 
     @property
-    def objects(self) -> dict[str, bytes]:
+    def stored(self) -> dict[str, bytes]:
         """All that is stored, read around the library."""
         return {path: data for path, (data, _) in self.backend._objects.items()}
+
+    @property
+    def objects(self) -> dict[str, bytes]:
+        """All that is stored, and what was archived with the log: the whole log and its projection."""
+        stored, archived = self.stored, self.backend.archived
+        logged = b"".join(data for path, data in {**stored, **archived}.items() if "/log/" in path)
+        return {
+            **stored,
+            **{path: data for path, data in archived.items() if "/body/" not in path or path.encode() in logged},
+        }
 
     @property
     def modified(self) -> dict[str, float]:

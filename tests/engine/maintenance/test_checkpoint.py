@@ -61,15 +61,6 @@ async def test_a_job_leaves_a_checkpoint_when_it_is_due(store, settings, left):
     store.check_at_rest()
 
 
-async def test_with_a_checkpoint_a_table_is_read_and_written_without_a_listing_of_the_log(store):
-    await some_history(store)
-    files = {file.path for file in (await table(store.faulty).snapshot()).files}
-    assert files == store.committed_files
-    await write(store.faulty)
-    assert ".hoodie/.tallymark/log" not in store.faulty.paths("list")
-    store.check_at_rest()
-
-
 async def test_old_positions_instants_the_timeline_and_what_is_due_are_reported_as_without_one(unstaged):
     await some_history(unstaged)
     plain = copied(unstaged)

@@ -217,7 +217,7 @@ def small_bodies(monkeypatch):
 
 
 def bodies(store: Store) -> set[str]:
-    return {path for path in store.objects if path.startswith(BODY_FOLDER)}
+    return {path for path in store.stored if path.startswith(BODY_FOLDER)}
 
 
 async def test_a_body_stays_for_a_writer_that_lives_and_commits_again_however_old_it_is(unstaged, small_bodies):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import CorruptObject
+from tallymark.engine.errors import CorruptObject, UnsupportedTable
 from tallymark.engine.timeline.entry import (
     FORMAT,
     DataFile,
@@ -60,6 +60,7 @@ entries = built(
     txn=st.none() | texts,
     summary=st.none() | summaries,
     unfinished=several(counts),
+    reader_features=st.just(()),
     unknown=st.just({}),
 )
 
@@ -79,7 +80,7 @@ ENTRY = LogEntry(
     request="{}",
     summary=WriteSummary.of_fields(SUMMARY),
 )
-LATER = ("txn", "request", "summary", "horizon", "begun", "unfinished")
+LATER = ("txn", "request", "summary", "horizon", "begun", "unfinished", "time")
 """Fields that earlier releases did not write."""
 
 
@@ -150,12 +151,13 @@ VALUES = st.recursive(
 def test_any_value_in_any_field_is_an_entry_or_a_corrupt_object(name, value):
     try:
         decoded = decode_entry(msgpack.packb(fields(**{name: value})), source="log/7")
-    except CorruptObject:
+    except (CorruptObject, UnsupportedTable) as error:
+        assert isinstance(error, UnsupportedTable) == (name == "format")  # noqa: PT017
         return
     assert decode_entry(encode_entry(decoded), source="log/7") == decoded
 
 
-@pytest.mark.parametrize("name", sorted(set(fields()) - set(LATER)))
+@pytest.mark.parametrize("name", sorted(set(fields()) - {*LATER, "format"}))
 def test_an_entry_that_lacks_a_field_is_a_corrupt_object(name):
     rest = fields()
     del rest[name]
@@ -176,8 +178,15 @@ def test_an_entry_of_an_earlier_release_is_read():
 
 @pytest.mark.parametrize("version", [0, FORMAT + 1, None, "1"])
 def test_another_format_is_refused_and_blamed_on_another_release(version):
-    with pytest.raises(CorruptObject, match="another release"):
+    with pytest.raises(UnsupportedTable, match=r"log/7 is of log format .* install a newer release"):
         decode_entry(msgpack.packb(fields(format=version)), source="log/7")
+
+
+@pytest.mark.parametrize(("names", "shown"), [(["groups"], "feature groups"), (["b", "a"], "features a, b")])
+def test_an_entry_that_needs_a_feature_is_refused_by_its_name(names, shown):
+    with pytest.raises(UnsupportedTable, match=f"log/7 needs of each reader the {shown}, which this release does not"):
+        decode_entry(msgpack.packb(fields(reader_features=names)), source="log/7")
+    assert decode_entry(msgpack.packb(fields(writer_features=names)), source="log/7").writer_features == tuple(names)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +233,7 @@ def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_di
 @given(texts, texts)
 def test_a_pointer_names_its_body_and_is_no_entry_nor_an_entry_a_pointer(nonce, body):
     data = encode_pointer(replace(ENTRY, nonce=nonce), body)
-    assert decode_pointer(data, source="log/7") == EntryPointer(body, ENTRY.table, ENTRY.previous)
+    assert decode_pointer(data, source="log/7") == EntryPointer(body, ENTRY.table, ENTRY.previous, ENTRY.time_ms)
     assert decode_pointer(encode_entry(ENTRY), source="log/7") is None
     with pytest.raises(CorruptObject):
         decode_entry(data, source="log/7")

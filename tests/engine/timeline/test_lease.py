@@ -32,7 +32,7 @@ class Kept:
 
     @property
     def log_reads(self) -> int:
-        return len(self.storage.paths("get"))
+        return len([call for call in self.storage.calls if call.verb in ("get", "list")])
 
     async def ack_reads_the_log(self) -> bool:
         before = self.log_reads

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
-from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, POINTER
+from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.view import View
 from tallymark.engine.views.view_until import view_until
@@ -76,12 +77,15 @@ async def test_from_a_checkpoint_the_entries_after_it_are_read_and_the_part_that
 
 
 @on_both_loops
-async def test_a_checkpoint_of_a_later_position_is_not_taken():
-    backend = FaultyBackend(await table(checkpoint_at=18))
-    view = await made(backend, ENTRIES, 17)
+async def test_a_checkpoint_of_a_later_position_serves_where_the_log_leads_from_the_position_to_it():
+    """The entries before the position may be archived."""
+    storage = await table(checkpoint_at=18)
+    await storage.delete([f"{LOG_FOLDER}/{number:020d}" for number in range(1, 16)])
+    view = await made(storage, ENTRIES, 17)
     assert len(await view.at(17).files("month=1")) == 5
-    read = [path for path in backend.paths("get") if path.startswith(CHECKPOINT_FOLDER)]
-    assert read == [POINTER]
+    await storage.delete([f"{LOG_FOLDER}/{18:020d}"])
+    with pytest.raises(CorruptObject):
+        await made(storage, ENTRIES, 17)
 
 
 @on_both_loops

@@ -101,13 +101,13 @@ def _with(fencer, backend):
     )
 
 
-async def _fences_of_any_age(handle):
+async def _fences_of_any_age(handle, *, now=None):
     paths = [entry.path async for entry in handle.backend.list(fencing.FENCE_FOLDER)]
     return [path for path in paths if handle.log.history.decided(clean._below(fencing.FENCE_FOLDER, path))]
 
 
 async def _drop_unknown_bodies(handle):
-    history = await handle.log.reach(0)
+    history = await handle.log.reach(handle.log.history.start)
     known = {history.entry(position).nonce for position in range(1, history.head + 1)}
     bodies = [entry.path async for entry in handle.backend.list(BODY_FOLDER)]
     await handle.backend.delete([path for path in bodies if path.rpartition("/")[2] not in known])

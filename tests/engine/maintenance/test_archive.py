@@ -1,0 +1,192 @@
+"""What a table needs no more is archived with its checkpoints, and the table stays what it was."""
+
+import math
+import re
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from tallymark.backends import Backend
+from tallymark.engine.errors import InvalidRequest, TableReplaced
+from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
+from tallymark.engine.timeline.history import History, batch_order
+from tallymark.engine.timeline.instant import FLOOR
+from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, table, write_rows
+from tests.engine.timeline.entries import commit, history_of, instant, rollback
+
+OFTEN = ViewSettings(checkpoint_entries=1)
+SHORT = CommitSettings(log_entry_count=2, timeline_commit_count=2)
+LOG = ".hoodie/.tallymark/log/"
+
+
+def short(backend: Backend, **settings):
+    return table(backend, views=OFTEN, commit=SHORT, **settings)
+
+
+async def write(backend: Backend, mode: str = "append", months=None, **named):
+    async with begin(short(backend), mode, **named) as job:
+        return await job.commit([await write_rows(job, backend, months)])
+
+
+def positions(store: Store) -> list[int]:
+    """Those of the entries that are stored."""
+    return sorted(int(path.removeprefix(LOG)) for path in store.stored if path.startswith(LOG))
+
+
+def instants(store: Store) -> list[str]:
+    """Those that the Hudi timeline completes."""
+    found = (re.fullmatch(r"\.hoodie/(\d{17})\.(?:replace)?commit", path) for path in store.stored)
+    return sorted(match[1] for match in found if match)
+
+
+async def check_whole(store: Store) -> None:
+    """The table is at rest, a new reader sees what the whole log says, and the stored log is a run up to its head."""
+    store.check_at_rest()
+    snapshot = await table(store.backend).snapshot()
+    assert {file.path for file in snapshot.files} == store.committed_files
+    kept = positions(store)
+    assert kept == list(range(kept[0], snapshot.position + 1))
+    assert instants(store) == sorted([FLOOR, *(entry["instant"] for entry in store.commits)])[-len(instants(store)) :]
+
+
+async def test_entries_and_instants_are_bounded_however_many_commits_there_are(store):
+    await write(store.backend)
+    objects = []
+    for number in range(12):
+        named = {"mode": "overwrite", "partition_overwrite": "dynamic"} if number % 3 == 0 else {}
+        await write(store.backend, months={1 + number % 2: 2}, **named)
+        await check_whole(store)
+        objects.append(sum(path.startswith(".hoodie") for path in store.stored))
+    assert max(objects[-6:]) == min(objects[-6:])
+    assert (len(positions(store)), len(instants(store))) == (2, 3)
+    assert store.backend.archived
+
+
+async def test_what_is_retained_and_what_an_open_writer_may_need_is_not_archived(store):
+    await write(store.backend, readers="table")
+    await write(store.backend, "overwrite", {1: 1}, partition_overwrite="dynamic")
+    for _ in range(4):
+        await write(store.backend)
+    assert positions(store) == [2, 3, 4, 5, 6], "position 2 has replaced a file that is retained"
+    await short(store.backend).clean(retain_hours=0)
+    async with begin(short(store.backend)) as job:
+        open_at = len(store.log_entries)
+        report = await write_rows(job, store.backend)
+        for _ in range(5):
+            await write(store.backend)
+        assert positions(store)[0] == open_at + 1
+        assert job.instant not in instants(store)
+        assert instants(store)[0] < job.instant
+        await job.commit([report])
+    await write(store.backend)
+    assert len(positions(store)) <= 3
+    await check_whole(store)
+
+
+@pytest.mark.parametrize("has_staging", FAMILIES_BY_COST)
+def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_staging):
+    async def some() -> None:
+        for _ in range(5):
+            await write(start.backend, months={1: 1})
+
+    async def last(backend: Backend, _: MarkerSettings) -> None:
+        await write(backend, "overwrite", {1: 1}, partition_overwrite="dynamic")
+
+    async def check(store: Store) -> None:
+        store.clock.pass_lease()
+        await write(store.backend)
+        await check_whole(store)
+        assert len(positions(store)) <= 3
+
+    start = Store(has_staging=has_staging)
+    anyio.run(some, backend="trio")
+    calls = run_to_death(copied(start), last, "batched", at=None).count
+    for at in range(calls - 24, calls + 1):
+        store = copied(start)
+        store.backend.archived |= start.backend.archived
+        run_to_death(store, last, "batched", at=at)
+        with told_where(f"died after call {at} of {calls}"):
+            anyio.run(check, store, backend="trio")
+
+
+async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_nothing(store):
+    """The put succeeds, since the entry that was there is deleted; so is the one before, which it reads again."""
+    await write(store.backend)
+    properties = await table(store.backend).properties()
+    assert properties is not None
+    sleeper = short(store.backend)._handle(properties).log
+    head = (await sleeper.refresh()).head
+    sleeper._verified_at = math.inf
+    for _ in range(6):
+        await write(store.backend)
+    assert positions(store)[0] > head + 1
+    with pytest.raises(TableReplaced, match="archived"):
+        await sleeper.win(replace(rollback(1), instant="20991231235959000"), check=lambda _: None)
+    assert positions(store)[0] == head + 1
+    await write(store.backend)
+    await check_whole(store)
+
+
+async def test_a_reader_that_slept_until_its_head_was_archived_reads_on_from_a_checkpoint(store):
+    await write(store.backend)
+    async with table(store.backend).view() as view:
+        for _ in range(6):
+            await write(store.backend)
+        assert positions(store)[0] > 2
+        await anyio.sleep(61)
+        now = await view.sync()
+        assert now.position == 7
+        assert {file.path for file in [file async for file in now.all_files()]} == store.committed_files
+
+
+async def test_an_archived_position_instant_and_base_is_refused_with_what_is_kept(store):
+    first = await write(store.backend)
+    for _ in range(5):
+        await write(store.backend)
+    reader = table(store.backend)
+    for as_of in (1, first.instant):
+        with pytest.raises(InvalidRequest, match="archived"):
+            await reader.snapshot(as_of=as_of)
+    assert (await reader.snapshot(as_of=5)).position == 5
+    with pytest.raises(InvalidRequest, match=r"position 1 .* is archived: its log is kept from position 4"):
+        await reader.plan(mode="overwrite", base=1)
+    assert [position for position, _ in await reader.timeline()] == [5, 6]
+
+
+async def test_a_txn_that_is_archived_is_refused_and_never_doubled(store):
+    for number in range(12):
+        await write(store.backend, txn=f"nightly:2026-11-{9 + number}")
+        await write(store.backend, txn=f"any:{(number * 5) % 12}")
+    files = store.committed_files
+    assert (await write(store.backend, txn="any:7")).is_rerun
+    for txn, words in [
+        ("nightly:2026-11-9", "'2026-11-12' is the last archived batch of this name"),
+        ("nightly:2026-11-10x", "does not follow it"),
+        ("nightly:2026-11-13", "was committed at position 9, and the log up to 22 is archived"),
+        ("any:0", "was committed at position 2, and the log up to 22 is archived"),
+    ]:
+        with pytest.raises(InvalidRequest, match=words):
+            await write(store.backend, txn=txn)
+    assert store.committed_files == files
+    await write(store.backend, txn="nightly:2026-11-21")
+    await write(store.backend, txn="any:-1")
+    assert len(store.committed_files) == len(files) + 4
+
+
+def test_batches_are_compared_as_people_count():
+    batches = ["9", "10", "2026-01-02", "2026-1-10", "2026-11-24", "2026-11-24#2", "run", "run 2", "run 10"]
+    assert sorted(batches, key=batch_order) == batches
+
+
+def test_an_entry_of_an_instant_that_is_over_decides_nothing():
+    base = history_of([commit(number) for number in (1, 2, 3, 4)]).as_base(2, instant(3))
+    history = History(base)
+    assert [each.instant for each in base.decided] == [instant(3), instant(4)]
+    decided = history.decided(instant(1))
+    assert decided is not None
+    assert decided.kind == "archived"
+    history.apply(rollback(1))
+    history.apply(rollback(9))
+    assert [position for position, _ in history.after(4)] == [6]
