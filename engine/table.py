@@ -33,6 +33,7 @@ from tallymark.engine.jobs.request import Mode, WriteOptions, WriteRequest
 from tallymark.engine.jobs.rerun import committed_job, find_committed
 from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.maintenance.accept_loss import AcceptedLoss, accept_loss
 from tallymark.engine.maintenance.checkpoint import leave_checkpoint
 from tallymark.engine.maintenance.clean import CleanResult, clean, end_abandoned
 from tallymark.engine.maintenance.recovery import end_instant, open_reservations
@@ -285,10 +286,13 @@ class Table:
         return await read_status(self._handle(properties), properties)
 
     async def timeline(self) -> list[tuple[int, LogEntry]]:
-        """Return the entries of the commit log that count, oldest first, with their positions."""
+        """Return the entries of the commit log that count, oldest first, with their positions; without archived ones
+        (``CommitSettings.log_entry_count``).
+        """
         log = self._handle(await self._properties()).log
         await log.refresh()
-        return list((await log.reach(0)).after(0))
+        history = await log.reach(log.history.start)
+        return list(history.after(history.start))
 
     async def open_instants(self) -> list[Reservation]:
         """Return the instants that are being written, or that dead writers have left."""
@@ -333,6 +337,19 @@ class Table:
             return await plan_clean(self._handle(properties), properties, hours)
         return await clean(self._handle(properties), properties, hours, progress)
 
+    async def accept_loss(self) -> AcceptedLoss:
+        """Continue the table from the log that is left, where its newest entries are lost (LostEntries).
+
+        The checkpoints and commits of the Hudi timeline that show the lost entries are deleted, with the data files of
+        these commits. Restore a copy instead if there is one. Where nothing is lost, nothing changes.
+
+        Raises:
+            UnsupportedTable: there is no table.
+            CorruptObject: the rest of the log cannot be read without a checkpoint that is lost.
+        """
+        properties = await self._properties()
+        return await accept_loss(self._handle(properties), properties)
+
     async def checkpoint(self) -> Checkpointed:
         """Write a checkpoint of the whole log, from which it is read on. Jobs do so from time to time.
 
@@ -365,7 +382,7 @@ class Table:
             self._backend, self._commit, self._lease, self._clock, self._options, self._views, lasts=lasts
         )
         if properties is not None:
-            handle.log.identify(properties.id)
+            handle.log.identify(properties.id, properties.writer_features)
         return handle
 
     async def _properties(self) -> TableProperties:

@@ -3,6 +3,7 @@
 import click
 
 from tallymark import __version__
+from tallymark.cli.accept_loss import accept_loss
 from tallymark.cli.checkpoint import checkpoint
 from tallymark.cli.clean import clean
 from tallymark.cli.doctor import doctor
@@ -27,5 +28,5 @@ def main() -> None:
     """
 
 
-for _command in (status, timeline, markers, rollback, clean, checkpoint, doctor, files, explain, plan):
+for _command in (status, timeline, markers, rollback, clean, checkpoint, doctor, files, explain, plan, accept_loss):
     main.add_command(_command)
