@@ -178,7 +178,8 @@ class SizingSettings:
 
     max_file_bytes: int = 120 * 1024 * 1024
     """Size at which a file is finished. A planned file may grow an eighth beyond it, where rows take more bytes than
-    estimated. No file exceeds 1.25 times this value. [hoodie.parquet.max.file.size, same default]"""
+    estimated, or where a new file would get less than a sixteenth of it. No file exceeds 1.25 times this value.
+    [hoodie.parquet.max.file.size, same default]"""
     small_file_bytes: int = 100 * 1024 * 1024
     """Size below which a file is small: an append may fill it. 0: no file is filled and no sizes are planned.
     [hoodie.parquet.small.file.limit, same default, also strictly below]"""

@@ -14,6 +14,8 @@ class Bin:
     """Minimum of bytes to add."""
     most: int
     """Maximum size."""
+    stretched: int
+    """Maximum size where a tiny new file would otherwise take the rest; ``most`` or larger."""
 
     @property
     def floor(self) -> int:

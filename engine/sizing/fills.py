@@ -17,6 +17,12 @@ LEEWAY = 1.05
 and files of 5 appends would become files of 4.
 """
 
+TINY = 1 / 16
+"""Share of the maximum that gets no new file beside others: these take it, and none is planned larger than the maximum
+by more than this share. Half of what a writer allows a planned file beyond the maximum (``file_growth.PLANNED_FULL``):
+the other half is for rows that take more bytes than estimated.
+"""
+
 _NO_FILE_HAS = 2.0**60
 
 
@@ -28,11 +34,22 @@ class Fill:
     """Rows of the file that are updated."""
 
 
+def stretched_bytes(max_file_bytes: int) -> int:
+    """Return the maximum size of a file that takes a rest which is too small for a new file."""
+    return int(max_file_bytes * (1 + TINY))
+
+
 def updated(updates: FileUpdates, bytes_: int, settings: SizingSettings) -> Fill:
     """Return the fill of a file that updates are expected to grow to that many bytes: it is rewritten anyway, so its
     room is free.
     """
-    return Fill(updates.file, Bin(has=bytes_, least=0, most=max(settings.max_file_bytes, bytes_)), updates.rows)
+    bin_ = Bin(
+        has=bytes_,
+        least=0,
+        most=max(settings.max_file_bytes, bytes_),
+        stretched=max(stretched_bytes(settings.max_file_bytes), bytes_),
+    )
+    return Fill(updates.file, bin_, updates.rows)
 
 
 def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, settings: SizingSettings) -> list[Fill]:
@@ -48,7 +65,8 @@ def fills_within_budget(small: Iterable[DataFile], bytes_: int, unhoused: int, s
         room = settings.max_file_bytes - file.bytes
         least = least_bytes(file, settings.rewrite_budget)
         if least is not None and least <= min(unpaid, room):
-            fills.append(Fill(file, Bin(has=file.bytes, least=least, most=settings.max_file_bytes)))
+            most = settings.max_file_bytes
+            fills.append(Fill(file, Bin(file.bytes, least, most, stretched_bytes(most))))
             unpaid -= least
             unhoused -= room
     return fills

@@ -12,12 +12,13 @@ files of equal counts, the last of which takes the remainder.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate
+from dataclasses import replace
+from itertools import accumulate, zip_longest
 
 from tallymark.engine.settings import SizingSettings
 from tallymark.engine.sizing.bins import Bin, divided
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
-from tallymark.engine.sizing.fills import Fill, fills_within_budget
+from tallymark.engine.sizing.fills import Fill, fills_within_budget, stretched_bytes
 from tallymark.engine.sizing.plan import PlannedFile, check_new_files
 from tallymark.engine.sizing.profile import FileUpdates, IncomingRows
 from tallymark.engine.timeline.entry import DataFile
@@ -35,32 +36,46 @@ def balanced_files(
         yield from (PlannedFile(incoming.partition, 0, fill.bin.has, fill.file, fill.updates) for fill in updated)
         return
     new = _new_bin(incoming.rows, bytes_, settings)
-    unhoused = bytes_ - _room(updated)
+    unhoused = bytes_ - _room(fill.bin for fill in updated)
     fills = fills_within_budget(small, bytes_, unhoused, settings)
-    new_count = max(0, _ceiling(unhoused - _room(fills), new.room))
+    new_count = max(0, _ceiling(unhoused - _room(fill.bin for fill in fills), new.room))
     check_new_files(incoming.partition, incoming.rows, new_count)
     fills = [*updated, *_enough(fills, unhoused - new_count * new.room)]
-    bins = [*(fill.bin for fill in fills), *[new] * new_count]
+    bins: Sequence[Bin] = [*(fill.bin for fill in fills), *[new] * new_count]
+    if new_count:
+        bins = _without_tiny(bins, bytes_)
     sizes = divided(bins, bytes_, small=settings.small_file_bytes)
     counts = _shared(incoming.rows, [size - each.has for size, each in zip(sizes, bins, strict=True)])
-    for fill, rows, size in zip([*fills, *[None] * new_count], counts, sizes, strict=True):
+    for fill, rows, size in zip_longest(fills, counts, sizes):
         if fill is None and rows:
             yield PlannedFile(incoming.partition, rows, size)
         elif fill is not None and (rows or fill.updates):
             yield PlannedFile(incoming.partition, rows, size if rows else fill.bin.has, fill.file, fill.updates)
 
 
-def _room(fills: Iterable[Fill]) -> int:
-    return sum(fill.bin.room for fill in fills)
+def _room(bins: Iterable[Bin]) -> int:
+    return sum(each.room for each in bins)
+
+
+def _without_tiny(bins: Sequence[Bin], bytes_: int) -> Sequence[Bin]:
+    """Return the bins without the last, new one where all that others leave for it is tiny, and these can take it."""
+    *others, new = bins
+    rest = bytes_ - _room(others)
+    if rest <= min(new.stretched - new.most, sum(each.stretched - each.most for each in others)):
+        return [replace(each, most=each.stretched) for each in others]
+    return bins
 
 
 def _new_bin(rows: int, bytes_: int, settings: SizingSettings) -> Bin:
     """Return a new bin, not larger than a file may be, unless for a single row, which cannot be split."""
     footer = min(FOOTER_BYTES, settings.max_file_bytes // 100)
-    most = settings.max_file_bytes
+    most, of_one_row = settings.max_file_bytes, footer + _ceiling(bytes_, rows)
+    stretched = stretched_bytes(most)
     if settings.insert_split_rows != "auto":
-        most = min(most, footer + _ceiling(settings.insert_split_rows * bytes_, rows))
-    return Bin(has=footer, least=0, most=max(most, footer + _ceiling(bytes_, rows)))
+        most = stretched = min(most, footer + _ceiling(settings.insert_split_rows * bytes_, rows))
+    if of_one_row > most:
+        most = stretched = of_one_row
+    return Bin(has=footer, least=0, most=most, stretched=stretched)
 
 
 def _enough(fills: Sequence[Fill], bytes_: int) -> list[Fill]:

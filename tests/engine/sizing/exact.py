@@ -10,17 +10,29 @@ from tallymark.engine.timeline.entry import DataFile
 
 
 def fewest_files(
-    small: Sequence[DataFile], bytes_: int, new_room: int, settings: SizingSettings, *, free_room: int = 0
+    small: Sequence[DataFile],
+    bytes_: int,
+    new_room: int,
+    settings: SizingSettings,
+    *,
+    updated: Sequence[int] = (),
+    tiny: int = 0,
 ) -> tuple[int, int]:
     """New files, and of what makes as few, the fewest bytes rewritten: all sets of fills are tried.
 
-    ``free_room`` is that of files that are rewritten in any case.
+    ``updated`` are the sizes of files that are rewritten in any case. The best files may be larger than the maximum by
+    ``tiny``, where the last new one then has nothing to take.
     """
-    return min(
-        (max(0, -(-(bytes_ - free_room - room) // new_room)), sum(file.bytes for file in fills))
+    most = settings.max_file_bytes
+    free_room = sum(max(0, most - size) for size in updated)
+    new, rewritten, room, filled = min(
+        (max(0, -(-(bytes_ - free_room - room) // new_room)), sum(file.bytes for file in fills), room, len(fills))
         for fills, least, room in _sets(small, settings)
         if least <= bytes_
     )
+    rest = bytes_ - free_room - room - (new - 1) * new_room
+    stretch = (filled + new - 1) * tiny + sum(max(0, most + tiny - max(most, size)) for size in updated)
+    return new - (new > 0 and rest <= min(tiny, stretch)), rewritten
 
 
 def _sets(small: Sequence[DataFile], settings: SizingSettings) -> Iterator[tuple[tuple[DataFile, ...], int, int]]:

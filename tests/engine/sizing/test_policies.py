@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallymark import SizingSettings
 from tallymark.engine.sizing import CommitSize, IncomingRows, PlannedFile, WorkloadProfile, fills
 from tallymark.engine.sizing.evidence import FOOTER_BYTES
-from tallymark.engine.sizing.fills import Fill
+from tallymark.engine.sizing.fills import TINY, Fill
 from tallymark.engine.sizing.planning import plan
 from tallymark.engine.sizing.policies import balanced_files
 from tallymark.engine.sizing.profile import FileUpdates
@@ -81,6 +81,12 @@ BALANCED = {
         *(21, [small("g", 90)], [FULL]),
         [("u", 105.5), ("g", 105.5)],
     ),
+    "a sixteenth of a file joins the one before": (127, [], [], [(None, 127)]),
+    "or is spread over those before": (247, [], [], [(None, 123.5)] * 2),
+    "or joins a file that takes updates": (27, [], [FULL], [("u", 127)]),
+    "but none that they make larger": (1, [], [updated(small("f", 110), 127)], [("f", 127), (None, 1)]),
+    "or one that is filled": (125, [small("f", 1)], [], [("f", 126)]),
+    "more than that makes a new file": (128, [], [], [(None, 120), (None, 8)]),
 }
 """Megabytes of rows, small files, files that are updated; and wanted: which file is filled, and its megabytes then."""
 
@@ -113,9 +119,11 @@ def test_a_file_of_updates_alone_is_planned_as_large_as_these_make_it() -> None:
     assert [(file.rows, file.bytes // MB) for file in files if file.updates] == [(0, 10)]
 
 
+NEW_ROOM, TINY_BYTES = 60 * MB - FOOTER_BYTES, int(60 * MB * TINY)
+
 one_write = st.fixed_dictionaries(
     {
-        "bytes_": st.integers(1, 150 * MB),
+        "bytes_": st.integers(1, 150 * MB) | st.integers(1, 3 * TINY_BYTES).map(lambda over: 2 * NEW_ROOM + over),
         "small": st.lists(st.integers(1, 49 * MB), max_size=6).map(
             lambda sizes: [held(f"f{number}", size) for number, size in enumerate(sizes)]
         ),
@@ -129,12 +137,25 @@ one_write = st.fixed_dictionaries(
 )
 
 
+@given(st.integers(1, 2_000), st.integers(1, 500), st.integers(1, 100_000), st.floats(0, 1))
+def test_no_new_file_is_a_tiny_one_beside_others(rows: int, row_bytes: int, most: int, limit: float) -> None:
+    settings = SizingSettings(max_file_bytes=most, small_file_bytes=int(limit * most))
+    sizes = [file.bytes for file in planned(rows * row_bytes, settings=settings, rows=rows)]
+    assert len(sizes) == 1 or min(sizes) * (len(sizes) - 1) >= TINY * (sum(sizes) - min(sizes))
+    assert max(sizes) <= max(most * (1 + TINY), row_bytes + FOOTER_BYTES)
+
+
+def test_five_rows_beyond_the_maximum_join_its_file() -> None:
+    (file,) = planned(1024 * 122_881, settings=SizingSettings(), rows=122_881)
+    assert file.bytes == FOOTER_BYTES + 1024 * 122_881
+
+
 @given(one_write)
 def test_of_files_never_rewritten_the_best_are_filled(write: dict) -> None:
     files = planned(**write, rows=write["bytes_"])
     new = sum(file.fill is None for file in files)
     rewritten = sum(file.fill.bytes for file in files if file.fill is not None)
-    best = fewest_files(write["small"], write["bytes_"], 60 * MB - FOOTER_BYTES, write["settings"])
+    best = fewest_files(write["small"], write["bytes_"], NEW_ROOM, write["settings"], tiny=TINY_BYTES)
     assert (new, rewritten) == best
 
 
@@ -145,13 +166,11 @@ def test_beside_updates_the_best_are_filled(write: dict, grown: list[int]) -> No
         for number, size in enumerate(grown)
     ]
     files = planned(**write, rows=write["bytes_"], also=also)
-    free_room = sum(max(0, 60 * MB - size) for size in grown)
     chosen = [file for file in files if not file.updates]
     new = sum(file.fill is None for file in chosen)
     rewritten = sum(file.fill.bytes for file in chosen if file.fill is not None)
-    new_room = 60 * MB - FOOTER_BYTES
     assert (new, rewritten) == fewest_files(
-        write["small"], write["bytes_"], new_room, write["settings"], free_room=free_room
+        write["small"], write["bytes_"], NEW_ROOM, write["settings"], updated=grown, tiny=TINY_BYTES
     )
     assert sum(file.updates for file in files) == len(grown)
 
@@ -163,8 +182,8 @@ def test_whatever_was_rewritten_before_one_file_more_than_the_best_is_the_worst(
         for file, times in zip(write["small"], history, strict=False)
     ]
     files = planned(write["bytes_"], small, write["settings"], rows=write["bytes_"])
-    best, _ = fewest_files(small, write["bytes_"], 60 * MB - FOOTER_BYTES, write["settings"])
-    assert best <= sum(file.fill is None for file in files) <= best + 1
+    best, _ = fewest_files(small, write["bytes_"], NEW_ROOM, write["settings"])
+    assert best - 1 <= sum(file.fill is None for file in files) <= best + 1
 
 
 @given(one_write)
