@@ -85,7 +85,8 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
     """Return every data file that the instant may have started, read from storage.
 
     Missing or unreadable markers are never treated as none: then the table is listed for files that carry the instant
-    in their names, in addition to the readable markers.
+    in their names, in addition to the readable markers. That is logged as a warning, unless another process has rolled
+    the instant back at the same time: then its reservation is gone, too.
     """
     folder = marker_folder(reservation.instant)
     known: frozenset[str] = frozenset()
@@ -99,10 +100,21 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
         if loaded.is_claimed and not loaded.lines:
             raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
     except (CorruptObject, NotFound) as error:
-        _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
         found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
+        if await _is_open(handle, reservation):
+            _events.warning("markers.unreadable", instant=reservation.instant, reason=error)
+        else:
+            _events.info("markers.unreadable", instant=reservation.instant, reason=error)
         return known.union(found)
     return known
+
+
+async def _is_open(handle: TableHandle, reservation: Reservation) -> bool:
+    try:
+        await handle.backend.get(reservation.path)
+    except NotFound:
+        return False
+    return True
 
 
 async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:

@@ -4,7 +4,7 @@ Owns: which checkpoint is the newest readable one, and that an unreadable one co
 (``checkpoint_format``), whether a checkpoint is of this log (``CommitLog``), and writing (``checkpoint_writer``).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -60,7 +60,7 @@ class Checkpoints:
     async def newest(self, listed: Sequence[str] = ()) -> HistoryBase | None:
         """Return the base of the newest checkpoint; None where there is none that can be read.
 
-        Where both manifests of the pointer are missing, it is read again: other writers may have put newer ones since.
+        Where both manifests of the pointer are missing, it is read again: other writers may have replaced them since.
         With ``listed``, names of manifests in descending order, these are tried instead: the pointer is unreadable.
         """
         tried: set[str] = set()
@@ -104,6 +104,8 @@ class Checkpoints:
     async def read(self, name: str, *, is_needed: bool = True) -> Manifest | None:
         """Return the manifest of this name; None where it is missing or unreadable, which is logged and counted where
         it is needed, or where it is of another log.
+
+        A missing one is damage only where the pointer still names it: otherwise other writers have put newer ones.
         """
         if name in self._foreign:
             return None
@@ -111,17 +113,25 @@ class Checkpoints:
         try:
             return decode_manifest(await self._backend.get(path), name=name)
         except (CorruptObject, NotFound) as error:
-            if is_needed:
+            if is_needed and not await self._was_replaced(name, path, error):
                 self._refused(path, error)
             return None
+
+    async def _was_replaced(self, name: str, path: str, error: Exception) -> bool:
+        """Return whether this object of the manifest ``name`` is missing because newer checkpoints have replaced it."""
+        if not isinstance(error, NotFound) or name in await self.pointer():
+            return False
+        _events.info("checkpoint.refused", url=self._backend.url, path=path, reason=error)
+        return True
 
     def _refused(self, path: str, reason: Exception | str) -> None:
         self.statistics.refused += 1
         self._log_damage(path, reason)
 
-    def _lost(self, path: str, reason: Exception) -> None:
-        self.statistics.damaged_parts += 1
-        self._log_damage(path, reason)
+    async def _lost(self, name: str, path: str, reason: Exception) -> None:
+        if not await self._was_replaced(name, path, reason):
+            self.statistics.damaged_parts += 1
+            self._log_damage(path, reason)
 
     def _log_damage(self, path: str, reason: Exception | str) -> None:
         self.is_damaged = True
@@ -131,8 +141,10 @@ class Checkpoints:
 class CheckpointBase:
     """A ``ViewBase``: reads the part that contains a partition. If one cannot be read, the log supplies all rows."""
 
-    def __init__(self, backend: Backend, manifest: Manifest, lost: Callable[[str, Exception], None]) -> None:
-        """``lost`` is called with a part that cannot be read, and the reason."""
+    def __init__(
+        self, backend: Backend, manifest: Manifest, lost: Callable[[str, str, Exception], Awaitable[None]]
+    ) -> None:
+        """``lost`` is called with the name of the manifest, a part that cannot be read, and the reason."""
         self._backend = backend
         self._lost = lost
         self._reading: dict[str, Lazy[dict[str, bytes]]] = {}
@@ -173,8 +185,8 @@ class CheckpointBase:
         try:
             return {partition: b"", **await reading.get()}
         except (CorruptObject, NotFound) as error:
-            self._lost(part.path, error)
             self._is_damaged = True
+            await self._lost(self.manifest.name, part.path, error)
             return await self._logged.get()
         finally:
             self._reading.pop(part.path, None)

@@ -105,6 +105,19 @@ async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(st
     store.check_no_bookkeeping()
 
 
+async def test_markers_that_another_rollback_has_deleted_are_not_damaged(store, caplog):
+    caplog.set_level("INFO")
+    await committed(store.backend)
+    left = await abandon(store)
+    late = FaultyBackend(store.backend, slow("list", 60.0, marker_folder(left)))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(table(late).rollback, left)
+        await anyio.sleep(1.0)
+        await table(store.backend).rollback(left)
+    assert {record.levelname for record in caplog.records if "markers.unreadable" in record.message} == {"INFO"}
+    store.check_at_rest()
+
+
 @kinds
 @pytest.mark.parametrize("damage", ["no type", "empty type"])
 async def test_markers_that_can_be_read_are_fenced_also_where_others_may_be_missing(unstaged, kind, damage):

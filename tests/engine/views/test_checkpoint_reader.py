@@ -390,6 +390,28 @@ async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog
     assert "checkpoint.refused" in caplog.text
 
 
+@on_virtual_time
+async def test_a_checkpoint_that_newer_ones_have_replaced_is_not_damaged(caplog):
+    """One reader misses a part, and another, which has read the pointer before, the manifest."""
+    caplog.set_level("INFO")
+    storage = await checkpointed_log(part_bytes=1)
+    before = Process(storage)
+    view = await before.sync()
+    late = Process(FaultyBackend(storage, slow("get", 0, POINTER, nth=1, after_s=1)))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(late.sync)
+        await trio.sleep(0.5)
+        for number, entry in enumerate(LATER, 3):
+            await put_entries(storage, [entry], after=number)
+            await Process(storage).checkpoint()
+    assert await view.at(3).files("month=2") == (THIRD,)
+    assert late.log.history.base == 5
+    for process in (before, late):
+        read = process.checkpoints
+        assert (read.statistics.refused, read.statistics.damaged_parts, read.is_damaged) == (0, 0, False)
+    assert [record.levelname for record in caplog.records if "checkpoint.refused" in record.message] == ["INFO"] * 2
+
+
 @on_both_loops
 async def test_a_damaged_part_whose_log_is_another_one_by_now_is_refused_and_not_made_up():
     storage = await checkpointed_log()
