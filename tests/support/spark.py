@@ -21,12 +21,11 @@ LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 """Two executors in processes of their own."""
 
 WARNINGS = (
-    "ignore:PySpark does not yet fully support pandas >= 3:FutureWarning",
     "ignore:distutils Version classes are deprecated:DeprecationWarning",  # Spark 3.5
     "ignore:unclosed <socket:ResourceWarning",
     "ignore:Exception ignored in. <socket.socket fd:pytest.PytestUnraisableExceptionWarning",
 )
-"""PySpark's own. It looks at pandas where it is installed, also for work that does not touch it."""
+"""PySpark's own."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
