@@ -35,7 +35,7 @@ class ServedView:
             CorruptObject, BackendError: the log would have to be read, and cannot be.
         """
         if position > self._log.history.head:
-            await self._catch_up()
+            await self._catch_up(position)
         history = self._log.history
         if position > history.head:
             raise InvalidRequest(
@@ -70,10 +70,14 @@ class ServedView:
             blocks.append(block)
         return blocks
 
-    async def _catch_up(self) -> None:
-        """Read the log on, once for all requests that waited when the reading started."""
+    async def _catch_up(self, position: int) -> None:
+        """Read the log on, once for all requests that waited when the reading started, and for those whose position it
+        reached.
+        """
         started = self._started
         async with self._reading:
+            if position <= self._log.history.head:
+                return
             if self._started > started:
                 if self._failure is not None:
                     raise self._failure
