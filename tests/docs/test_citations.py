@@ -1,4 +1,4 @@
-"""Tests and modules that the documentation names exist."""
+"""Tests, files and folders that the documentation names exist."""
 
 import re
 from pathlib import Path
@@ -28,3 +28,15 @@ def test_every_cited_path_exists() -> None:
     paths = cited(r"`((?:tests|engine|backends|spark_glue|bench|demo|docs|examples)/[\w/.-]*\w)`")
     assert len(paths) > 20
     assert {path: pages for path, pages in paths.items() if not (ROOT / path).exists()} == {}
+
+
+def test_every_cited_test_exists() -> None:
+    there = {
+        name
+        for folder in ("tests", "backends/testing")
+        for path in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"\bdef (test_\w+)\(", path.read_text())
+    }
+    names = cited(r"`(test_[a-z0-9_]+)`")
+    assert len(names) > 20
+    assert {name: pages for name, pages in names.items() if name not in there} == {}

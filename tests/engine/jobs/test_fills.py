@@ -197,7 +197,7 @@ async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while(un
 
 
 @on_both_loops
-async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed(staged):
+async def test_while_a_lost_fill_is_rewritten_sealed_tasks_stay_sealed(staged):
     async with rivals(staged) as (job, report, storage):
         refused = []
 
@@ -215,7 +215,7 @@ async def test_while_a_lost_fill_is_cut_anew_sealed_tasks_stay_sealed(staged):
 
 
 @on_both_loops
-async def test_who_is_rolled_back_while_it_cuts_a_lost_fill_anew_brings_no_file_to_the_table(store):
+async def test_a_job_rolled_back_while_it_rewrites_a_lost_fill_adds_no_file(store):
     async with rivals(store) as (job, report, storage):
 
         def rolled_back(path: str) -> bool:

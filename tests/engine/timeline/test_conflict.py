@@ -36,7 +36,7 @@ def test_two_overwrites_of_one_partition_conflict_and_the_error_names_partition_
     assert "position 8" in str(error)
 
 
-def test_an_overwrite_that_lost_to_an_append_which_filled_a_file_is_told_so():
+def test_an_overwrite_of_a_file_that_an_append_has_filled_since_conflicts():
     filled = commit(2, added=(data_file("month=1", 2),), removed=(OLD,))
     error = conflict(commit(9, scope=partitions("month=1"), removed=(OLD,)), filled)
     assert f"instant {instant(2)} has added rows to a file of that since" in str(error)

@@ -120,7 +120,7 @@ async def test_an_instant_that_the_log_has_ended_is_closed_though_its_seal_has_g
 
 
 @on_both_loops
-async def test_the_seal_is_looked_for_before_the_log_and_silence_is_no_permission():
+async def test_the_seal_is_read_before_the_log_and_silence_permits_nothing():
     """A seal is deleted only after the entry is in the log: in the other order both could be missed."""
     storage = FaultyBackend(MemoryBackend(), lost_request("get", "*/log/*"))
     with pytest.raises(Unavailable):
