@@ -24,6 +24,7 @@ from tallymark.engine.inspection.status import TableStatus, read_status
 from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.inspection.watch import InstantWatch
 from tallymark.engine.instants.finish import Progress
+from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.file_plan import reference_files
@@ -36,7 +37,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.maintenance.accept_loss import AcceptedLoss, accept_loss
 from tallymark.engine.maintenance.checkpoint import leave_checkpoint
 from tallymark.engine.maintenance.clean import CleanResult, clean, end_abandoned
-from tallymark.engine.maintenance.recovery import end_instant, open_reservations
+from tallymark.engine.maintenance.recovery import end_instant
 from tallymark.engine.maintenance.retention import Retention, hours_to_keep
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.name import MarkerName

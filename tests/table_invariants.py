@@ -20,8 +20,7 @@ FLOOR = "19700101000000000"
 LOG = ".hoodie/.tallymark/log/"
 _FENCES = ".hoodie/.tallymark/fence/"
 _BOOKKEEPING = tuple(
-    f".hoodie/{folder}/"
-    for folder in (".temp", *(f".tallymark/{name}" for name in ("begun", "open", "beat", "seal", "read")))
+    f".hoodie/{folder}/" for folder in (".temp", *(f".tallymark/{name}" for name in ("open", "beat", "seal", "read")))
 )
 _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 

@@ -249,10 +249,6 @@ _LASTING = {
 }
 
 _PASSING = {
-    r"\.hoodie/\.tallymark/begun/\d{20}": (
-        "A writer has begun under this number: by it others see who is open.",
-        "It goes with the instant of its writer; if that has died, with the next write after its lease.",
-    ),
     r"\.hoodie/\.tallymark/fence/\d{17}/[0-9a-f]+": (
         "A list of names that may be fenced.",
         "'tallymark clean' sweeps the fences, then the list, a day after its instant (CommitSettings.zombie_after_s).",

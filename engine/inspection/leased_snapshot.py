@@ -27,10 +27,10 @@ from tallymark.engine.background import background_tasks
 from tallymark.engine.errors import InvalidRequest, TryAgain
 from tallymark.engine.inspection.as_of import AsOf, check_retained, position_as_of
 from tallymark.engine.inspection.snapshot import Snapshot
-from tallymark.engine.instants.registration import read_reservation
+from tallymark.engine.instants.open_instants import open_reservations, read_reservation
 from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
+from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import ReaderLease
 from tallymark.engine.timeline.reservation import UNKNOWN_OPERATION, Reservation

@@ -5,9 +5,9 @@ from typing import Literal
 
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.inspection.snapshot import Snapshot
-from tallymark.engine.instants.registration import read_reservation
+from tallymark.engine.instants.open_instants import open_reservations, read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead, open_reservations
+from tallymark.engine.maintenance.recovery import clock_probe, heartbeat_ages, is_dead
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import DecisionKind

@@ -13,7 +13,7 @@ import anyio
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound, NotPermitted
 from tallymark.engine.errors import InvalidRequest
-from tallymark.engine.instants.registration import read_reservation
+from tallymark.engine.instants.open_instants import read_reservation
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.markers.loading import LoadedMarkers, is_marker_object, read_objects
@@ -21,8 +21,8 @@ from tallymark.engine.markers.name import INFIX
 from tallymark.engine.markers.segment import is_segment, marker_folder
 from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.history_base import Decided, DecisionKind
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.lease import heartbeat_path
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER, Reservation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

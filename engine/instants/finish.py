@@ -7,14 +7,12 @@ import anyio
 from tallymark.backends.contract import Backend
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.project import project
-from tallymark.engine.instants.registration import drop
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.registration import UNNUMBERED
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.seal import seal_path
 
@@ -43,7 +41,7 @@ async def finish(
     assert decided is not None, "an open instant is rolled back, not finished"
     await project(handle, properties, decided.position)
     deleted = await delete_replaced(handle, properties, decided.position)
-    await drop_bookkeeping(handle, instant, registration=reservation.registration, objects=objects)
+    await drop_bookkeeping(handle, instant, objects=objects)
     _events.info("instant.finished", instant=instant, deleted=deleted)
 
 
@@ -76,12 +74,10 @@ def _expired_files(history: History, properties: TableProperties, position: int)
     return entry.removed if properties.readers == "directory" else ()
 
 
-async def drop_bookkeeping(
-    handle: TableHandle, instant: str, *, registration: int = UNNUMBERED, objects: Collection[str] | None = None
-) -> None:
-    """Delete markers, seal and heartbeat, then the reservation, then its number.
+async def drop_bookkeeping(handle: TableHandle, instant: str, *, objects: Collection[str] | None = None) -> None:
+    """Delete markers, seal and heartbeat, then the reservation.
 
-    While the reservation exists, another writer finds it by the number and completes these steps.
+    While the reservation exists, another writer finds it and completes these steps.
 
     ``objects`` are all objects in the instant's folder, where the caller knows them; None: the folder is listed.
     Objects that arrive later, by a put of a refused task or of an abandoned request, are deleted by the next clean.
@@ -94,7 +90,6 @@ async def drop_bookkeeping(
     await backend.delete([*sorted(objects), seal_path(instant), heartbeat_path(instant)])
     _events.info("markers.deleted", instant=instant, objects=len(objects), seconds=anyio.current_time() - started)
     await backend.delete([f"{OPEN_FOLDER}/{instant}"])
-    await drop(handle, [registration])
 
 
 async def close_staging(backend: Backend, instant: str) -> None:

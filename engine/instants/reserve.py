@@ -6,13 +6,12 @@ from contextlib import suppress
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.instants.finish import drop_bookkeeping
-from tallymark.engine.instants.registration import give_back, is_passed, take
-from tallymark.engine.instants.rollback import decide
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.settings import MarkerKind
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR, instant_time
-from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.lease import Lease, heartbeat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -25,43 +24,50 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
 
     The lease runs from the one heartbeat that was put: a second one at once exceeds what GCS accepts for one object.
 
-    A number is taken first, by which other writers find this one. The heartbeat is put before the reservation, so that
-    no process sees a reserved instant without a heartbeat; and the reservation before the last read of the log, so that
-    an instant, or a number, that the log has passed is noticed.
+    The heartbeat is put before the reservation, so that no process sees a reserved instant without a heartbeat; and the
+    reservation before the last read of the log, so that an instant that the log has passed is noticed. It is later than
+    those of the open instants that were listed: a heartbeat under one of them would keep a dead writer alive.
     """
-    newest = FLOOR
+    history = await handle.log.refresh()
+    handle.log.check_writable()
+    newest = max((FLOOR, *handle.log.listed_open))
     while True:
-        newest = max(newest, (await handle.log.refresh()).reached_instant)
-        draft = Reservation(
+        newest = max(newest, history.reached_instant)
+        reservation = Reservation(
             instant=instant_time(handle.clock.now(), after=newest),
             nonce=new_nonce(),
             writer=WriterIdentity.here(),
             marker_kind=marker_kind,
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
-            base=handle.log.history.head,
+            base=handle.checkpoints.statistics.position,
         )
-        reservation = await take(handle, draft)
-        lease = await _sign_of_life(handle, reservation)
         newest = reservation.instant
-        if not await is_taken(handle, reservation):
-            await give_back(handle, reservation)
-            continue
-        history = await handle.log.refresh(verify=True)
-        if history.reached_instant < reservation.instant and not is_passed(history, reservation):
+        lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
+        await lease.begin()
+        is_mine = await is_taken(handle, reservation)
+        history = await _read_log(handle, reservation if is_mine else None)
+        if is_mine and history.reached_instant < reservation.instant:
             return reservation, lease
-        await _undo(handle, reservation)
+        if is_mine:
+            await _undo(handle, reservation)
+        elif history.decided(reservation.instant) is not None:
+            # its writer may have deleted its own before this one arrived
+            await handle.backend.delete([heartbeat_path(reservation.instant)])
 
 
-async def _sign_of_life(handle: TableHandle, reservation: Reservation) -> Lease:
-    """Put the first heartbeat of its lease, and the type of its markers. Return the lease."""
-    lease = Lease(handle.backend, reservation.instant, handle.log, handle.lease_settings)
+async def _read_log(handle: TableHandle, reservation: Reservation | None) -> History:
+    """Read the log to its end and return its history; at the same time put the type of the reservation's markers."""
 
-    async def announce() -> None:
-        await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
+    async def read() -> None:
+        await handle.log.refresh(verify=True)
 
-    await concurrently(_call, (lease.begin, announce), limit=2)
-    return lease
+    async def put_type() -> None:
+        if reservation is not None:
+            await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
+
+    await concurrently(_call, (read, put_type), limit=2)
+    return handle.log.history
 
 
 async def _call(act: Callable[[], Awaitable[None]]) -> None:
@@ -69,16 +75,12 @@ async def _call(act: Callable[[], Awaitable[None]]) -> None:
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:
-    """Undo a reservation under which nothing was written.
+    """Undo a reservation under which nothing was written, and which the log has passed: no other writer keeps it.
 
-    The log passes the instant first: otherwise another writer could reserve it during these deletes, and lose it by
-    them. The reservation is deleted next: without its heartbeat it would count as abandoned.
+    The reservation is deleted first: without its heartbeat it would count as abandoned.
     """
-    if handle.log.history.reached_instant < reservation.instant:
-        await decide(handle, reservation)
     await handle.backend.delete([reservation.path])
     await drop_bookkeeping(handle, reservation.instant, objects=[_type_path(reservation.instant)])
-    await give_back(handle, reservation)
 
 
 def _type_path(instant: str) -> str:

@@ -17,7 +17,6 @@ from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.history_base import DecisionKind
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.registration import UNNUMBERED
 from tallymark.engine.timeline.reservation import Reservation
 
 _events = EventLog(__name__)
@@ -50,16 +49,15 @@ async def roll_back(
         TableReplaced: the log is another one, and the instant another process's. Nothing was changed.
     """
     instant = reservation.instant
-    number = reservation.registration
     try:
         kind = await decide(handle, reservation)
     except TableReplaced as error:
         if not is_own:
             raise
         _events.warning("table.replaced", instant=instant, url=handle.backend.url, reason=error)
-        kind, number = "rollback", UNNUMBERED  # the log there is another's, as its numbers are
+        kind = "rollback"
     if kind == "archived":
-        await drop_bookkeeping(handle, instant, registration=number)
+        await drop_bookkeeping(handle, instant)
         return Ended(instant=instant, outcome="was over", marked=0, fences=0)
     if kind != "rollback":
         await finish(handle, properties, reservation)
@@ -75,7 +73,7 @@ async def roll_back(
     await fencer.close()
     marked = await marked_paths(handle, reservation)
     fenced = await fencer.fence(marked, keep=())
-    await drop_bookkeeping(handle, instant, registration=number)
+    await drop_bookkeeping(handle, instant)
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
@@ -128,8 +126,6 @@ async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:
             nonce=new_nonce(),
             base=history.head,
             operation="rollback",
-            registration=reservation.registration,
-            unfinished=reservation.unfinished,
         )
         try:
             await handle.log.win(entry, check=lambda _: None)

@@ -8,7 +8,6 @@ from tallymark.engine.clock import Clock, SystemClock
 from tallymark.engine.settings import CommitSettings, LeaseSettings, ViewSettings
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.open import open_store
@@ -32,12 +31,6 @@ class TableHandle:
     log: CommitLog = field(init=False)
     projected: int = 0
     """Entries up to this position are known to be projected."""
-    own_numbers: dict[int, Reservation] = field(default_factory=dict)
-    """Numbers under which this process has registered, as long as their objects exist: see ``registration``."""
-    given_back: set[int] = field(default_factory=set)
-    """Of these, the numbers whose instants were given up."""
-    over_numbers: set[int] = field(default_factory=set)
-    """Numbers of other writers that were found to be over. They remain so, and are not read again."""
     _views: list[View] = field(init=False, default_factory=list)
     """The last one follows the log. A caller that had an answer of an earlier one continues to use that."""
 

@@ -11,10 +11,10 @@ import msgpack
 from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
-from tallymark.engine.instants.registration import find_registered, open_instants
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.packed import unpack
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
 
 
 def claim_path(instant: str) -> str:
@@ -28,14 +28,14 @@ async def claim(backend: Backend, instant: str, paths: Collection[str]) -> None:
 
 
 async def claimed_by_others(handle: TableHandle, instant: str | None) -> frozenset[str]:
-    """Return the files that other open instants are filling, by the log as far as it was read."""
+    """Return the files that other open instants are filling."""
     found: set[str] = set()
 
     async def read(other: str) -> None:
         found.update(await _claimed(handle.backend, claim_path(other)))
 
-    others = [other for other in await open_instants(handle, await find_registered(handle)) if other != instant]
-    await concurrently(read, others, limit=handle.commit_settings.concurrency)
+    open_ = [entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)]
+    await concurrently(read, [other for other in open_ if other != instant], limit=handle.commit_settings.concurrency)
     return frozenset(found)
 
 

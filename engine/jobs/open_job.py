@@ -24,7 +24,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.lookups.served_view import ServedView
 from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.maintenance.expire import expire_due
-from tallymark.engine.maintenance.recovery import recover_known
+from tallymark.engine.maintenance.recovery import recover_listed
 from tallymark.engine.markers.engine import MarkerEngine, open_marker_engine
 from tallymark.engine.metrics.registry import PROCESS, JobMeter
 from tallymark.engine.rpc.dispatcher import BlockOf, MarkerHandler
@@ -33,7 +33,7 @@ from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import MarkerSettings, ServiceSettings, SizingSettings, TaskSettings, check_settings
 from tallymark.engine.tasks.file_name import check_is_file_of
 from tallymark.engine.tasks.ticket import WriteTicket
-from tallymark.engine.timeline.lease import Lease
+from tallymark.engine.timeline.lease import Lease, heartbeat_path
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
 
@@ -93,7 +93,7 @@ async def _start(
         background.start_soon(lease.keep)
         await handle.preload(properties)
         await backend.open_staging(staging_folder(reservation.instant))
-        reservation = await recover_known(handle, properties, reservation)
+        await recover_listed(handle, properties, own=heartbeat_path(reservation.instant))
         engine = await _start_engine(backend, options.markers, background, flushing)
         directory = engine.directory(
             reservation.instant,

@@ -15,10 +15,10 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.base import check_base
 from tallymark.engine.jobs.table_spec import TableSpec
 from tallymark.engine.maintenance.recovery import PROBE
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.projection import floor_files
 from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
 METADATA_TABLE = ".hoodie/metadata"
 """Path of a Hudi metadata table. Like every Hudi table it has properties, which are put first."""

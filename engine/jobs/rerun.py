@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from tallymark.backends.errors import BackendError
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.finish import delete_replaced, staging_folder
-from tallymark.engine.instants.registration import drop, find_registered, open_instants
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.reports import check_reports
 from tallymark.engine.jobs.request import WriteRequest
@@ -20,6 +19,7 @@ from tallymark.engine.sizing.profile import WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.properties import TableProperties
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
 
 _events = EventLog(__name__)
 
@@ -106,9 +106,7 @@ async def _finished(handle: TableHandle, properties: TableProperties, position: 
     """Do the remaining steps of a commit. Return what is pending where they cannot be done now."""
     instant = handle.log.history.entry(position).instant
     try:
-        found = await find_registered(handle)
-        await drop(handle, found.left)
-        left = await open_instants(handle, found)
+        left = {entry.path.rpartition("/")[2] async for entry in handle.backend.list(OPEN_FOLDER)}
         if left:
             left -= {ended.instant for ended in await end_abandoned(handle, properties)}
         if instant in left:  # its writer seems to live: only what readers wait for

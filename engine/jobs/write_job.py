@@ -345,8 +345,6 @@ class WriteJob:
             txn=self._request.txn,
             request="" if self._request.txn is None else declared(self._target),
             summary=self._summary(marked, added),
-            registration=self._reservation.registration,
-            unfinished=self._reservation.unfinished,
         )
 
     def _summary(self, marked: Marked, added: tuple[DataFile, ...]) -> WriteSummary:

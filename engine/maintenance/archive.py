@@ -3,8 +3,9 @@
 It follows a checkpoint, which contains all that later readers need of the entries before it, and records how far the
 log is archived. These rules keep everything else as it was:
 
-- *Needed entries remain*: those after the base of an open instant, of an instant that is not finished, from the first
-  replaced file on that is still retained, and from the older of the two named checkpoints on.
+- *Needed entries remain*: those after the checkpoint from which the writer of an open instant has read the log, that of
+  an instant that is not finished, those from the first on that has replaced a file which is still retained, and those
+  from the older of the two named checkpoints on.
 - *Entries are deleted in their order*, each before the next is requested, so that the log in storage is always a run
   without a gap. A writer that was stopped until its next position was free again finds the entry before it missing
   (``CommitLog.win``), and a reader finds its head missing (``CommitLog.refresh``).
@@ -18,8 +19,8 @@ from dataclasses import dataclass
 
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.finish import DELETE_BATCH
+from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.maintenance.recovery import open_reservations
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.listing import HOODIE, Listing, read_listing
@@ -39,6 +40,8 @@ class ArchiveBounds:
     """Every instant before this one is over, and the entries after ``start`` decide none of them."""
     timeline_floor: str
     """Of the instants of the Hudi timeline before this one, only the last commit is needed."""
+    checkpoints: frozenset[int]
+    """Positions of checkpoints from which open writers have read the log: they may read parts of them yet."""
 
 
 async def find_bounds(handle: TableHandle, properties: TableProperties) -> ArchiveBounds:
@@ -48,7 +51,7 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
     """
     history, manifest = handle.log.history, handle.checkpoints.manifest
     if not history.table:
-        return ArchiveBounds(history.start, history.floor, FLOOR)
+        return ArchiveBounds(history.start, history.floor, FLOOR, frozenset())
     settings = handle.commit_settings
     open_ = await open_reservations(handle)
     limit = history.head
@@ -67,6 +70,7 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
         start=start,
         floor=_floor(history, start, instants),
         timeline_floor=_floor(history, limit, [*instants, *kept]),
+        checkpoints=frozenset(reservation.base for reservation in open_),
     )
 
 

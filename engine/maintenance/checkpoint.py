@@ -7,7 +7,7 @@ from tallymark.engine.errors import TryAgain
 from tallymark.engine.instants.project import project
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.archive import delete_archived, find_bounds
-from tallymark.engine.maintenance.clean import sweep_fences
+from tallymark.engine.maintenance.clean import drop_strays, sweep_fences
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.views.checkpoint_writer import Checkpointed, write_checkpoint
 
@@ -60,7 +60,9 @@ async def _write(handle: TableHandle, properties: TableProperties) -> Checkpoint
     bounds = await find_bounds(handle, properties)
     history, view = handle.log.history, handle.view(properties)
     base = history.as_base(bounds.start, bounds.floor)
-    done = await write_checkpoint(handle.backend, handle.checkpoints, history, view, base, table=properties.created)
+    done = await write_checkpoint(
+        handle.backend, handle.checkpoints, history, view, base, needed=bounds.checkpoints, table=properties.created
+    )
     if done is not None and done.parts_written + done.bytes_written:
         _events.info(
             "checkpoint.written",
@@ -74,5 +76,6 @@ async def _write(handle: TableHandle, properties: TableProperties) -> Checkpoint
             seconds=done.seconds,
         )
         await delete_archived(handle, bounds)
+        await drop_strays(handle)
         await sweep_fences(handle)
     return done

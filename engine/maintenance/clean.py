@@ -7,18 +7,17 @@ from functools import partial
 from tallymark.backends.events import EventLog
 from tallymark.engine.instants.fencing import FENCE_FOLDER, read_fences
 from tallymark.engine.instants.finish import Progress, drop_bookkeeping
-from tallymark.engine.instants.registration import drop, find_registered
+from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.rollback import Ended
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire, find_due
 from tallymark.engine.maintenance.readers import drop_dead, find_readers
-from tallymark.engine.maintenance.recovery import clock_probe, end_unreserved, open_reservations, recover_others
+from tallymark.engine.maintenance.recovery import clock_probe, end_unreserved, recover_others
 from tallymark.engine.maintenance.store_time import store_time
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.timeline.log import BODY_FOLDER
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reader_lease import Reader
-from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_number
 from tallymark.engine.timeline.seal import SEAL_FOLDER
 from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER, put_for
 
@@ -178,19 +177,6 @@ async def _drop_late(handle: TableHandle, properties: TableProperties) -> None:
         for instant in sorted(undecided):
             if now - late[instant] > handle.lease_settings.expiry_s:
                 await end_unreserved(handle, properties, instant)
-    await _drop_late_numbers(handle)
-
-
-async def _drop_late_numbers(handle: TableHandle) -> None:
-    """Delete the objects of numbers whose put arrived once more after they had been dropped.
-
-    Numbers that the log has passed, and does not name as unfinished, have no writer; the others are read.
-    """
-    registration = handle.log.history.registration
-    found = {registration_number(entry.path) async for entry in handle.backend.list(REGISTRATION_FOLDER)}
-    passed = {number for number in found if number <= registration.number}.difference(registration.doubtful)
-    left = (await find_registered(handle)).left if found.intersection(registration.doubtful) else []
-    await drop(handle, passed.union(left))
 
 
 async def _drop_bodies(handle: TableHandle) -> None:
@@ -223,7 +209,8 @@ def _below(folder: str, path: str) -> str:
 
 
 async def drop_strays(handle: TableHandle) -> None:
-    """Delete objects that were put for a position before the newest checkpoint's, and are not part of the newest two.
+    """Delete objects that were put for a position before the newest checkpoint's, and are not part of the newest two,
+    nor of one from which the writer of an open instant has read the log.
 
     No process will make a checkpoint of them: a writer of such a position reads the pointer again before it puts its
     own, finds another, and gives up. Objects put for the newest checkpoint's own position may be about to replace a
@@ -233,11 +220,14 @@ async def drop_strays(handle: TableHandle) -> None:
     found = [entry.path async for entry in handle.backend.list(CHECKPOINT_FOLDER)]
     if not found:
         return
+    bases = {reservation.base for reservation in await open_reservations(handle)}
     names = await handle.checkpoints.pointer()
     manifests = [await handle.checkpoints.read(name) for name in names]
     newest = manifests[0] if manifests else None
     if newest is None:
         return
+    older = [path.rpartition("/")[2] for path in found if "." not in path.rpartition("/")[2] and put_for(path) in bases]
+    manifests += [await handle.checkpoints.read(name, is_needed=False) for name in older if name not in names]
     named = {path for manifest in manifests if manifest is not None for path in manifest.paths}
     passed = [path for path in found if (position := put_for(path)) is not None and position < newest.position]
     await handle.backend.delete([path for path in passed if path not in named])

@@ -148,7 +148,7 @@ async def expire(
     if position is None:
         await roll_back(handle, properties, reservation, is_own=True)
         return replace(due, files=())
-    await drop_bookkeeping(handle, reservation.instant, registration=reservation.registration)
+    await drop_bookkeeping(handle, reservation.instant)
     return due
 
 
@@ -163,8 +163,6 @@ async def _win(handle: TableHandle, reservation: Reservation, due: Due) -> int |
         base=handle.log.history.head,
         operation="clean",
         horizon=due.horizon,
-        registration=reservation.registration,
-        unfinished=reservation.unfinished,
     )
     try:
         return await handle.log.win(entry, check=lambda history: _check_behind(history, due))

@@ -1,26 +1,23 @@
 """Recovery of instants of dead writers: the committed ones are finished, the others rolled back."""
 
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
 import anyio
 
-from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.instants.finish import drop_bookkeeping
+from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.instants.project import project
-from tallymark.engine.instants.registration import drop, is_over, read_registration, read_reservation
 from tallymark.engine.instants.reserve import is_taken
 from tallymark.engine.instants.rollback import Ended, decide, roll_back
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.markers.loading import has_markers
 from tallymark.engine.timeline.instant import parse_instant
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, heartbeat_path
+from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
-from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, UNNUMBERED
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 _events = EventLog(__name__)
@@ -29,67 +26,34 @@ PROBE = "probe-"
 """Prefix of the name of a heartbeat that belongs to no instant."""
 
 
-async def open_reservations(handle: TableHandle) -> list[Reservation]:
-    """Return every instant that is being written, or was left unfinished, oldest first."""
-    found = []
-    for path in [entry.path async for entry in handle.backend.list(OPEN_FOLDER)]:
-        try:
-            found.append(await read_reservation(handle, path))
-        except NotFound:
-            continue  # finished since
-    return found
-
-
 async def recover_others(handle: TableHandle, properties: TableProperties, *, own: str) -> list[Ended]:
     """Write missing projections, and end every instant whose writer is dead.
 
     ``own`` is the path of a heartbeat that this process has just put: the age of other heartbeats is measured from it,
     by the store's clock alone.
     """
-    return (await _recover(handle, properties, own)).ended
-
-
-async def recover_known(handle: TableHandle, properties: TableProperties, reservation: Reservation) -> Reservation:
-    """Recover for a writer that has just registered. Where every earlier writer has finished, nothing is listed.
-
-    Returns its reservation as its entry records it: where no unregistered writer is open, later writers need not list
-    because of it.
-    """
-    if not reservation.unfinished:
-        await project(handle, properties, handle.log.history.head)
-        return reservation
-    recovered = await _recover(handle, properties, heartbeat_path(reservation.instant))
-    if any(not living.registration for living in recovered.living):
-        return reservation
-    numbers = tuple(number for number in reservation.unfinished if number != UNNUMBERED)
-    return replace(reservation, unfinished=numbers)
-
-
-@dataclass(frozen=True, slots=True)
-class _Recovered:
-    ended: list[Ended]
-    living: list[Reservation]
-
-
-async def _recover(handle: TableHandle, properties: TableProperties, own: str) -> _Recovered:
     # before the heartbeats: a reserved writer has put its heartbeat before
     reservations = await open_reservations(handle)
     ages = await heartbeat_ages(handle, own)
     history = await handle.log.refresh()
     await project(handle, properties, history.head)
     here = WriterIdentity.here()
-    ended, living = [], []
+    ended = []
     for reservation in reservations:
         if heartbeat_path(reservation.instant) != own and is_dead(reservation, ages, seen_from=here):
             age = ages.get(reservation.instant)
             _events.info("instant.abandoned", instant=reservation.instant, beat_age_s=age)
             ended.append(await end_instant(handle, properties, reservation))
-        else:
-            living.append(reservation)
-    reserved = {reservation.instant for reservation in reservations}
-    dropped = await _drop_numbers(handle, properties, own, ages, reserved)
-    await _drop_unreserved(handle, properties, ages, reserved | dropped)
-    return _Recovered(ended, living)
+    await _drop_unreserved(handle, properties, ages, {reservation.instant for reservation in reservations})
+    return ended
+
+
+async def recover_listed(handle: TableHandle, properties: TableProperties, *, own: str) -> None:
+    """Do the same where the listing by which the log was opened has shown open instants; otherwise list nothing."""
+    if handle.log.listed_open:
+        await recover_others(handle, properties, own=own)
+    else:
+        await project(handle, properties, handle.log.history.head)
 
 
 def is_dead(reservation: Reservation, ages: dict[str, float], *, seen_from: WriterIdentity) -> bool:
@@ -149,29 +113,6 @@ def _now(heartbeats: dict[str, float], own: str) -> float:
     return heartbeats.get(own, max(heartbeats.values(), default=0.0))
 
 
-async def _drop_numbers(
-    handle: TableHandle, properties: TableProperties, own: str, ages: dict[str, float], reserved: set[str]
-) -> set[str]:
-    """Drop the numbers that are over, and those whose writer died before it had an instant. Return these instants."""
-    here, dropped = WriterIdentity.here(), set()
-    for entry in [entry async for entry in handle.backend.list(REGISTRATION_FOLDER)]:
-        found = await read_registration(handle, entry.path)
-        if found is None or found.instant in reserved:
-            continue
-        if await is_over(handle, found):
-            await drop(handle, [found.registration])
-            continue
-        age = ages.get(found.instant)
-        if age is None:  # it has not even put a heartbeat
-            age = _now(await _heartbeats(handle), own) - entry.modified
-        if found.writer.is_gone(seen_from=here) or age > found.expiry_s:
-            await end_unreserved(
-                handle, properties, found.instant, registration=found.registration, unfinished=found.unfinished
-            )
-            dropped.add(found.instant)
-    return dropped
-
-
 async def _drop_unreserved(
     handle: TableHandle, properties: TableProperties, ages: dict[str, float], reserved: set[str]
 ) -> None:
@@ -183,14 +124,7 @@ async def _drop_unreserved(
             await end_unreserved(handle, properties, name)
 
 
-async def end_unreserved(
-    handle: TableHandle,
-    properties: TableProperties,
-    instant: str,
-    *,
-    registration: int = UNNUMBERED,
-    unfinished: tuple[int, ...] = (),
-) -> None:
+async def end_unreserved(handle: TableHandle, properties: TableProperties, instant: str) -> None:
     """Drop what is stored under an instant that no writer has reserved, and whose writer counts as dead.
 
     A writer has its reservation before its first marker. Where there are markers, the reservation was lost, and the
@@ -198,7 +132,7 @@ async def end_unreserved(
 
     The instant is reserved first: if its writer lives after all, it finds the reservation and takes another instant.
     The log passes the instant before the reservation is deleted: a delete that arrives late then cannot remove another
-    writer's reservation of it. The same is done for its number, where one is known.
+    writer's reservation of it.
     """
     reservation = Reservation(
         instant=instant,
@@ -207,16 +141,14 @@ async def end_unreserved(
         marker_kind="batched",
         operation="clean",
         expiry_s=handle.lease_settings.expiry_s,
-        registration=registration,
-        unfinished=unfinished,
     )
     if await is_taken(handle, reservation):
         if await has_markers(handle.backend, instant):
             await end_instant(handle, properties, reservation)
             return
-        if _may_be_reserved(handle, instant) or handle.log.history.registration.number < registration:
+        if _may_be_reserved(handle, instant):
             await decide(handle, reservation)
-        await drop_bookkeeping(handle, instant, registration=registration)
+        await drop_bookkeeping(handle, instant)
 
 
 def _may_be_reserved(handle: TableHandle, instant: str) -> bool:

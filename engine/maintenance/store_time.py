@@ -4,7 +4,7 @@ import anyio
 
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.maintenance.recovery import clock_probe
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
 
 async def store_time(handle: TableHandle) -> float:

@@ -104,10 +104,6 @@ class LogEntry:
     """The outcome of the write; None for a rollback, and in entries of releases that did not record it."""
     horizon: int = 0
     """Of a clean: files that were replaced up to this position may be deleted from now on."""
-    registration: int = 0
-    """The number under which the instant's writer registered; 0 in entries of releases without numbers."""
-    unfinished: tuple[int, ...] = ()
-    """Smaller numbers that were not over when the writer started."""
     table: str = ""
     """The id of the table; empty in entries of releases without ids."""
     previous: bytes = b""
@@ -153,8 +149,6 @@ def encode_entry(entry: LogEntry) -> bytes:
             "request": entry.request,
             "summary": None if entry.summary is None else entry.summary.fields(),
             "horizon": entry.horizon,
-            "begun": entry.registration,
-            "unfinished": list(entry.unfinished),
             **({"reader_features": list(entry.reader_features)} if entry.reader_features else {}),
             **({"writer_features": list(entry.writer_features)} if entry.writer_features else {}),
         }
@@ -189,8 +183,6 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             request=_text(fields.pop("request", "")),
             summary=None if (summary := fields.pop("summary", None)) is None else WriteSummary.of_fields(summary),
             horizon=_count(fields.pop("horizon", 0)),
-            registration=_count(fields.pop("begun", 0)),
-            unfinished=tuple(map(_count, fields.pop("unfinished", ()))),
             table=_text(fields.pop("table", "")),
             previous=_bytes(fields.pop("previous", b"")),
             time_ms=_count(fields.pop("time", 0)),

@@ -11,7 +11,6 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
-from tallymark.engine.timeline.registration import Registrations
 
 TXNS_KEPT = 8
 """Newest batches of each name of txns that are not archived. As many that ascend show that the caller orders its
@@ -58,7 +57,6 @@ class History:
         self._txn_floors = dict(base.txn_floors)
         self._cleans = dict(base.cleans)
         self._horizon = base.horizon
-        self._begun = base.registration
         self._appends = deque(base.appends, maxlen=APPENDS_KEPT)
         self._hashes = [base.hash_before, base.hash] if base.position else [base.hash]
         """Hashes by position, up to ``head``."""
@@ -81,7 +79,6 @@ class History:
         if is_foreign:
             self._foreign.add(self.head)
             return
-        self._begun = self._begun.after(entry.registration, entry.unfinished)
         self._time_ms = max(self._time_ms, entry.time_ms)
         self.writer_features |= frozenset(entry.writer_features)
         if self.decided(entry.instant) is not None:
@@ -126,7 +123,6 @@ class History:
             partitions=dict(self._partitions),
             cleans={position: expired for position, expired in self._cleans.items() if position > start},
             horizon=self._horizon,
-            registration=self._begun,
             appends=tuple(self._appends),
         )
 
@@ -252,11 +248,6 @@ class History:
         name, _, batch = txn.partition(":")
         last = self._txn_floors.get(name)
         return None if last is None or txn in self._txns or batch_order(batch) > batch_order(last) else last
-
-    @property
-    def registration(self) -> Registrations:
-        """The registration numbers that the log records."""
-        return self._begun
 
     @property
     def newest_instant(self) -> str | None:

@@ -7,7 +7,6 @@ from typing import Literal, NamedTuple
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash
-from tallymark.engine.timeline.registration import Registrations
 
 DecisionKind = EntryKind | Literal["archived"]
 
@@ -53,9 +52,6 @@ class HistoryBase:
     cleans: Mapping[int, range] = field(default_factory=dict)
     """By the position of a clean, the positions whose replaced files it let go."""
     horizon: int = 0
-    registration: Registrations
-    """The registration numbers that they record. It has no default: a writer that treated the numbers before the
-    base as free would register where no other writer reads."""
     appends: tuple[tuple[int, int], ...] = ()
     """Rows and bytes of the files that the newest appends added, the newest last."""
 
@@ -63,6 +59,4 @@ class HistoryBase:
 def no_history(table: str, writer_features: frozenset[str] = frozenset()) -> HistoryBase:
     """Return the start of the log of a table with this id, whose writers need to know these features."""
     root = first_hash(table)
-    return HistoryBase(
-        table=table, writer_features=writer_features, hash=root, hash_before=root, registration=Registrations()
-    )
+    return HistoryBase(table=table, writer_features=writer_features, hash=root, hash_before=root)

@@ -16,8 +16,7 @@ from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import LeaseSettings
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
-
-HEARTBEAT_FOLDER = ".hoodie/.tallymark/beat"
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
 _events = EventLog(__name__)
 

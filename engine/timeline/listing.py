@@ -9,10 +9,11 @@ from collections.abc import AsyncIterable
 from dataclasses import dataclass, field
 
 from tallymark.backends.contract import Entry
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER
 
 HOODIE = ".hoodie"
 
-_OPEN = re.compile(r"\.hoodie/\.tallymark/open/(\d{17})")
+_OPEN = re.compile(rf"(?:{re.escape(OPEN_FOLDER)}|{re.escape(HEARTBEAT_FOLDER)})/(\d{{17}})")
 _BODY = re.compile(r"\.hoodie/\.tallymark/body/(\d{17})/[0-9a-f]+")
 _LOG = re.compile(r"\.hoodie/\.tallymark/log/(\d{20})")
 _MANIFEST = re.compile(r"\.hoodie/\.tallymark/checkpoint/(\d{20}-[0-9a-f]+)")
@@ -28,8 +29,8 @@ class Listing:
     """Positions of log entries, ascending."""
     manifests: list[str] = field(default_factory=list)
     """Names of checkpoint manifests, the newest first."""
-    open: list[str] = field(default_factory=list)
-    """Instants that are reserved."""
+    open: set[str] = field(default_factory=set)
+    """Instants that are reserved, or have a heartbeat: their reservation may be lost, or is not put yet."""
     bodies: dict[str, list[str]] = field(default_factory=dict)
     """By instant, the paths of bodies of its entries."""
     completed: dict[str, str] = field(default_factory=dict)
@@ -52,7 +53,7 @@ async def read_listing(entries: AsyncIterable[Entry]) -> Listing:
         elif manifest := _MANIFEST.fullmatch(entry.path):
             found.manifests.append(manifest[1])
         elif reserved := _OPEN.fullmatch(entry.path):
-            found.open.append(reserved[1])
+            found.open.add(reserved[1])
         elif body := _BODY.fullmatch(entry.path):
             found.bodies.setdefault(body[1], []).append(entry.path)
         elif projected := _TIMELINE.fullmatch(entry.path):

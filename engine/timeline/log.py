@@ -101,6 +101,8 @@ class CommitLog:
         self._is_started = False
         self._is_replaced = False
         self._verified_at = -math.inf
+        self.listed_open: frozenset[str] = frozenset()
+        """Open instants that the listing has shown by which the log was opened."""
         self._attempts: dict[str, _Attempt] = {}
         """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
         self.history = History()
@@ -365,6 +367,7 @@ class CommitLog:
 
         await concurrently(_call, (look, start), limit=2)
         [listing], [base] = listings, bases
+        self.listed_open = frozenset(listing.open)
         if base is None and self._start is not None and listing.manifests:
             base = await self._start.newest(listing.manifests)
         return listing, base

@@ -3,6 +3,7 @@
 It exists until everything that its writer left has been dealt with; a table at rest has none.
 """
 
+import dataclasses
 from dataclasses import dataclass
 from typing import get_args
 
@@ -14,6 +15,7 @@ from tallymark.engine.settings import MarkerKind
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 OPEN_FOLDER = ".hoodie/.tallymark/open"
+HEARTBEAT_FOLDER = ".hoodie/.tallymark/beat"
 
 UNKNOWN_OPERATION = "unknown"
 """Of an instant whose reservation cannot be read: it may be any operation."""
@@ -31,11 +33,9 @@ class Reservation:
     expiry_s: float
     """Duration of the writer's lease: until a heartbeat is this old, the writer relies on not being rolled back."""
     base: int = 0
-    """The position of the log that the writer had read before: it may need every later entry. 0: all of them."""
-    registration: int = 0
-    """The number under which the writer registered, whose object has the same content; 0 without a number."""
-    unfinished: tuple[int, ...] = ()
-    """Smaller numbers that were not over at that time."""
+    """The position of the checkpoint from which its writer has read the log: it may need that checkpoint, and every
+    later entry. 0: it has read the log from the first entry on.
+    """
 
     @property
     def path(self) -> str:
@@ -51,18 +51,15 @@ class Reservation:
             "expiry_s": self.expiry_s,
             "base": self.base,
         }
-        if self.registration:  # else it is said as its writer has said it
-            fields |= {"begun": self.registration, "unfinished": self.unfinished}
         packed: bytes = msgpack.packb(fields)
         return packed
 
     @classmethod
     def decode(cls, data: bytes, *, source: str) -> "Reservation":
         try:
-            fields = dict(unpack(data))
-            fields = {"registration" if name == "begun" else name: value for name, value in fields.items()}
+            known = {each.name for each in dataclasses.fields(cls)}
+            fields = {name: value for name, value in dict(unpack(data)).items() if name in known}
             fields["writer"] = WriterIdentity.of_fields(fields["writer"])
-            fields["unfinished"] = tuple(fields.get("unfinished", ()))
             found = cls(**fields)
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptObject(f"{source} is not a reservation: {error!r}") from error
@@ -76,8 +73,6 @@ class Reservation:
             and self.marker_kind in get_args(MarkerKind)
             and type(self.expiry_s) in (int, float)
             and self.expiry_s >= 0
-            and all(type(number) is int and number >= 0 for number in (self.registration, *self.unfinished))
             and type(self.base) is int
             and self.base >= 0
-            and (self.registration > 0 or not self.unfinished)
         )

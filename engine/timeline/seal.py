@@ -5,10 +5,13 @@ this object before it reads the markers, and every task checks for it after its 
 have missed is refused by its task.
 """
 
+from contextlib import suppress
+
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import Sealed
 from tallymark.engine.timeline.log import read_entry
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
 
 SEAL_FOLDER = ".hoodie/.tallymark/seal"
 
@@ -35,13 +38,22 @@ async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
 
 
 async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
-    """Check that the log has not decided the instant, which was undecided up to ``base``. Raises Sealed."""
+    """Check that the log has not decided the instant, which was undecided up to ``base``.
+
+    Its reservation is read after the log: while that exists, no entry after ``base`` is archived, so the log was read
+    to its end.
+
+    Raises:
+        Sealed: the instant is decided.
+    """
     number = base
-    while True:
-        number += 1
-        try:
+    with suppress(NotFound):
+        while True:
+            number += 1
             entry = await read_entry(backend, number)
-        except NotFound:
-            return
-        if entry.instant == instant:
-            raise Sealed(f"instant {instant} takes no more markers: its {entry.kind} stands at position {number}")
+            if entry.instant == instant:
+                raise Sealed(f"instant {instant} takes no more markers: its {entry.kind} stands at position {number}")
+    try:
+        await backend.get(f"{OPEN_FOLDER}/{instant}")
+    except NotFound:
+        raise Sealed(f"instant {instant} takes no more markers: it is over") from None

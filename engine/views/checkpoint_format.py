@@ -30,7 +30,6 @@ from tallymark.engine.packed import unpack
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
-from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 
 FORMAT = 1
@@ -200,7 +199,6 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "txn_floors": dict(history.txn_floors),
             "cleans": [[position, expired.start, expired.stop] for position, expired in history.cleans.items()],
             "horizon": history.horizon,
-            "begun": [history.registration.number, list(history.registration.unfinished)],
             "appends": [list(sizes) for sizes in history.appends],
             "floor": manifest.floor,
             "partitions": names,
@@ -260,7 +258,7 @@ def _check_types(fields: Mapping[str, Any]) -> None:
         *(part[:3] for part in fields["parts"]),
     ):
         texts += several
-    counts += [*map(fields["txns"].__getitem__, fields["txns"]), fields["begun"][0], *fields["begun"][1]]
+    counts += [*map(fields["txns"].__getitem__, fields["txns"])]
     hashes = fields["hash"], fields["hash_before"]
     if {*map(type, texts)} != {str} or {*map(type, counts)} != {int} or {*map(type, hashes)} != {bytes}:
         raise TypeError("a value of another type than is written there")
@@ -286,7 +284,6 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
         partitions=dict(zip(fields["partitions"], fields["first"], strict=True)),
         cleans={position: range(start, stop) for position, start, stop in fields["cleans"]},
         horizon=fields["horizon"],
-        registration=Registrations(fields["begun"][0], tuple(fields["begun"][1])),
         appends=tuple((rows, size) for rows, size in fields["appends"]),
     )
 

@@ -4,7 +4,7 @@ A death at any point leaves the pointer unchanged; the new objects then have no 
 them. Of two concurrent writers the later pointer stays.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
@@ -24,6 +24,7 @@ from tallymark.engine.views.checkpoint_format import (
     encode_part,
     encode_pointer,
     manifest_name,
+    position_of,
 )
 from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tallymark.engine.views.part_plan import Cutter, Rows, Run, plan_parts
@@ -57,17 +58,18 @@ async def write_checkpoint(
     view: View,
     base: HistoryBase | None = None,
     *,
+    needed: Collection[int] = (),
     table: str,
 ) -> Checkpointed | None:
     """Write a checkpoint of the head of both, and use it as the base from now on. Return the newest one if it is as
     new.
 
     Everything up to that position has been projected. Returns None where another writer has put one since: then nothing
-    of this one is left. ``base`` is that of the history, by default without an archive; ``table`` is the table's
-    creation time.
+    of this one is left. ``base`` is that of the history, by default without an archive. Checkpoints of the
+    ``needed`` positions are not deleted. ``table`` is the table's creation time.
     """
     assert view.head == history.head, f"a view of position {view.head}, and a history of {history.head}"
-    new = _New(backend, checkpoints, base or history.as_base(), dict(view.states), view, table=table)
+    new = _New(backend, checkpoints, base or history.as_base(), dict(view.states), view, needed=needed, table=table)
     return await new.write(history)
 
 
@@ -81,6 +83,7 @@ class _New:
     states: Mapping[str, PartitionState]
     view: View
     table: str = field(kw_only=True)
+    needed: Collection[int] = field(kw_only=True)
     nonce: str = field(default_factory=new_nonce)
     put: list[str] = field(default_factory=list)
     """Paths of the objects that were put for it."""
@@ -192,10 +195,12 @@ class _New:
         await self.backend.put(path, data)
 
     async def _drop(self, pointer: Sequence[str], *, kept: frozenset[str]) -> None:
-        """Delete what an earlier pointer named and neither of the newest two needs; the rest is deleted by
-        ``clean``.
+        """Delete what an earlier pointer named and neither of the newest two needs; the rest is deleted as stray
+        objects are.
         """
         for name in pointer[1:]:
+            if position_of(name) in self.needed:
+                continue
             if (manifest := await self.checkpoints.read(name, is_needed=False)) is not None:
                 await self.backend.delete(sorted(manifest.paths - kept))
 

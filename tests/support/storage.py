@@ -18,6 +18,7 @@ _KEPT = re.compile(
     r"(?:.+/)?\.hoodie_partition_metadata"
     r"|\.hoodie/hoodie\.properties"
     r"|\.hoodie/\d{17}\.(?:inflight|(?:replace)?commit(?:\.requested|\.inflight)?)"
+    r"|\.hoodie/\.tallymark/begun/\d{20}"  # of releases that numbered their writers
     r"|\.hoodie/\.tallymark/(?:log/\d{20}|body/\d{17}/[0-9a-f]{32})"
     r"|\.hoodie/\.tallymark/checkpoint/(?:latest|\d{20}-[0-9a-f]{32}(?:\.\d+)?)"
 )

@@ -9,7 +9,7 @@ from signal import SIGKILL, Signals
 from typing import Any, Literal
 
 from tallymark.backends import Backend
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
 Verb = Literal["get", "put_new", "delete", "open_staging", "close_staging"]
 

@@ -10,7 +10,7 @@ import trio.testing
 from tallymark.backends import Backend
 from tallymark.engine.maintenance.recovery import PROBE
 from tallymark.engine.settings import MarkerKind, MarkerSettings
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tests.engine.jobs.scene import Store
 from tests.support.dying import DyingBackend, ProcessDied
 

@@ -12,8 +12,8 @@ from tallymark.engine.jobs.prepare import check_exclusive, is_trial
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 from tallymark.engine.table import open_table
 from tallymark.engine.timeline.java_properties import load, store
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.properties import PROPERTIES
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, flights, table, write_in_thread, write_rows
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops

@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import msgpack
 import pytest
@@ -10,10 +9,8 @@ import pytest
 from tallymark.engine.errors import CommitUnknown, CorruptObject
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.tasks.report import TaskReport
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.log import BODY_FOLDER
-from tallymark.engine.timeline.registration import registration_path
-from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.scene import (
     Store,
@@ -166,23 +163,6 @@ async def test_markers_and_seals_that_landed_after_their_instants_end_are_droppe
     result = await committed(unstaged.backend)
     for path in (f".temp/{result.instant}/MARKERS5", f".tallymark/seal/{result.instant}"):
         await unstaged.backend.put(f".hoodie/{path}", b"")
-    await table(unstaged.backend).clean()
-    unstaged.check_at_rest()
-
-
-async def test_numbers_that_landed_once_more_go_with_the_instant_that_did_so_too(unstaged):
-    """Its writer had tried two numbers before it began: one clean is enough for both."""
-    async with begin(unstaged.backend) as job:
-        late = {path: data for path, data in unstaged.objects.items() if f"/open/{job.instant}" in path}
-        await job.commit([await write_rows(job, unstaged.backend)])
-    await committed(unstaged.backend)
-    ((path, data),) = late.items()
-    await unstaged.backend.put(path, data)
-    for number in (1, 2):
-        await unstaged.backend.put(
-            registration_path(number), replace(Reservation.decode(data, source=path), registration=number).encode()
-        )
-    unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
     unstaged.check_at_rest()
 

@@ -2,9 +2,7 @@
 
 import pytest
 
-from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.registration import registration_path
-from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
+from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import Store, abandon, begin, committed, table, write_rows
 
 DAMAGES = ("deleted", "empty", "half", "one byte short", "another's", "random")
@@ -26,11 +24,6 @@ async def damage(store: Store, path: str, how: str) -> None:
     await store.backend.put(path, damaged[how])
 
 
-def number_path(store: Store, instant: str) -> str:
-    path = f"{OPEN_FOLDER}/{instant}"
-    return registration_path(Reservation.decode(store.objects[path], source=path).registration)
-
-
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @pytest.mark.parametrize("how", DAMAGES)
 async def test_the_files_of_a_dead_writer_whose_reservation_is_damaged_are_rolled_back(store, how, kind):
@@ -47,20 +40,8 @@ async def test_the_files_of_a_dead_writer_whose_reservation_is_damaged_are_rolle
     store.check_at_rest()
 
 
-@pytest.mark.parametrize("how", [each for each in DAMAGES if each != "deleted"])
-async def test_the_reservation_is_read_in_place_of_a_damaged_number(store, how):
+async def test_the_lease_of_an_unknown_writer_decides(store):
     left = await abandon(store)
-    await damage(store, number_path(store, left), how)
-    store.clock.pass_lease()
-    await committed(store.backend)
-    assert store.decisions[left]["kind"] == "rollback"
-    store.check_at_rest()
-
-
-async def test_without_either_the_lease_of_an_unknown_writer_decides(store):
-    left = await abandon(store)
-    number = number_path(store, left)
-    await store.backend.delete([number])
     await damage(store, f"{OPEN_FOLDER}/{left}", "half")
     (found,) = await table(store.backend).open_instants()
     assert (found.instant, found.operation, found.writer.host) == (left, "unknown", "unknown")
@@ -69,17 +50,6 @@ async def test_without_either_the_lease_of_an_unknown_writer_decides(store):
     store.clock.pass_lease()
     await table(store.backend).rollback()
     assert store.decisions[left]["kind"] == "rollback"
-    store.check_at_rest()
-
-
-async def test_a_damaged_number_without_an_instant_is_an_error_with_the_remedy(store):
-    await committed(store.backend)
-    number = registration_path(2)
-    await store.backend.put(number, b"damaged")
-    with pytest.raises(CorruptObject, match=f"{number} .*if no write is running, delete it"):
-        await committed(store.backend)
-    await store.backend.delete([number])
-    await committed(store.backend)
     store.check_at_rest()
 
 

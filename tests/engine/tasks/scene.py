@@ -23,6 +23,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 T = TypeVar("T", bound=Backend)
 
 INSTANT = "20261121020304005"
+RESERVATION = f".hoodie/.tallymark/open/{INSTANT}"
 STAGING = f".hoodie/.temp/{INSTANT}/staged"
 
 
@@ -60,7 +61,8 @@ def memory(*, has_staging: bool) -> MemoryBackend:
 
 
 def opened(backend: T) -> T:
-    """The storage with its staging directory open, as a job leaves it to its tasks."""
+    """The storage with its reservation, and its staging directory open, as a job leaves it to its tasks."""
+    anyio.run(backend.put, RESERVATION, b"")
     anyio.run(backend.open_staging, STAGING)
     return backend
 
@@ -129,10 +131,11 @@ def write(
 
 
 def stored(backend: Backend) -> dict[str, bytes]:
-    """Every object, by path."""
+    """Every object but the reservation, by path."""
 
     async def gather() -> dict[str, bytes]:
-        return {entry.path: await backend.get(entry.path) async for entry in backend.list("")}
+        paths = [entry.path async for entry in backend.list("") if entry.path != RESERVATION]
+        return {path: await backend.get(path) for path in paths}
 
     return anyio.run(gather)
 

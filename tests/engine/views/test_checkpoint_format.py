@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history_base import HistoryBase
-from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
     FORMAT,
@@ -62,7 +61,6 @@ def test_it_holds_txns_voids_cleans_begun_numbers_and_parts():
     assert SOME.history.txns == {"etl:1": 1}
     assert [decided.position for decided in SOME.history.decided] == [1, 2, 3, 5, 6, 7]
     assert SOME.history.cleans == {5: range(1, 4)}
-    assert SOME.history.registration == Registrations()
 
 
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.binary()))
@@ -148,8 +146,6 @@ def test_a_manifest_that_lacks_a_field_is_refused(missing):
         ("partitions", [b"month=1", "m"]),
         ("cleans", [["5", 1, 4]]),
         ("appends", [[1, None]]),
-        ("begun", [None, []]),
-        ("begun", []),
         ("parts", [["a", "b", 1, 100, 200, 3]]),
         ("parts", [["a", "b", "c", 100, 200, "3"]]),
     ],

@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
-from tallymark.engine.timeline.registration import Registrations
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
     FORMAT,
@@ -35,7 +34,6 @@ HISTORY = HistoryBase(
     partitions={"year=2013": 1},
     cleans={3: range(1, 3)},
     horizon=1,
-    registration=Registrations(2, (1,)),
     appends=((1, 100),),
 )
 MANIFEST = Manifest(

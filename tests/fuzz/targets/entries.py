@@ -44,8 +44,6 @@ COMMIT = LogEntry(
     txn="etl:1",
     request="{}",
     summary=SUMMARY,
-    registration=3,
-    unfinished=(1, 2),
 )
 CLEAN = LogEntry(kind="clean", instant=INSTANT, nonce="n", base=0, operation="clean", horizon=5)
 ROLLBACK = LogEntry(kind="rollback", instant=INSTANT, nonce="n", base=1 << 40, operation="rollback")

@@ -14,8 +14,7 @@ OPEN = Reservation(
     marker_kind="batched",
     operation="append",
     expiry_s=120.0,
-    registration=3,
-    unfinished=(1, 2),
+    base=3,
 )
 READER = Reader(nonce="n", position=7, process=SOMEBODY, expiry_s=60.0)
 

@@ -6,8 +6,9 @@ from tallymark.engine.instants import rollback
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.maintenance import recovery
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, Lease
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
 from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced

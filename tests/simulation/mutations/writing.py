@@ -4,6 +4,8 @@ import copy
 from unittest import mock
 from uuid import UUID
 
+from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
+
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.engine.instants import registration, reserve
 from tallymark.engine.instants.fencing import Fencer
@@ -18,10 +20,9 @@ from tallymark.engine.tasks.marker_prefetch import MarkersAhead
 from tallymark.engine.tasks.open_file import OpenFile
 from tallymark.engine.timeline import seal
 from tallymark.engine.timeline.instant import instant_time
-from tallymark.engine.timeline.lease import HEARTBEAT_FOLDER, Lease
+from tallymark.engine.timeline.lease import Lease
 from tallymark.engine.timeline.log import new_nonce
-from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
-from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation import storage
 from tests.simulation.blocking import block_on
