@@ -40,7 +40,12 @@ Operation = Literal["append", "overwrite", "rollback", "clean"]
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file that a task has published."""
+    """A data file that a task has published.
+
+    A later release may append a seventh element to ``fields``: the bounds of columns by field id, as a list, since
+    ``unpack`` refuses maps whose keys are numbers. ``of_fields`` ignores it, and so a file that an entry removes may
+    lack what the entry that added it records: they are matched by path.
+    """
 
     partition: str
     """Partition path, such as ``year=2013/month=1``; empty for a table without partitions."""

@@ -217,10 +217,12 @@ def test_what_no_release_wrote_is_a_corrupt_object(changes):
 
 
 def test_a_newer_releases_extra_fields_are_kept_aside_and_do_not_make_entries_differ():
-    added = [[*file, {"min": 1}] for file in msgpack.unpackb(encode_entry(ENTRY))["added"]]
+    known = fields()
+    longer = {name: [[*file, [[7, 1, 9]], None] for file in known[name]] for name in ("added", "removed")}  # type: ignore[attr-defined]
+    assert all(len(file) == 8 for files in longer.values() for file in files)
     entry = decode_entry(
         msgpack.packb(
-            fields(weather="fair", added=added, summary={**SUMMARY, "mood": 1, "sizing": {**SIZING, "taste": 2}})
+            fields(weather="fair", **longer, summary={**SUMMARY, "mood": 1, "sizing": {**SIZING, "taste": 2}})
         ),
         source="log/7",
     )
