@@ -1,9 +1,10 @@
 """Specification of the table by a call: its properties if it is created, compared with those of an existing one."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from tallymark.engine.arrow.field_ids import with_field_ids
 from tallymark.engine.jobs.request import WriteRequest
 from tallymark.engine.jobs.target import WriteTarget
 from tallymark.engine.maintenance.retention import Retention
@@ -45,4 +46,9 @@ class TableSpec:
             id=new_nonce(),
         )
         WriteTarget.of(self.request, found or wanted)
-        return self.retention.of_new(wanted) if found is None else wanted
+        return wanted if found is not None else self._of_new(wanted)
+
+    def _of_new(self, wanted: TableProperties) -> TableProperties:
+        """Return the properties of a table that is to be created: with field ids, after its columns were checked."""
+        schema, last_field_id = with_field_ids(wanted.schema)
+        return replace(self.retention.of_new(wanted), schema=schema, last_field_id=last_field_id)

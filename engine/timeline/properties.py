@@ -110,7 +110,9 @@ class TableProperties:
     name: str
     partition_by: tuple[str, ...]
     schema: pa.Schema
-    """The columns as they are written, partition columns included, with nullability and metadata."""
+    """The columns as they are written, partition columns included, with nullability and metadata: of a table with field
+    ids also the id of each field, as ``PARQUET:field_id``.
+    """
     created: str
     """The instant of its creation."""
     id: str = ""
@@ -121,6 +123,10 @@ class TableProperties:
     """Only of a table with ``readers="table"``."""
     writer_features: tuple[str, ...] = ()
     """Features that a writer of the table needs to know: see ``entry``."""
+    last_field_id: int = 0
+    """The greatest field id that a column of the table ever had, so that none is given twice; 0 in a table without
+    field ids, which an earlier release has created.
+    """
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -160,6 +166,7 @@ class TableProperties:
                 "tallymark.readers": self.readers,
                 **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
                 "tallymark.schema": _encode_schema(self.schema),
+                **({"tallymark.last_field_id": str(self.last_field_id)} if self.last_field_id else {}),
                 "hoodie.table.checksum": _checksum(self.name),
             }
         )
@@ -186,6 +193,7 @@ class TableProperties:
                 readers=_decode_readers(found.get("tallymark.readers")),
                 writer_features=_features(found, "writer"),
                 retain_hours=_decode_hours(found.get("tallymark.retain_hours")),
+                last_field_id=_decode_field_id(found.get("tallymark.last_field_id", "0")),
             )
             parse_instant(properties.created)
             database = found.get("hoodie.database.name", "")
@@ -257,6 +265,12 @@ def _features(found: dict[str, str], role: str) -> tuple[str, ...]:
 
 def _decode_hours(found: str | None) -> float | None:
     return None if found is None else float(found)
+
+
+def _decode_field_id(found: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", found):
+        raise ValueError(f"tallymark.last_field_id={found!r} is not a field id")
+    return int(found)
 
 
 def _check_format(found: str | None) -> None:

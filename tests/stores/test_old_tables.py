@@ -13,9 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
+from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
 from tests.stores import table_program
+from tests.support.field_ids import ids_of
 from tests.support.storage import exactly_the_committed_files, objects
 from tests.system.scene import READERS
 from tests.table_invariants import table_is_at_rest
@@ -195,7 +198,9 @@ def clean_and_at_rest(run: Run, folder: str, rows: dict[str, list[int]]) -> dict
     retains = b"\ntallymark.readers=table\n" in (Path(folder) / ".hoodie/hoodie.properties").read_bytes()
     cleaned: dict[str, Any] = run("clean", folder, **({"retain_hours": 0} if retains else {}))
     table_is_at_rest(objects(Path(folder)))
-    exactly_the_committed_files(Path(folder), scratch=True)
+    files = exactly_the_committed_files(Path(folder), scratch=True)
+    ids = ids_of(TableProperties.decode((Path(folder) / PROPERTIES).read_bytes()).schema)
+    assert all(ids_of(pq.read_schema(Path(folder) / file)) == ids for file in files), "a table of old has none"
     assert run("read", folder) == rows
     assert table_program.run("read", folder) == rows
     wanted = sorted((number, part, f"row {number}") for part, ids in rows.items() for number in ids)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tallymark.engine.arrow.field_ids import with_field_ids
 from tallymark.engine.sizing import PlannedFile
 from tallymark.engine.tasks.file_growth import (
     FOR_ROWS,
@@ -131,6 +132,7 @@ def test_a_footer_takes_no_more_than_is_expected_and_half_of_it_at_least(width):
     texts = {f"column number {number}": ["x" * width] * 3 for number in range(20)}
     price = pa.array([1, 2, 3], pa.decimal128(38, 10))
     rows = pa.table({**texts, "price": price, "tags": pa.array([[1], [], None], pa.list_(pa.int32()))})
+    rows = rows.cast(with_field_ids(rows.schema)[0])
     footer = FooterSize.of(rows.schema)
     for groups in (1, 10):
         actual, expected = footer_of(rows, groups), footer.schema_bytes + groups * footer.of_rows(rows)

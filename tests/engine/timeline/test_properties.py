@@ -37,6 +37,7 @@ def test_decoding_gives_back_what_was_encoded_with_nullability_and_metadata(data
         partition_by=tuple(partition_by),
         schema=schema,
         created="20261101000000000",
+        last_field_id=data.draw(st.integers(0, 10**9 - 1)),
     )
     decoded = TableProperties.decode(properties.encode())
     assert decoded == properties
@@ -133,6 +134,7 @@ def test_an_empty_list_of_metadata_partitions_is_no_metadata_table() -> None:
         ("hoodie.table.partition.fields", "year"),
         ("tallymark.format", "one"),
         ("tallymark.created", "yesterday"),
+        ("tallymark.last_field_id", "-1"),
         ("tallymark.schema", None),
         ("tallymark.schema", ""),
         ("tallymark.schema", "%%%"),
