@@ -1,14 +1,13 @@
 """Report of a finished task attempt: the files it published and the names it did not use."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import msgpack
-
-from tallymark.engine.errors import InvalidRequest
+from tallymark.engine.tasks.in_flight import Readers, pack, unpack
 from tallymark.engine.timeline.entry import DataFile
 
-FORMAT = 4
+FORMAT = 5
+_MAGIC = b"TMRP"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,8 @@ class Fill:
 class TaskReport:
     """Proof of one finished task attempt. Only the reports that the engine calls winners are committed.
 
-    ``encode`` and ``decode`` carry it through engines whose results are columns of bytes.
+    ``encode`` and ``decode`` carry it through engines whose results are columns of bytes; pickles contain the same
+    bytes.
     """
 
     instant: str
@@ -49,35 +49,24 @@ class TaskReport:
         return sum(file.rows for file in self.files) - sum(fill.old.rows for fill in self.fills)
 
     def encode(self) -> bytes:
-        packed: bytes = msgpack.packb(
-            {
-                "format": FORMAT,
-                "instant": self.instant,
-                "task": self.task,
-                "attempt": self.attempt,
-                "files": [file.fields() for file in self.files],
-                "fills": [[fill.old.fields(), list(fill.paths)] for fill in self.fills],
-                "planned": [list(size) for size in self.planned],
-                "unused": list(self.unused),
-                "direct_markers": self.direct_markers,
-                "marker_wait_s": self.marker_wait_s,
-                "seconds": self.seconds,
-            }
-        )
-        return packed
+        return pack(self, magic=_MAGIC, format_=FORMAT, default=_plain)
 
     @classmethod
     def decode(cls, data: bytes) -> "TaskReport":
-        """Return the report. Raises InvalidRequest for bytes that ``encode`` of this release did not write."""
-        try:
-            fields: dict[str, Any] = msgpack.unpackb(data)
-            if fields.pop("format") != FORMAT:
-                raise ValueError("another format")
-            files = tuple(map(DataFile.of_fields, fields.pop("files")))
-            fills = tuple(Fill(DataFile.of_fields(old), tuple(paths)) for old, paths in fields.pop("fills"))
-            planned = tuple((path, size) for path, size in fields.pop("planned"))
-            return cls(files=files, fills=fills, planned=planned, unused=tuple(fields.pop("unused")), **fields)
-        except (ValueError, KeyError, TypeError, AttributeError, msgpack.UnpackException) as error:
-            raise InvalidRequest(
-                f"no task report of this release: {error!r}; install one release everywhere"
-            ) from error
+        """Return the report. Raises InvalidRequest for one that was damaged on its way, or is of another format."""
+        return unpack(cls, data, magic=_MAGIC, format_=FORMAT, readers=_READERS)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "TaskReport"], tuple[bytes]]:
+        return TaskReport.decode, (self.encode(),)
+
+
+def _plain(value: DataFile | Fill) -> list[object]:
+    return value.fields() if isinstance(value, DataFile) else [value.old, value.paths]
+
+
+_READERS: Readers = {
+    "files": lambda files: tuple(map(DataFile.of_fields, files)),
+    "fills": lambda fills: tuple(Fill(DataFile.of_fields(old), tuple(paths)) for old, paths in fills),
+    "planned": lambda planned: tuple((path, size) for path, size in planned),
+    "unused": tuple,
+}

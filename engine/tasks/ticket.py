@@ -1,6 +1,10 @@
 """Ticket of a job: the value that its tasks get."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import date
+from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 
@@ -9,12 +13,17 @@ from tallymark.engine.partitions.guard import PartitionGuard
 from tallymark.engine.partitions.static import StaticPartition
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.settings import MarkerKind, TaskSettings, ViewSettings
+from tallymark.engine.tasks.in_flight import Readers, pack, plain, record, unpack
+
+FORMAT = 1
+_MAGIC = b"TMTK"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTicket:
-    """Everything that a task needs to write files of one job, in any process. Picklable; contains no credentials of
-    storage.
+    """Everything that a task needs to write files of one job, in any process. Contains no credentials of storage.
+
+    ``encode`` and ``decode`` carry it; pickles contain the same bytes. They include the key to the job's service.
     """
 
     url: str
@@ -51,3 +60,48 @@ class WriteTicket:
     def row_group_bytes(self) -> int:
         """Arrow bytes of a row group that is not encoded early."""
         return min(self.settings.row_group_bytes, self.max_file_bytes)
+
+    def encode(self) -> bytes:
+        return pack(self, magic=_MAGIC, format_=FORMAT, default=_plain)
+
+    @classmethod
+    def decode(cls, data: bytes) -> "WriteTicket":
+        """Return the ticket. Raises InvalidRequest for one that was damaged on its way, or is of another format."""
+        return unpack(cls, data, magic=_MAGIC, format_=FORMAT, readers=_READERS)
+
+    def __reduce__(self) -> tuple[Callable[[bytes], "WriteTicket"], tuple[bytes]]:
+        return WriteTicket.decode, (self.encode(),)
+
+
+def _plain(value: Any) -> Any:
+    """Return a schema in Arrow's IPC form, a date or decimal as a map of its type to its text, and settings by name."""
+    if isinstance(value, pa.Schema):
+        return value.serialize().to_pybytes()
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return {"decimal": str(value)} if isinstance(value, Decimal) else plain(value)
+
+
+def _value(found: Any) -> Any:
+    match found:
+        case {"date": text}:
+            return date.fromisoformat(text)
+        case {"decimal": text}:
+            return Decimal(text)
+    return found
+
+
+def _partition(found: Any) -> StaticPartition:
+    return StaticPartition(tuple(found["columns"]), tuple(map(_value, found["values"])))
+
+
+_READERS: Readers = {
+    "options": lambda found: record(StorageOptions, found, {"hadoop": lambda pairs: tuple(map(tuple, pairs))}),
+    "schema": lambda data: pa.ipc.read_schema(pa.py_buffer(data)),
+    "partition_by": tuple,
+    "service": lambda found: found and record(ServiceAddress, found),
+    "settings": lambda found: record(TaskSettings, found),
+    "partition": lambda found: found and _partition(found),
+    "guard": lambda found: found and PartitionGuard(tuple(map(_partition, found["parts"]))),
+    "views": lambda found: record(ViewSettings, found),
+}
