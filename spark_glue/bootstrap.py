@@ -15,10 +15,13 @@ from pyspark import cloudpickle
 _pickler: Any = cloudpickle  # Spark's own, which is not typed
 
 
-def begun(task: Callable[[Iterable[Any]], Iterator[Any]]) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Return the task with these lines before it, ready to travel. Runs in the driver."""
+def begun(task: Callable[..., Iterator[Any]], sent: Any = None) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Return the task with these lines before it, ready to travel. Runs in the driver.
+
+    ``sent`` is a broadcast, whose value the task gets before its batches.
+    """
     version: str = importlib.import_module("tallymark").__version__
-    return functools.partial(by_value(start), version, _pickler.dumps(task))
+    return functools.partial(by_value(start), version, _pickler.dumps(task), sent)
 
 
 def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,15 +30,15 @@ def by_value(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def start(version: str, task: bytes, batches: Iterable[Any]) -> Iterator[Any]:
+def start(version: str, task: bytes, sent: Any, batches: Iterable[Any]) -> Iterator[Any]:
     """Run a pickled task on the batches. Raises ImportError, naming Python and host, where Tallymark has another
     version.
     """
     word = lacking("tallymark", version)
     if word is not None:
         raise ImportError(word)
-    run: Callable[[Iterable[Any]], Iterator[Any]] = _pickler.loads(task)
-    return run(batches)
+    run: Callable[..., Iterator[Any]] = _pickler.loads(task)
+    return run(batches) if sent is None else run(sent.value, batches)
 
 
 def look(module: str, _: Iterable[Any]) -> Iterator[str | None]:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -43,8 +44,9 @@ def sampled(df: DataFrame, ticket: WriteTicket, profile: Profile) -> Sample | No
         JobFailed: Spark gave up.
     """
     some = chosen(df, ticket, profile)
+    without_key = replace(ticket, service=None)
     with own_errors(df.sparkSession):
-        found = some.repartition(1).mapInArrow(begun(functools.partial(encode, ticket)), _SAMPLE).collect()
+        found = some.repartition(1).mapInArrow(begun(functools.partial(encode, without_key)), _SAMPLE).collect()
     return Sample(*found[0]) if found else None
 
 

@@ -1,7 +1,8 @@
 """Tasks of a write as one Spark stage, and their reports."""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -30,15 +31,35 @@ def run_tasks(
         JobFailed: Spark gave up.
         InvalidRequest: a task had rows that the table does not accept.
     """
-    task = functools.partial(write_partition, ticket)
+    task: Callable[..., Iterator[pa.RecordBatch]] = write_partition
     if planned:
         task = functools.partial(task, planned=[encode_task_plan(files) for files in planned])
     if written is not None:
         task = functools.partial(task, written=written)
-    # One action, once: each further one would run the tasks again.
-    with own_errors(df.sparkSession):
-        rows = df.mapInArrow(begun(task), "report binary").collect()
+    with own_errors(df.sparkSession), _sent(df, task, ticket) as run:
+        # One action, once: each further one would run the tasks again.
+        rows = df.mapInArrow(run, "report binary").collect()
     return [TaskReport.decode(bytes(row.report)) for row in rows]
+
+
+@contextmanager
+def _sent(
+    df: DataFrame, task: Callable[..., Iterator[pa.RecordBatch]], ticket: WriteTicket
+) -> Iterator[Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]]:
+    """Yield the task with its ticket, ready to travel.
+
+    A ticket with the key to the job's service travels in a broadcast, which Spark writes to a file of its own: py4j
+    logs whatever else the driver sends to the JVM at level DEBUG.
+    """
+    if ticket.service is None:
+        yield begun(functools.partial(task, ticket))
+        return
+    broadcast = df.sparkSession.sparkContext.broadcast(ticket)
+    try:
+        yield begun(task, broadcast)
+    finally:
+        with suppress(Exception):  # a stopped session has none left, and has its own error
+            broadcast.destroy()
 
 
 def write_partition(

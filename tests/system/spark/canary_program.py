@@ -84,16 +84,23 @@ def show(what: str, *values: object) -> None:
 
 
 def keep_tasks_pickle(folder: Path) -> None:
-    """Of the function with its ticket, as Spark sends it to executors."""
-    run_tasks = stage.run_tasks
+    """Of the function as Spark sends it to executors, and of the ticket. The job's key is stored beside the folder."""
+    run_tasks, begun = stage.run_tasks, vars(stage)["begun"]
 
     def kept(df: Any, ticket: Any, **watchers: Any) -> Any:
         show("ticket", ticket)
         (folder / "ticket.pickle").write_bytes(cloudpickle.dumps(ticket))
-        (folder / "task.pickle").write_bytes(cloudpickle.dumps(partial(stage.write_partition, ticket)))
+        with (folder.parent / "job_keys").open("a") as keys:
+            print(ticket.service.job_key.hex(), file=keys)
         return run_tasks(df, ticket, **watchers)
 
+    def kept_task(*task: Any) -> Any:
+        sent = begun(*task)
+        (folder / "task.pickle").write_bytes(cloudpickle.dumps(sent))
+        return sent
+
     import_module("tallymark.spark_glue.write").run_tasks = kept  # type: ignore[attr-defined]
+    stage.begun = kept_task  # type: ignore[attr-defined,assignment]
 
 
 def outspoken(

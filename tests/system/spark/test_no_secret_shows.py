@@ -53,12 +53,17 @@ def test_no_secret_of_a_whole_job_is_in_logs_plans_events_pickles_errors_spools_
     assert done.returncode == 0, (said / "out").read_text(errors="replace")[-4000:]
     everything = {**_files(said), **{f"store: {path}": data for path, data in place.objects().items()}}
     _assert_it_said_all(everything)
-    assert [name for name, data in everything.items() if any(form in data for form in _forms())] == []
+    assert _shown_in(everything, *(secret.encode() for secret in SECRETS.values())) == []
+    keys = list(map(bytes.fromhex, (tmp_path / "job_keys").read_text().split()))
+    assert keys
+    assert _shown_in(everything, *keys) == ["ticket.pickle"], "that is what a ticket is for"
 
 
 def test_a_secret_would_be_found(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"DEBUG key=" + SECRETS["AWS_SECRET_ACCESS_KEY"].encode() + b"\n")
-    assert [name for name, data in _files(tmp_path).items() if any(form in data for form in _forms())] == ["log"]
+    assert _shown_in(_files(tmp_path), *(secret.encode() for secret in SECRETS.values())) == ["log"]
+    (tmp_path / "log").write_bytes(b"c0:" + base64.b64encode(b"of a pickle \x00\xff\n'\x80key"))
+    assert _shown_in(_files(tmp_path), b"\x00\xff\n'\x80key") == ["log"]
 
 
 def _assert_it_said_all(everything: Mapping[str, bytes]) -> None:
@@ -76,9 +81,13 @@ def _files(folder: Path) -> dict[str, bytes]:
     return {file.relative_to(folder).as_posix(): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
 
 
-def _forms() -> Iterator[bytes]:
-    """Each secret as it is, and as it stands in base64 at each of its three places."""
-    for secret in SECRETS.values():
-        yield secret.encode()
-        for place in range(3):
-            yield base64.b64encode(b" " * place + secret.encode())[4:-4]
+def _shown_in(everything: Mapping[str, bytes], *secrets: bytes) -> list[str]:
+    forms = [form for secret in secrets for form in _forms(secret)]
+    return [name for name, data in everything.items() if any(form in data for form in forms)]
+
+
+def _forms(secret: bytes) -> Iterator[bytes]:
+    """A secret as it is, as Python and hexadecimal digits show it, and in base64 at each of its three places."""
+    yield from (secret, repr(secret)[2:-1].encode(), secret.hex().encode())
+    for place in range(3):
+        yield base64.b64encode(b" " * place + secret)[4:-4]
