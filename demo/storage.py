@@ -117,7 +117,8 @@ def _marked(folder: Path, files: Iterable[str]) -> Iterator[str]:
         if _kind(path) == "segment":
             with suppress(FileNotFoundError):
                 for line in (folder / path).read_text("utf-8").splitlines():
-                    yield line.rpartition(".marker.")[0]
+                    if ".marker." in line:  # the first one is the checksum of the others
+                        yield line.rpartition(".marker.")[0]
 
 
 def _committed(folder: Path, files: Iterable[str]) -> frozenset[str]:

@@ -1,6 +1,7 @@
 """What must hold in every run, whatever was late, lost or impatient. Each check prints the history that breaks it."""
 
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -107,7 +108,10 @@ def every_marker_invariant(history: History, storage: Mapping[str, bytes]) -> No
 def markers_of(path: str, data: bytes) -> Iterable[Marker]:
     below = _BELOW_MARKERS.fullmatch(path)
     if below and _number_of(path) is not None:
-        return [(below[1], line) for line in data.decode("utf-8").split("\n")[:-1]]
+        head, _, body = data.rpartition(b"\n")[0].partition(b"\n") if data.startswith(b"//") else (b"", b"", data[:-1])
+        lines = body.decode("utf-8").split("\n")
+        assert head in (b"", b"//%08x %d" % (zlib.crc32(body + b"\n"), len(lines))), path
+        return [(below[1], line) for line in lines]
     if below and ".marker." in below[2]:
         return [(below[1], below[2])]
     return []

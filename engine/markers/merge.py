@@ -15,7 +15,7 @@ from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
 from tallymark.engine.markers.numbers import SegmentNumbers
-from tallymark.engine.markers.segment import is_whole, segment_number
+from tallymark.engine.markers.segment import is_whole, merge_segments, segment_number
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 
@@ -301,7 +301,7 @@ class SegmentMerge:
         known = {path: self._recent[path] for path in (segment.path for segment in run) if path in self._recent}
         await concurrently(read, [segment.path for segment in run if segment.path not in known], limit=READS)
         found.update(known)
-        return b"".join(found[segment.path] for segment in run) if len(found) == len(run) else None
+        return merge_segments(found[segment.path] for segment in run) if len(found) == len(run) else None
 
     async def _delete_superfluous(self) -> None:
         """Delete segments that are not needed. Once the directory has ended, its end deletes them."""

@@ -1,8 +1,13 @@
 """Marker segments: the objects of a marker directory, their names and their bytes. Bytes in, values out.
 
-The format is that of Hudi's timeline-server-based markers, so that Hudi's own rollback reads it: below
-``.hoodie/.temp/<instant>/`` a file ``MARKERS.type`` and files ``MARKERS<n>``, UTF-8, one marker a line, each line
-ended by a newline. A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one
+The format is that of Hudi's timeline-server-based markers: below ``.hoodie/.temp/<instant>/`` a file ``MARKERS.type``
+and files ``MARKERS<n>``, UTF-8, one marker a line, each line ended by a newline. A segment starts with one line more,
+``//<CRC-32 of the rest, eight hexadecimal digits> <number of markers>``. It is the first line, since the last one would
+be missing together with the markers before it; and it starts with two slashes, since no marker does, also if its
+newline is damaged. Hudi's own rollback would refuse such a line; it never reads one, because no instant is on Hudi's
+timeline before its commit. Segments of earlier releases, and of Hudi's server, lack the line.
+
+A segment is never rewritten. Its number is ``incarnation << 20 | sequence``: an incarnation is one
 life of one server for one instant, claimed by a put-if-absent of ``SERVER<incarnation>``, so that no number is used
 twice. The first incarnation is 1,024: all numbers have ten digits, and names sort as their numbers do, on which a
 reader of pages relies (``docs/decisions/0011-segment-names-sort-as-numbers.md``).
@@ -10,10 +15,11 @@ Direct markers are empty objects ``[<partition path>/]<data file>.marker.<IO>`` 
 """
 
 import re
+import zlib
 from collections.abc import Iterable
 
 from tallymark.engine.errors import CorruptObject, InvalidRequest
-from tallymark.engine.markers.name import check_lines
+from tallymark.engine.markers.name import INFIX, check_lines
 
 TYPE_FILE = "MARKERS.type"
 BATCHED_TYPE = b"TIMELINE_SERVER_BASED"
@@ -71,7 +77,40 @@ def segment_number(path: str) -> int:
 
 def encode_segment(lines: Iterable[str]) -> bytes:
     """Return the bytes of a segment, from which ``decode_segment`` reads the lines."""
-    return "".join(f"{line}\n" for line in lines).encode("utf-8")
+    return _with_head("".join(f"{line}\n" for line in lines).encode("utf-8"))
+
+
+def merge_segments(segments: Iterable[bytes]) -> bytes:
+    """Return the bytes of a segment with the markers of all these. Raises CorruptObject if one is not whole."""
+    return _with_head(b"".join(map(_lines, segments)))
+
+
+def _with_head(lines: bytes) -> bytes:
+    return _head(lines) + b"\n" + lines
+
+
+def _head(lines: bytes) -> bytes:
+    return b"//%08x %d" % (zlib.crc32(lines), lines.count(b"\n"))
+
+
+def _lines(data: bytes) -> bytes:
+    """Return the markers of a whole segment, each with its newline. Raises CorruptObject."""
+    if not data.endswith(b"\n"):
+        raise CorruptObject(f"{len(data)} bytes that do not end with a newline")
+    head, _, lines = data.partition(b"\n")
+    if INFIX.encode() in head and not head.startswith(b"//"):
+        return data
+    if not lines or head != _head(lines):
+        raise CorruptObject(f"its first line, {head[:40]!r}, does not fit the {len(lines)} bytes below")
+    return lines
+
+
+def is_whole(data: bytes) -> bool:
+    """Return whether bytes may be a whole segment: at least one line, the last one ended, and as its head states."""
+    try:
+        return bool(_lines(data))
+    except CorruptObject:
+        return False
 
 
 def decode_segment(data: bytes, *, source: str, rewritten: bool = False) -> list[str]:
@@ -81,21 +120,19 @@ def decode_segment(data: bytes, *, source: str, rewritten: bool = False) -> list
     without an answer, and does not count.
 
     Raises:
-        CorruptObject: a line is not a marker name; or a segment that is put whole is empty or does not end with a
-            newline, so it was damaged later. Unreadable markers are never treated as none.
+        CorruptObject: a line is not a marker name; or a segment that is put whole is empty, does not end with a
+            newline or is not what its first line states, so it was damaged later. Unreadable markers are never treated
+            as none.
     """
-    if not rewritten and not is_whole(data):
-        raise CorruptObject(f"{source} is a damaged marker segment: {len(data)} bytes that do not end with a newline")
-    whole, _, _ = data.rpartition(b"\n")
+    try:
+        lines = data if rewritten else _lines(data)
+    except CorruptObject as error:
+        raise CorruptObject(f"{source} is a damaged marker segment: {error}") from error
+    whole, _, _ = lines.rpartition(b"\n")
     try:
         return check_lines(whole.decode("utf-8")) if whole else []
     except (UnicodeDecodeError, CorruptObject) as error:
         raise CorruptObject(f"{source} is not a marker segment: {error}") from error
-
-
-def is_whole(data: bytes) -> bool:
-    """Return whether bytes may be a whole segment: one has at least one line, and its last one is ended, too."""
-    return data.endswith(b"\n")
 
 
 def read_marker_type(data: bytes | None) -> bytes | None:

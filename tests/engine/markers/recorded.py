@@ -17,6 +17,8 @@ from tests.support.faulty import Fault, FaultyBackend
 INSTANT = "20260102030405678"
 FOLDER = f".hoodie/.temp/{INSTANT}"
 SEGMENTS = "*/MARKERS[0-9]*"
+HEAD = len("//0123abcd 1\n")
+"""Bytes of a segment beside its markers."""
 DIRECT_MARKERS = "*.marker.*"
 
 

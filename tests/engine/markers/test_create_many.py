@@ -10,6 +10,7 @@ import trio
 
 from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerDirectory
+from tallymark.engine.markers.segment import encode_segment
 from tests.engine.markers.recorded import SEGMENTS, stored
 from tests.engine.markers.scene import marker_scene
 from tests.support.faulty import slow
@@ -57,8 +58,8 @@ async def test_they_travel_in_one_segment_and_are_told_at_once():
         assert told.outcomes == {"a": (CREATED,), "b": (CREATED,), "c": (CREATED, CREATED)}
         assert told.tellings == 1
         assert (scene.statistics.requests, scene.statistics.batches_flushed) == (3, 1)
-    lines = b"a.marker.CREATE\nb.marker.CREATE\nc.marker.MERGE\nd.marker.MERGE\n"
-    assert lines in (await stored(scene.storage)).values()
+    lines = ["a.marker.CREATE", "b.marker.CREATE", "c.marker.MERGE", "d.marker.MERGE"]
+    assert encode_segment(lines) in (await stored(scene.storage)).values()
 
 
 NEW = (CREATED,)

@@ -29,7 +29,7 @@ async def test_one_marker_is_one_line_in_one_segment():
         assert await scene.directory.create("p/x.parquet") == (CREATED,)
         assert await scene.directory.names() == (MarkerName("p/x.parquet"),)
         assert (scene.statistics.waiting, scene.statistics.inflight) == (0, 0)
-    assert (await stored(scene.storage))[segment(0)] == b"p/x.parquet.marker.CREATE\n"
+    assert (await stored(scene.storage))[segment(0)] == b"//2822be15 1\np/x.parquet.marker.CREATE\n"
 
 
 @pytest.mark.parametrize("partitions", [("2020/06/01/", "2020/06/02/", "2025/03/28/"), ("", "", "")])

@@ -9,7 +9,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import Closed, FlushFailed, InvalidRequest, Overloaded
 from tallymark.engine.markers import MarkerAnswer, open_marker_engine
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.markers.recorded import FOLDER, INSTANT, SEGMENTS, segment, stored
+from tests.engine.markers.recorded import FOLDER, HEAD, INSTANT, SEGMENTS, segment, stored
 from tests.engine.markers.scene import Scene, marker_scene
 from tests.support.faulty import FaultyBackend, lost_answer, refused, slow
 from tests.support.loops import on_virtual_time
@@ -51,7 +51,7 @@ async def test_statistics_tell_what_waits_and_what_was_done():
         await anyio.sleep(2)
         now = scene.statistics
         assert (now.waiting, now.inflight, now.durable, now.largest_batch) == (0, 0, 3, 2)
-        assert (now.batches_flushed, now.batches_failed, now.puts, now.put_bytes) == (2, 0, 2, 3 * 16)
+        assert (now.batches_flushed, now.batches_failed, now.puts, now.put_bytes) == (2, 0, 2, 3 * 16 + 2 * HEAD)
         assert (now.put_s, now.interval_s) == (0.5, 0.25)
 
 
@@ -148,7 +148,7 @@ async def test_a_flush_is_told_with_its_puts_to_who_debugs(caplog: pytest.LogCap
     caplog.set_level(logging.DEBUG)
     async with marker_scene(lost_answer("put_new", SEGMENTS, nth=1)) as scene:
         await scene.directory.create("a.parquet")
-    size = len("a.parquet.marker.CREATE\n")
+    size = HEAD + len("a.parquet.marker.CREATE\n")
     assert told(caplog, "batch.flushed") == [{"path": segment(0), "markers": 1, "bytes": size, "puts": 2}]
 
 

@@ -9,6 +9,7 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.flush import flush
+from tallymark.engine.markers.segment import encode_segment
 from tallymark.engine.markers.statistics import MarkerCounts
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import DIRECT_MARKERS, INSTANT, SEGMENTS, segment, stored
@@ -70,7 +71,7 @@ async def test_the_first_answer_of_a_put_and_of_its_second_copy_counts_and_an_er
     assert await second_answered_after(storage) == seconds
     assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, copies)
     assert copies == 1 or puts(storage, segment(1))[1] - puts(storage, segment(1))[0] == 2 * PUT_S
-    assert (await stored(storage.inner))[segment(1)] == b"second.parquet.marker.CREATE\n"
+    assert (await stored(storage.inner))[segment(1)] == encode_segment(["second.parquet.marker.CREATE"])
 
 
 @on_virtual_time

@@ -99,9 +99,7 @@ def test_a_ticket_or_report_survives_its_bytes_and_its_pickle(value):
     assert pickle.loads(pickle.dumps(value)) == value
     if isinstance(value, WriteTicket):
         assert value.decode(value.encode()).schema.equals(value.schema, check_metadata=True)
-        assert value.partition is None or [type(each) for each in value.decode(value.encode()).partition.values] == [
-            type(each) for each in value.partition.values
-        ]
+        assert repr(value.decode(value.encode()).partition) == repr(value.partition), "True is not 1"
 
 
 @settings(deadline=None)
