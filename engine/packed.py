@@ -30,6 +30,8 @@ def unpack(data: bytes) -> Any:
         unpacker.feed(data)
         unpacker.skip()
         return msgpack.unpackb(data, raw=False, strict_map_key=True)
+    except msgpack.ExtraData:  # its text would be all of the data
+        raise ValueError("there are bytes beyond the value") from None
     except msgpack.UnpackException as error:
         raise ValueError(f"the data is cut off: {error!r}") from error
 

@@ -119,7 +119,14 @@ def decode_fences(data: bytes, *, source: str) -> list[str]:
     try:
         fences = unpack(data)
     except ValueError as error:
-        raise CorruptObject(f"{source} is not a list of fences: {error!r}") from error
+        raise _damaged(source, repr(error)) from error
     if not isinstance(fences, list) or not all(isinstance(fence, str) for fence in fences):
-        raise CorruptObject(f"{source} is not a list of fences")
+        raise _damaged(source, "not a list of texts")
     return fences
+
+
+def _damaged(source: str, reason: str) -> CorruptObject:
+    return CorruptObject(
+        f"{source} is not a list of fences: {reason}; restore it from a copy, or delete it: then the fences on it, "
+        "which are empty files, remain"
+    )

@@ -41,7 +41,8 @@ async def read_properties(backend: Backend) -> TableProperties | None:
         data = await _read(backend)  # another writer may have created the table since
         if data is None:
             raise UnsupportedTable(
-                f"{backend.url} holds no table, and is not empty (there is {found[0]}); give an empty or new location"
+                f"{backend.url} holds no table, and is not empty (there is {found[0]}, and no "
+                f"{PROPERTIES}); give an empty or new location, or restore that file from a copy"
             )
     properties = TableProperties.decode(data)
     if await _read(backend, f"{METADATA_TABLE}/{PROPERTIES}") is not None:

@@ -197,7 +197,7 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
         )
         parse_instant(entry.instant)
     except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
-        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
+        raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
     check_features("reader", entry.reader_features, source=source)
     return entry
 
@@ -241,7 +241,7 @@ def decode_pointer(data: bytes, *, source: str) -> EntryPointer | None:
             _count(fields.get("time", 0)),
         )
     except (TypeError, RecursionError) as error:  # a deep value has no repr
-        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
+        raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
 
 
 def _link(entry: LogEntry) -> dict[str, object]:
@@ -263,9 +263,9 @@ def _unpacked(data: bytes, source: str) -> dict[str, Any]:
     try:
         fields = unpack(data)
     except ValueError as error:
-        raise CorruptObject(f"{source} is not a log entry: {error!r}") from error
+        raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
     if not isinstance(fields, dict):
-        raise CorruptObject(f"{source} is not a log entry: not a map")
+        raise CorruptObject(f"{source} is not a log entry: not a map; restore it from a copy")
     return fields
 
 

@@ -11,7 +11,7 @@ import base64
 import math
 import re
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast, get_args
 
@@ -147,28 +147,29 @@ class TableProperties:
     def encode(self) -> bytes:
         """Return the file's bytes, in ASCII; the same properties give the same bytes.
 
-        The checksum is the last line, so that a torn file lacks it.
+        Hudi's checksum, of the name, is the last line, so that a torn file lacks it; ``tallymark.checksum`` is of what
+        decides how the table is written.
         """
         partitioning = {"hoodie.table.partition.fields": ",".join(self.partition_by)} if self.partition_by else {}
+        facts = {
+            "hoodie.table.name": self.name,
+            **_KIND,
+            **_FIXED,
+            **partitioning,
+            "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_key_generator(self.partition_by)}",
+            "hoodie.archivelog.folder": "archived",
+            "hoodie.table.create.schema": self.avro_schema(),
+            "tallymark.format": str(FORMAT if self.id else 1),
+            "tallymark.created": self.created,
+            **({"tallymark.id": self.id} if self.id else {}),
+            **({"tallymark.writer_features": ",".join(self.writer_features)} if self.writer_features else {}),
+            "tallymark.readers": self.readers,
+            **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
+            "tallymark.schema": _encode_schema(self.schema),
+            **({"tallymark.last_field_id": str(self.last_field_id)} if self.last_field_id else {}),
+        }
         return store(
-            {
-                "hoodie.table.name": self.name,
-                **_KIND,
-                **_FIXED,
-                **partitioning,
-                "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_key_generator(self.partition_by)}",
-                "hoodie.archivelog.folder": "archived",
-                "hoodie.table.create.schema": self.avro_schema(),
-                "tallymark.format": str(FORMAT if self.id else 1),
-                "tallymark.created": self.created,
-                **({"tallymark.id": self.id} if self.id else {}),
-                **({"tallymark.writer_features": ",".join(self.writer_features)} if self.writer_features else {}),
-                "tallymark.readers": self.readers,
-                **({} if self.retain_hours is None else {"tallymark.retain_hours": repr(float(self.retain_hours))}),
-                "tallymark.schema": _encode_schema(self.schema),
-                **({"tallymark.last_field_id": str(self.last_field_id)} if self.last_field_id else {}),
-                "hoodie.table.checksum": _checksum(self.name),
-            }
+            {**facts, "tallymark.checksum": _checksum_of_own(facts), "hoodie.table.checksum": _checksum(self.name)}
         )
 
     @classmethod
@@ -181,8 +182,10 @@ class TableProperties:
         """
         found = load(data, source=PROPERTIES)
         if "hoodie.table.name" not in found:
-            raise CorruptObject(f"{PROPERTIES} holds no hoodie.table.name: it is torn, or no table's properties")
+            raise _damaged("it has no hoodie.table.name: it is torn, or not a table's properties")
         _check_supported(found)
+        if found.get("tallymark.checksum", checksum := _checksum_of_own(found)) != checksum:
+            raise _damaged("tallymark.checksum does not fit")
         try:
             properties = cls(
                 name=found["hoodie.table.name"],
@@ -200,8 +203,12 @@ class TableProperties:
             if found["hoodie.table.checksum"] != _checksum(properties.name, database=database):
                 raise ValueError("hoodie.table.checksum does not fit hoodie.table.name")
         except (KeyError, ValueError, CorruptObject) as error:
-            raise CorruptObject(f"{PROPERTIES} is damaged: {error!r}") from error
+            raise _damaged(repr(error)) from error
         return properties
+
+
+def _damaged(reason: str) -> CorruptObject:
+    return CorruptObject(f"{PROPERTIES} is damaged: {reason}; restore it from a copy")
 
 
 def check_readers(readers: object) -> None:
@@ -235,6 +242,8 @@ def _check_supported(found: dict[str, str]) -> None:
             "Tallymark would leave behind; needed is a table without one: drop it with Hudi's tools, or write to "
             "another path"
         )
+    if "hoodie.table.checksum" not in found:
+        raise _damaged("it has no hoodie.table.checksum: it is torn")
     _check_format(found.get("tallymark.format"))
     check_features("reader", _features(found, "reader"), source=PROPERTIES)
     for key, needed in _FIXED.items():
@@ -245,16 +254,16 @@ def _check_supported(found: dict[str, str]) -> None:
 def _check_same(found: dict[str, str], key: str, needed: str) -> None:
     if found.get(key) != needed:
         raise UnsupportedTable(
-            f"the table has {key}={found.get(key, 'nothing')!r}, and Tallymark writes only tables with {needed!r}; "
-            "write it with the tool that made it so, or write to another path"
+            f"the table has {key}={found.get(key, 'nothing')!r} in {PROPERTIES}, and Tallymark writes only tables with "
+            f"{needed!r}; write it with the tool that made it so, or write to another path"
         )
 
 
 def _decode_readers(found: str | None) -> Readers:
     if found not in get_args(Readers):
         raise UnsupportedTable(
-            f"the table has tallymark.readers={found or 'nothing'!r}, and Tallymark knows 'directory' and 'table'; "
-            "install a newer release, or write to another path"
+            f"the table has tallymark.readers={found or 'nothing'!r} in {PROPERTIES}, and Tallymark knows "
+            "'directory' and 'table'; install a newer release, or write to another path"
         )
     return cast("Readers", found)
 
@@ -276,20 +285,27 @@ def _decode_field_id(found: str) -> int:
 def _check_format(found: str | None) -> None:
     if found is None:
         raise UnsupportedTable(
-            f"the table was not created by Tallymark (no tallymark.format, needed {FORMAT}); write to another path: "
-            "two kinds of writers on one table would delete each other's files"
+            f"the table was not created by Tallymark ({PROPERTIES}: no tallymark.format, needed {FORMAT}); write to "
+            "another path: two kinds of writers on one table would delete each other's files"
         )
     if not re.fullmatch(r"[1-9][0-9]{0,8}", found):
-        raise CorruptObject(f"{PROPERTIES} is damaged: tallymark.format={found!r} is not a number")
+        raise _damaged(f"tallymark.format={found!r} is not a number")
     if int(found) > FORMAT:
         raise UnsupportedTable(
-            f"the table has tallymark.format={found!r}, and this release writes formats up to {FORMAT}; "
-            "install a newer release of Tallymark"
+            f"the table has tallymark.format={found!r} in {PROPERTIES}, and this release writes formats up to "
+            f"{FORMAT}; install a newer release of Tallymark"
         )
 
 
 def _key_generator(partition_by: tuple[str, ...]) -> str:
     return ("NonpartitionedKeyGenerator", "SimpleKeyGenerator", "ComplexKeyGenerator")[min(len(partition_by), 2)]
+
+
+def _checksum_of_own(found: Mapping[str, str]) -> str:
+    """Return the CRC-32 of what decides how the table is written, as sorted lines: Hudi's tools change other keys."""
+    keys = {key for key in found if key.startswith("tallymark.")} | {"hoodie.table.partition.fields"}
+    lines = (f"{key}={found.get(key, '')}\n" for key in sorted(keys - {"tallymark.checksum"}))
+    return f"{zlib.crc32(''.join(lines).encode()):08x}"
 
 
 def _checksum(name: str, *, database: str = "") -> str:

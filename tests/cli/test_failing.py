@@ -35,7 +35,7 @@ def test_something_else_at_the_url_is_refused_by_name(tmp_path):
     (tmp_path / "report.csv").write_text("not a table")
     result = run("status", tmp_path)
     assert result.exit_code == 1
-    assert "holds no table, and is not empty (there is report.csv)" in result.stderr
+    assert "holds no table, and is not empty (there is report.csv, and no .hoodie/hoodie.properties)" in result.stderr
 
 
 def test_an_unknown_scheme_is_an_answer_not_a_traceback():

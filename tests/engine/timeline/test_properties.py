@@ -154,6 +154,18 @@ def test_a_torn_file_is_never_taken_for_a_whole_one(size: int) -> None:
         TableProperties.decode(FLIGHTS.encode()[:size])
 
 
+def test_no_flipped_bit_changes_what_decides_how_the_table_is_written() -> None:
+    properties = dataclasses.replace(FLIGHTS, id="0a" * 16, readers="table", retain_hours=24.0)
+    data = properties.encode()
+    for bit in range(8 * len(data)):
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        with suppress(CorruptObject, UnsupportedTable):
+            decoded = TableProperties.decode(bytes(damaged))
+            assert decoded == properties, bytes(damaged)
+            assert decoded.schema.equals(SCHEMA, check_metadata=True)
+
+
 @given(st.binary())
 def test_garbage_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptObject):
