@@ -86,7 +86,7 @@ def rows_of(store: Store, snapshot: Snapshot) -> list[int]:
 class Scene:
     store: Store
     dead: tuple[str, ...]
-    """Instants that nobody will commit."""
+    """Instants that were not committed, and never will be."""
     rows: list[int]
     """Flights that are committed."""
     kept: dict[str, bytes]
