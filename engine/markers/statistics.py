@@ -29,7 +29,7 @@ class MarkerStatistics:
     put_bytes: int
     """Bytes of those puts."""
     marker_bytes: int
-    """Bytes of the markers that were flushed in segments, each once."""
+    """Bytes of the markers that were flushed in segments, each once, with the first line of each flush."""
     hedges: int
     """Of those puts, second copies sent because the first was late."""
     hedges_won: int

@@ -13,6 +13,7 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.jobs.scene import Store, StoreClock, begin, mark_directly, name_of, table, write_rows
+from tests.engine.markers.recorded import HEAD
 from tests.support.faulty import FaultyBackend, refused
 
 EAGER = MarkerSettings(interval_s=0)
@@ -39,7 +40,7 @@ async def test_a_look_counts_what_is_durable_by_now():
         await job._directory.create(path_of(job, 2))
         clock.now += 2
         (found,) = await watch.scan(job.instant)
-    lines = 3 * len(f"{path_of(job, 0)}.marker.CREATE\n")
+    lines = 3 * len(f"{path_of(job, 0)}.marker.CREATE\n") + 2 * HEAD
     assert (found.folder.markers, found.folder.segments, found.folder.bytes) == (3, 2, lines)
     assert found.markers_s == 1.5
 

@@ -5,6 +5,7 @@ import pytest
 
 from tallymark.engine.errors import FlushFailed, Overloaded, Sealed
 from tallymark.engine.markers import MarkerAnswer
+from tallymark.engine.markers.segment import encode_segment
 from tests.engine.markers.recorded import INSTANT, SEGMENTS
 from tests.engine.markers.scene import marker_scene
 from tests.support.faulty import refused, slow
@@ -79,7 +80,7 @@ async def test_amplification_is_bytes_put_over_bytes_of_markers(grown: Grown) ->
         statistics = scene.statistics
     seen = grown()
     written, payload = seen.value("marker_put_bytes_total"), seen.value("marker_bytes_total")
-    assert payload == 10 * len("0.parquet.marker.CREATE\n")
+    assert payload == 10 * len(encode_segment(["0.parquet.marker.CREATE"]))
     assert seen.value("marker_merges_total", outcome="merged") == statistics.merges > 0
     assert seen.value("marker_merged_segments_total") == statistics.merged_segments
     assert 1 < written / payload == statistics.amplification <= 4
