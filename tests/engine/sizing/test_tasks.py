@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.sizing import PlannedFile, SizingPlan, tasks_of
 from tallymark.engine.sizing.task_plan import decode_task_plan, encode_task_plan
 from tallymark.engine.timeline.entry import DataFile
@@ -48,5 +49,10 @@ def test_planned_files_are_decoded_as_they_were_encoded() -> None:
         PlannedFile("", 2**40, 2**50),
         PlannedFile("a", 0, 1, small, 7),
     )
-    assert decode_task_plan(encode_task_plan(files)) == files
+    data = encode_task_plan(files)
+    assert decode_task_plan(data) == files
     assert decode_task_plan(encode_task_plan(())) == ()
+    for bit in range(8 * len(data)):
+        damaged = int.from_bytes(data, "big") ^ 1 << bit
+        with pytest.raises(InvalidRequest, match=r"the plan of a task cannot be read: .*; run the task again"):
+            decode_task_plan(damaged.to_bytes(len(data), "big"))
