@@ -236,8 +236,9 @@ class ServiceSettings:
     handshake_timeout_s: float = 5.0
     """Time limit for a peer to authenticate."""
     handshake_count: int = 256
-    """Maximum peers that are not authenticated. One more disconnects the earliest of them, so that programs without a
-    key do not keep tasks out. A handshake takes some milliseconds."""
+    """Maximum peers that are not authenticated. One more disconnects the earliest of them, first those that have not
+    named a job, so that programs without a key do not keep tasks out. A handshake takes some milliseconds. At most an
+    eighth of this number is accepted at once."""
     inflight_count: int = 64
     """Maximum requests in flight per connection; at this limit the service stops reading from it."""
     send_timeout_s: float = 30.0

@@ -37,6 +37,10 @@ _ACCEPT_PAUSE_S = 0.1
 _AT_ONCE = 256
 """Sockets that are read, or requests that are started, between two passes of the loop; each takes 20 to 100 us."""
 
+_ACCEPTED_PART = 1 / 8
+"""Of ``handshake_count``, at most accepted between two passes of the loop: a task that authenticates while strangers
+connect as fast as they can gets this many passes, and needs two or three."""
+
 DESCRIPTOR_SHARE = 0.5
 """Of the descriptors that the process may open, at most for connections."""
 
@@ -242,7 +246,7 @@ class Connections:
         """Serve the peers that can continue, and every socket that is ready."""
         resumed, self._resumed = self._resumed, {}
         await self._continue([*resumed])
-        ready = self._poll.ready()
+        ready = sorted(self._poll.ready(), key=_is_listener)  # what tasks have sent first, then new peers
         for start in range(0, len(ready), _AT_ONCE):
             if start:
                 await anyio.lowlevel.checkpoint()
@@ -256,7 +260,7 @@ class Connections:
         self._send_away_the_late()
 
     def _accept(self, listener: socket.socket) -> None:
-        for _ in range(_AT_ONCE):
+        for _ in range(max(1, int(_ACCEPTED_PART * self._settings.handshake_count))):
             try:
                 raw, _ = listener.accept()
             except BlockingIOError:
@@ -277,11 +281,16 @@ class Connections:
             raw.close()
 
     def _disconnect_earliest_stranger(self) -> None:
-        """Make room for another peer, unless all are authenticated: a task that authenticates needs milliseconds."""
-        for peer in [*self._handshakes][:1]:
+        """Make room for another peer, unless all are authenticated: a task that authenticates needs milliseconds.
+
+        Those that have named a job go last.
+        """
+        strangers = (peer for peer in self._handshakes if not peer.instant)
+        earliest = next(strangers, None) or next(iter(self._handshakes), None)
+        if earliest is not None:
             self._counts.refused_connections += 1
             self._warn(f"{len(self._handshakes)} peers that have not authenticated")
-            self._end(peer)
+            self._end(earliest)
 
     def _warn(self, reason: object) -> None:
         """Log that a connection was refused, unless another was logged a moment ago."""
@@ -465,6 +474,10 @@ def connections_max(settings: ServiceSettings) -> int:
     if descriptors == resource.RLIM_INFINITY:
         return settings.connection_count
     return min(settings.connection_count, max(1, int(DESCRIPTOR_SHARE * descriptors)))
+
+
+def _is_listener(ready: tuple[Any, int]) -> bool:
+    return not isinstance(ready[0], Peer)
 
 
 def _late(until: Mapping[Peer, float], now: float) -> list[Peer]:

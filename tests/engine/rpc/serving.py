@@ -203,19 +203,25 @@ async def until(condition: Callable[[], bool]) -> None:
 class Peer:
     """An authenticated connection, driven step by step; blocking."""
 
-    def __init__(self, address: ServiceAddress, instant: str = INSTANT) -> None:
+    def __init__(self, address: ServiceAddress, instant: str = INSTANT, *, is_begun_only: bool = False) -> None:
+        """With ``is_begun_only`` it has only named its job, until ``authenticate``."""
         self.raw = socket.create_connection((address.host, address.port), timeout=PATIENCE_S)
         self._session = ClientSession(address, instant, nonce=secrets.token_bytes(32))
         try:
-            while not self._session.is_authenticated:
-                self.send()
-                data = self.raw.recv(READ_BYTES)
-                if not data:
-                    raise ConnectionResetError("the server closed the connection")
-                self._session.receive(data)
+            self.send()
+            if not is_begun_only:
+                self.authenticate()
         except BaseException:
             self.raw.close()
             raise
+
+    def authenticate(self) -> None:
+        while not self._session.is_authenticated:
+            data = self.raw.recv(READ_BYTES)
+            if not data:
+                raise ConnectionResetError("the server closed the connection")
+            self._session.receive(data)
+            self.send()
 
     def say(self, *requests: Request) -> Self:
         for request in requests:

@@ -35,6 +35,17 @@ async def test_the_earliest_stranger_is_disconnected_for_another_peer() -> None:
 
 
 @on_both_loops
+async def test_a_task_that_has_named_its_job_outlasts_strangers_that_connect_at_once() -> None:
+    """They are all waiting to be accepted before the server runs."""
+    async with serving(Ledger().create, handshake_count=16, handshake_timeout_s=3600) as server:
+        address = server.address(INSTANT)
+        with Peer(address, is_begun_only=True) as peer, silent_connections(address, 60):
+            await until(lambda: server.statistics().refused_connections == 60 + 1 - 16)
+            await in_thread(peer.authenticate)
+            assert await in_thread(peer.say(ask(1, "a")).hear, 1) == [Ack(1)]
+
+
+@on_both_loops
 async def test_many_strangers_leave_room_for_a_task_and_its_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (20, 1000))
     async with serving(Ledger().create, handshake_timeout_s=3600) as server:
