@@ -49,6 +49,7 @@ class Fork:
         self._process.start()
         theirs.close()
         self._unheard: deque[Any] = deque()
+        self._is_over = False
 
     @property
     def pid(self) -> int:
@@ -87,6 +88,11 @@ class Fork:
     def tell(self, value: object) -> None:
         self._line.send(value)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process itself has; what it has forked may live on."""
+        return not self._process.is_alive()
+
     def kill(self) -> None:
         """SIGKILL to the process itself, not to those that it has forked. On return it is gone."""
         self.signal(signal.SIGKILL)
@@ -110,7 +116,10 @@ class Fork:
         await_descendants(self.pid)
 
     def end(self) -> None:
-        """On return nothing of it lives."""
+        """On return nothing of it lives. May be called again."""
+        if self._is_over:
+            return
+        self._is_over = True
         end_session(self.pid)
         self._process.join(BOUND_S)
         self._process.close()
