@@ -19,15 +19,26 @@ class Kind(Enum):
     TORN = "the connection is reset in the middle of the answer's body"
     DELAY = "the request waits on its way; a client that has gone meanwhile does not call it back"
     SLOW = "request and answer crawl"
+    FALSE_412 = "it is answered that a put-if-absent found its name taken, and nothing was done"
+    TWICE = "it is done twice at once, and the second answer is returned"
+    AGAIN = "it is done and answered, and done once more a while later"
+
+    def may_befall(self, request: Request) -> bool:
+        """Whether clients, their repeats and balancers can make it happen: they repeat no put of a data file late."""
+        if self is Kind.FALSE_412:
+            return is_conditional_write(request)
+        is_write = request.method in ("PUT", "POST", "DELETE")
+        is_data_file = request.method == "PUT" and "/.hoodie/" not in unquote(request.target)
+        return {Kind.TWICE: is_write, Kind.AGAIN: is_write and not is_data_file}.get(self, True)
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     kind: Kind
     status: int = 503
-    """Of STATUS_BEFORE and STATUS_AFTER."""
+    """Of STATUS_BEFORE and STATUS_AFTER; that of FALSE_412 is in its name."""
     delay_s: float = 0.05
-    """Of DELAY."""
+    """Of DELAY, and of AGAIN."""
     bytes_per_s: float = 64 * 1024.0
     """Of SLOW."""
 
@@ -39,12 +50,19 @@ class Fault:
 
     def answer(self) -> Answer:
         """The error, in the form that S3 and the XML API of GCS share."""
-        code = CODES.get(self.status, "InternalError")
+        status = 412 if self.kind is Kind.FALSE_412 else self.status
+        code = CODES.get(status, "InternalError")
         body = f"<?xml version='1.0' encoding='UTF-8'?><Error><Code>{code}</Code><Message>injected</Message></Error>"
-        return Answer(self.status, {"content-type": "application/xml"}, body.encode())
+        return Answer(status, {"content-type": "application/xml"}, body.encode())
 
 
-CODES = {409: "ConditionalRequestConflict", 429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
+CODES = {
+    409: "ConditionalRequestConflict",
+    412: "PreconditionFailed",
+    429: "TooManyRequests",
+    500: "InternalError",
+    503: "SlowDown",
+}
 
 
 @dataclass(slots=True)
@@ -71,6 +89,8 @@ class Chance:
         if choice >= len(self.kinds):
             return None
         kind = self.kinds[choice]
+        if not kind.may_befall(request):
+            return None
         return Fault(kind, self._status(kind, request), self._delay_s(), self.bytes_per_s)
 
     def _status(self, kind: Kind, request: Request) -> int:

@@ -64,7 +64,7 @@ class FaultProxy:
 
     @property
     def under_way(self) -> int:
-        """Requests that have come and are not answered, also where their client has gone."""
+        """Requests that have come and are not answered, also where their client has gone; and repeats to come."""
         return self._busy
 
     async def serve(self, started: threading.Event, stop: asyncio.Event) -> None:
@@ -107,15 +107,11 @@ class FaultProxy:
         kind = fault.kind if fault else None
         if fault is None:
             return await _send(writer, (await self._forward(request)).encode(request.method))
-        if kind is Kind.STATUS_BEFORE:
+        if kind in (Kind.STATUS_BEFORE, Kind.FALSE_412):
             return await _send(writer, fault.answer().encode(request.method))
         if kind is Kind.RESET_BEFORE:
             return _reset(writer)
-        if kind is Kind.DELAY:
-            await asyncio.sleep(fault.delay_s)
-        if kind is Kind.SLOW:
-            await asyncio.sleep(len(request.body) / fault.bytes_per_s)
-        answer = (await self._forward(request)).encode(request.method)
+        answer = (await self._forward_amid(fault, request)).encode(request.method)
         if kind is Kind.STATUS_AFTER:
             return await _send(writer, fault.answer().encode(request.method))
         if kind is Kind.RESET_AFTER:
@@ -123,6 +119,26 @@ class FaultProxy:
         if kind is Kind.TORN:
             return await _tear(writer, answer)
         return await _send(writer, answer, bytes_per_s=fault.bytes_per_s if kind is Kind.SLOW else None)
+
+    async def _forward_amid(self, fault: Fault, request: Request) -> Answer:
+        """The answer to a request that is late, or is done more than once."""
+        if fault.kind is Kind.DELAY:
+            await asyncio.sleep(fault.delay_s)
+        if fault.kind is Kind.SLOW:
+            await asyncio.sleep(len(request.body) / fault.bytes_per_s)
+        if fault.kind is Kind.TWICE:
+            await self._forward(request)
+        if fault.kind is Kind.AGAIN:
+            self._busy += 1
+            self._spawn(self._repeat(request, fault.delay_s))
+        return await self._forward(request)
+
+    async def _repeat(self, request: Request, delay_s: float) -> None:
+        try:
+            await asyncio.sleep(delay_s)
+            await self._forward(request)
+        finally:
+            self._busy -= 1
 
     async def _forward(self, request: Request) -> Answer:
         reader, writer = await asyncio.open_connection(*self._upstream, limit=HEAD_BYTES_MAX)

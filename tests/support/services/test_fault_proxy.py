@@ -21,8 +21,10 @@ class Store(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     kept: dict[str, bytes]
+    puts: list[str]
 
     def do_PUT(self) -> None:
+        self.puts.append(self.path)
         self.kept[self.path] = self.rfile.read(int(self.headers["content-length"]))
         self._answer(200, b"")
 
@@ -47,6 +49,7 @@ class Store(BaseHTTPRequestHandler):
 class Scene:
     proxy: FaultProxy
     kept: dict[str, bytes]
+    puts: list[str]
     line: HTTPConnection
 
     def send(
@@ -64,12 +67,13 @@ class Scene:
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     kept: dict[str, bytes] = {}
-    handler = type("Handler", (Store,), {"kept": kept})
+    puts: list[str] = []
+    handler = type("Handler", (Store,), {"kept": kept, "puts": puts})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         with fault_proxy(f"http://127.0.0.1:{server.server_port}") as proxy:
             line = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=30)
-            yield Scene(proxy, kept, line)
+            yield Scene(proxy, kept, puts, line)
             line.close()
         server.shutdown()
 
@@ -95,6 +99,7 @@ def test_without_faults_it_changes_nothing_and_keeps_the_connection(scene):
         (Fault(Kind.RESET_BEFORE), ConnectionResetError, False),
         (Fault(Kind.RESET_AFTER), ConnectionResetError, True),
         (Fault(Kind.TORN), (OSError, HTTPException), True),
+        (Fault(Kind.FALSE_412), 412, False),
     ],
     ids=lambda value: value.name if isinstance(value, Fault) else "",
 )
@@ -125,6 +130,22 @@ def test_a_delayed_request_is_done_although_its_client_has_gone(scene):
     scene.line.close()
     await_that(lambda: scene.kept == {"/a": BODY}, "the put has landed")
     await_that(lambda: not scene.proxy.under_way, "nothing is under way")
+
+
+@pytest.mark.parametrize("fault", [Fault(Kind.TWICE), Fault(Kind.AGAIN, delay_s=0.01)], ids=lambda fault: fault.name)
+def test_a_put_is_answered_and_done_twice(scene, fault):
+    scene.proxy.script(fault, method="PUT")
+    assert scene.send("PUT", "/a", BODY) == (200, b"")
+    await_that(lambda: scene.puts == ["/a", "/a"], "it was done twice")
+    await_that(lambda: not scene.proxy.under_way, "nothing is under way")
+
+
+def test_lies_are_told_only_of_requests_that_they_may_befall(scene):
+    scene.proxy.let_chance(Chance(1, 0.5, kinds=(Kind.FALSE_412, Kind.AGAIN)))
+    for _ in range(20):
+        scene.send("PUT", "/data.parquet", b"")
+        scene.send("GET")
+    assert scene.proxy.faults == {}
 
 
 def test_a_slow_answer_takes_its_time_and_is_whole(scene):
