@@ -124,9 +124,9 @@ def tests_full(session: nox.Session) -> None:
 
 @nox.session
 def release(session: nox.Session) -> None:
-    """Run everything, for hours: each store and stage, other Sparks, 100,000 seeds, all mutations, fuzzing."""
+    """Run everything, for hours: each store and stage, other Sparks, 100,000 seeds, all mutations, fuzzing, chaos."""
     run_all(session, "release")
-    for name in (*(f"spark-{version}" for version in SPARKS), "spark-connect", "mutations", "fuzz"):
+    for name in (*(f"spark-{version}" for version in SPARKS), "spark-connect", "mutations", "fuzz", "chaos"):
         session.notify(name)
     session.notify("simulate", posargs=["--seeds", "100000"])
 
@@ -219,6 +219,14 @@ def fuzz(session: nox.Session) -> None:
     """Feed every reader of bytes with arbitrary input: ``-- --inputs 10000000``. Not part of what CI runs."""
     install(session, "-e", ".", "atheris")
     session.run("python", "-m", "tests.fuzz", *session.posargs)
+
+
+@nox.session
+def chaos(session: nox.Session) -> None:
+    """Kill, stop and lie to real writers, half an hour on each store; or ``-- --store s3 --minutes 5 --seed 7``."""
+    install_for_tests(session)
+    for arguments in (session.posargs,) if session.posargs else (("--store", s) for s in ("local", "s3", "hdfs")):
+        session.run("python", "-W", "ignore", "-m", "tests.system.chaos", *arguments, env=java(session))
 
 
 @nox.session

@@ -165,6 +165,11 @@ def one_decision_an_instant(storage: Storage) -> None:
     """No entry is void, and no two instants share a file."""
     instants = [entry["instant"] for entry in log_entries(storage)]
     assert len(instants) == len(set(instants)), f"decided twice: {instants}"
+    every_file_is_added_once(storage)
+
+
+def every_file_is_added_once(storage: Storage) -> None:
+    """By the instant in its name, and with a file id of its own."""
     added = [file_path(file) for entry in commits(storage) for file in entry["added"]]
     assert len(added) == len(set(added)), "a file was added twice"
     ids = [file[1].partition("_")[0] for entry in commits(storage) for file in entry["added"]]

@@ -1,0 +1,191 @@
+"""A round of chaos on one store: three new tables, the chaos, a last recovery in fair weather, and the verdict."""
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Literal
+
+import anyio
+
+import tallymark
+from tallymark import LeaseSettings
+from tests.support.place import Place
+from tests.support.process import await_that
+from tests.support.services.fault_plan import Chance
+from tests.support.services.fault_proxy import FaultProxy, fault_proxy
+from tests.support.services.s3_server import S3Server
+from tests.support.storage import objects
+from tests.system.chaos.director import Director
+from tests.system.chaos.judge import Story, judge
+from tests.system.chaos.lives import Journal, WriterOfJob
+from tests.system.chaos.plans import COMMIT, TABLES, JobPlan
+from tests.system.marker_service import s3_credentials
+from tests.system.pool_worker import TaskPlan
+from tests.table_invariants import Storage, decisions
+
+Store = Literal["local", "s3", "hdfs"]
+
+LEASE = LeaseSettings(heartbeat_interval_s=1.0, expiry_s=6.0)
+LEASE_OF_SECONDS = LeaseSettings(heartbeat_interval_s=2.0, expiry_s=16.0)
+"""On S3, which stamps whole seconds."""
+FAULT_RATE = 0.02
+"""Of each kind; there are ten."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What a round, or all of them, came to."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+
+    def add(self, other: "Outcome") -> None:
+        self.counts += other.counts
+        self.broken += other.broken
+
+
+class Ground:
+    """Where rounds take place: new tables for each, on a store that is there for all of them."""
+
+    lease = LEASE
+    outage: Callable[[Random], object] | None = None
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    @contextmanager
+    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+        base = self.folder / f"tables-{seed}"
+        yield {name: Place(url=str(base / name), objects=partial(objects, base / name)) for name in TABLES}
+        shutil.rmtree(base)
+
+    def calm(self) -> Counter[str]:
+        """Let fair weather begin; returns what the network has done."""
+        return Counter()
+
+
+class LyingS3(Ground):
+    """Behind a proxy; judged around it."""
+
+    lease = LEASE_OF_SECONDS
+
+    def __init__(self, folder: Path, server: S3Server) -> None:
+        super().__init__(folder)
+        self._server = server
+        self._proxy: FaultProxy
+
+    @contextmanager
+    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+        bucket = self._server.bucket()
+        with fault_proxy(self._server.endpoint) as self._proxy:
+            self._proxy.let_chance(Chance(seed, FAULT_RATE, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0))
+            options = replace(
+                self._server.behind(self._proxy.endpoint),
+                credentials=f"{s3_credentials.__module__}:{s3_credentials.__name__}",
+                request_timeout_s=3.0,
+            )
+            yield {
+                name: Place(url=f"s3://{bucket}/{name}", objects=partial(self._objects, bucket, name), options=options)
+                for name in TABLES
+            }
+        self._server.drop(bucket)
+
+    def calm(self) -> Counter[str]:
+        self._proxy.let_chance(None)
+        await_that(lambda: not self._proxy.under_way, "what was late has landed")
+        counts = Counter({"requests": self._proxy.requests.total(), "faults": self._proxy.faults.total()})
+        return counts + Counter({f"fault: {kind}": count for kind, count in self._proxy.faults.items()})
+
+    def _objects(self, bucket: str, name: str) -> dict[str, bytes]:
+        found = self._server.objects(bucket, f"{name}/")
+        return {key.removeprefix(f"{name}/"): data for key, data in found.items()}
+
+
+class SilentHdfs(Ground):
+    """Of which no server answers for some time, now and then; judged by Hadoop's own client."""
+
+    def __init__(self, folder: Path, cluster: Any) -> None:
+        super().__init__(folder)
+        self._cluster = cluster
+
+    @contextmanager
+    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+        base = f"/chaos-{seed}"
+        yield {
+            name: Place(
+                url=f"{self._cluster.url}{base}/{name}", objects=partial(self._cluster.objects, f"{base}/{name}")
+            )
+            for name in TABLES
+        }
+
+    def outage(self, random: Random) -> None:
+        with self._cluster.paused():
+            threading.Event().wait(random.uniform(0.1, 6.0))
+
+
+@contextmanager
+def ground_on(store: Store, folder: Path) -> Iterator[Ground]:
+    with ExitStack() as stack:
+        if store == "s3":
+            from tests.support.services.s3_server import s3_server
+
+            yield LyingS3(folder, stack.enter_context(s3_server()))
+        elif store == "hdfs":
+            from tests.support.services.minidfs import mini_dfs
+
+            yield SilentHdfs(folder, stack.enter_context(mini_dfs(folder / "dfs")))
+        else:
+            yield Ground(folder)
+
+
+def play(ground: Ground, seed: int, seconds: float) -> Outcome:
+    """One round. The journals, and the objects of the tables where a promise was broken, stay in the folder."""
+    folder = ground.folder / f"round-{seed}"
+    folder.mkdir(parents=True)
+    with ground.tables(seed) as tables:
+        director = Director(folder, tables, ground.lease, Random(seed), ground.outage)
+        with director.playing(seconds):
+            network = ground.calm()
+        network += ground.calm()
+        threading.Event().wait(ground.lease.expiry_s + 1)  # of those that seem to be on another machine
+        director.plans.all |= anyio.run(_recover, ground.lease, tables, folder, backend="trio")
+        story, stored = Story.of(folder), {name: place.objects() for name, place in tables.items()}
+        broken = [f"seed {seed}: {problem}" for problem in judge(stored, director.plans.all, story)]
+        if broken:
+            for name, storage in stored.items():
+                _keep(folder / name, storage)
+    return Outcome(director.counts + network + _counted(story, stored), broken)
+
+
+async def _recover(lease: LeaseSettings, tables: Mapping[str, Place], folder: Path) -> dict[int, JobPlan]:
+    """One more write to each table, and a clean. Returns the plans of these writes."""
+    journal, plans = Journal(folder / "recovery.journal"), {}
+    for number, (name, place) in enumerate(tables.items(), start=1):
+        task = TaskPlan(first_id=number)
+        plan = plans[-number] = JobPlan(number=-number, table=name, mode="append", tasks=(task,), care="clean")
+        table = tallymark.open_table(place.url, options=place.options, commit=COMMIT, lease=lease)
+        await WriterOfJob(table, plan, journal, ()).run()
+    return plans
+
+
+def _counted(story: Story, stored: Mapping[str, Storage]) -> Counter[str]:
+    kinds = Counter(entry["kind"] for storage in stored.values() for entry in decisions(storage).values())
+    counts = Counter({f"log: {kind}": count for kind, count in kinds.items()})
+    counts += Counter(f"told: {note['told']}" for note in story.having("told"))
+    counts += Counter(f"error: {note['error'].partition(':')[0]}" for note in story.having("error"))
+    counts["told: nothing"] = sum(1 for _ in story.having("began")) - sum(1 for _ in story.having("told"))
+    counts["told: rerun"] = sum(note.get("is_rerun", False) for note in story.having("told"))
+    counts["leased reads"] = sum(1 for _ in story.having("read"))
+    return counts
+
+
+def _keep(folder: Path, storage: Storage) -> None:
+    for path, data in storage.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
