@@ -22,6 +22,9 @@ from tallymark.engine.timeline.writer_identity import WriterIdentity
 
 _events = EventLog(__name__)
 
+STAMP_S = 1.0
+"""By how much an age may seem longer than it is: S3 stamps whole seconds."""
+
 PROBE = "probe-"
 """Prefix of the name of a heartbeat that belongs to no instant."""
 
@@ -86,7 +89,8 @@ async def _until_its_writer_knows(handle: TableHandle, reservation: Reservation)
         ages = await heartbeat_ages(handle, own)
     finally:
         await handle.backend.delete([own])
-    await anyio.sleep(max(0.0, reservation.expiry_s / 2 - ages.get(reservation.instant, float("inf"))))
+    age = ages.get(reservation.instant, float("inf"))
+    await anyio.sleep(max(0.0, reservation.expiry_s / 2 + STAMP_S - age))
 
 
 async def clock_probe(handle: TableHandle) -> str:

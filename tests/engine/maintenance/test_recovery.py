@@ -195,6 +195,24 @@ async def test_a_writer_that_beats_again_while_it_is_being_rolled_back_leaves_no
     store.check_no_bookkeeping()
 
 
+async def test_a_rescuer_outwaits_a_living_writer_although_the_store_stamps_whole_seconds(unstaged):
+    """As S3 does: the writer's last heartbeat seems to be older than it is, by up to a second."""
+    store = unstaged
+    store.backend._now = lambda: float(int(1e6 + anyio.current_time()))
+
+    async def end(instant: str) -> None:
+        await anyio.sleep(29.2)
+        await table(store.backend).rollback(instant)
+
+    await anyio.sleep(1 - anyio.current_time() % 1 - 0.1)
+    async with anyio.create_task_group() as tasks, begin(store.faulty, markers=MarkerSettings()) as job:
+        tasks.start_soon(end, job.instant)
+        store.faulty.add(lost_request("put", "*/beat/*"))
+        await anyio.sleep(0.5)
+        await write_until_death(job, store.faulty, death_s=anyio.current_time() + LEASE.expiry_s / 2)
+    store.check_only_committed_files()
+
+
 @kinds
 async def test_a_living_writer_can_be_ended_by_name_and_leaves_nothing(store, kind):
     """It dies before its next beat, by which it would have learned and tidied up itself."""
