@@ -22,6 +22,8 @@ WRITERS, READERS = 5, 1
 TICK_S = 0.05
 STRIKE_EVERY_S = 0.7
 """On average, over all processes."""
+WATCH_EVERY_S = 3.0
+"""Sooner than a new log entry can be archived."""
 MERCY = 0.5
 """How likely a process is to end by itself at the end of a round."""
 
@@ -44,6 +46,8 @@ class Director:
     random: Random
     outage: Callable[[Random], object] | None
     """What it may do to the store, now and then."""
+    watch: Callable[[], object]
+    """Called every few seconds."""
     plans: Plans = field(init=False)
     counts: Counter[str] = field(default_factory=Counter)
     _roles: list[Role] = field(init=False)
@@ -63,6 +67,7 @@ class Director:
         pause = threading.Event()
         with forking() as start:
             until = time.monotonic() + seconds
+            watch_at = 0.0
             strike_at = time.monotonic() + self.random.expovariate(1 / STRIKE_EVERY_S)
             while time.monotonic() < until:
                 for role in self._roles:
@@ -70,6 +75,9 @@ class Director:
                 if time.monotonic() > strike_at:
                     self._strike()
                     strike_at = time.monotonic() + self.random.expovariate(1 / STRIKE_EVERY_S)
+                if time.monotonic() > watch_at:
+                    self.watch()
+                    watch_at = time.monotonic() + WATCH_EVERY_S
                 self._continue(time.monotonic())
                 pause.wait(TICK_S)
             (self.folder / "stop").touch()

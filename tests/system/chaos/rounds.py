@@ -3,8 +3,8 @@
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ from tests.system.chaos.lives import Journal, WriterOfJob
 from tests.system.chaos.plans import COMMIT, TABLES, JobPlan
 from tests.system.marker_service import s3_credentials
 from tests.system.pool_worker import TaskPlan
-from tests.table_invariants import Storage, decisions
+from tests.table_invariants import LOG, Storage, decisions
 
 Store = Literal["local", "s3", "hdfs"]
 
@@ -50,6 +50,31 @@ class Outcome:
         self.broken += other.broken
 
 
+@dataclass(slots=True)
+class Chronicle:
+    """Every entry of a table's log that was seen, also those that were archived since."""
+
+    look: Callable[[Collection[str]], Mapping[str, bytes]]
+    """The objects of the log, around the library, at least those that are not among the given names."""
+    seen: dict[str, bytes] = field(default_factory=dict)
+    """By their paths in the table."""
+
+    def watch(self) -> None:
+        known = {path.removeprefix(LOG) for path in self.seen}
+        self.seen |= {f"{LOG}{name}": data for name, data in self.look(known).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    place: Place
+    log: Chronicle
+
+    def storage(self) -> Storage:
+        """Its objects, and the archived entries of its log."""
+        self.log.watch()
+        return {**self.log.seen, **self.place.objects()}
+
+
 class Ground:
     """Where rounds take place: new tables for each, on a store that is there for all of them."""
 
@@ -60,9 +85,15 @@ class Ground:
         self.folder = folder
 
     @contextmanager
-    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+    def tables(self, seed: int) -> Iterator[dict[str, Table]]:
         base = self.folder / f"tables-{seed}"
-        yield {name: Place(url=str(base / name), objects=partial(objects, base / name)) for name in TABLES}
+        yield {
+            name: Table(
+                Place(url=str(base / name), objects=partial(objects, base / name)),
+                Chronicle(partial(_new_files, base / name / LOG)),
+            )
+            for name in TABLES
+        }
         shutil.rmtree(base)
 
     def calm(self) -> Counter[str]:
@@ -81,7 +112,7 @@ class LyingS3(Ground):
         self._proxy: FaultProxy
 
     @contextmanager
-    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+    def tables(self, seed: int) -> Iterator[dict[str, Table]]:
         bucket = self._server.bucket()
         with fault_proxy(self._server.endpoint) as self._proxy:
             self._proxy.let_chance(Chance(seed, FAULT_RATE, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0))
@@ -91,7 +122,10 @@ class LyingS3(Ground):
                 request_timeout_s=3.0,
             )
             yield {
-                name: Place(url=f"s3://{bucket}/{name}", objects=partial(self._objects, bucket, name), options=options)
+                name: Table(
+                    Place(url=f"s3://{bucket}/{name}", objects=partial(self._new, bucket, name, ()), options=options),
+                    Chronicle(partial(self._new, bucket, f"{name}/{LOG}".rstrip("/"))),
+                )
                 for name in TABLES
             }
         self._server.drop(bucket)
@@ -102,27 +136,38 @@ class LyingS3(Ground):
         counts = Counter({"requests": self._proxy.requests.total(), "faults": self._proxy.faults.total()})
         return counts + Counter({f"fault: {kind}": count for kind, count in self._proxy.faults.items()})
 
-    def _objects(self, bucket: str, name: str) -> dict[str, bytes]:
-        found = self._server.objects(bucket, f"{name}/")
-        return {key.removeprefix(f"{name}/"): data for key, data in found.items()}
+    def _new(self, bucket: str, folder: str, known: Collection[str]) -> dict[str, bytes]:
+        found = {}
+        for name in {key.removeprefix(f"{folder}/") for key in self._server.keys(bucket, f"{folder}/")}.difference(
+            known
+        ):
+            with suppress(self._server.client.exceptions.NoSuchKey):  # archived since
+                found[name] = self._server.get(bucket, f"{folder}/{name}")
+        return found
 
 
 class SilentHdfs(Ground):
     """Of which no server answers for some time, now and then; judged by Hadoop's own client."""
 
-    def __init__(self, folder: Path, cluster: Any) -> None:
+    def __init__(self, folder: Path, cluster: Any, unreadable: bytes) -> None:
         super().__init__(folder)
         self._cluster = cluster
+        self._unreadable = unreadable
 
     @contextmanager
-    def tables(self, seed: int) -> Iterator[dict[str, Place]]:
+    def tables(self, seed: int) -> Iterator[dict[str, Table]]:
         base = f"/chaos-{seed}"
         yield {
-            name: Place(
-                url=f"{self._cluster.url}{base}/{name}", objects=partial(self._cluster.objects, f"{base}/{name}")
+            name: Table(
+                Place(url=f"{self._cluster.url}{base}/{name}", objects=partial(self._objects, f"{base}/{name}")),
+                Chronicle(partial(self._objects, f"{base}/{name}/{LOG}".rstrip("/"))),
             )
             for name in TABLES
         }
+
+    def _objects(self, folder: str, _: Collection[str] = ()) -> dict[str, bytes]:
+        found = self._cluster.objects(folder)
+        return {path: data for path, data in found.items() if data != self._unreadable}
 
     def outage(self, random: Random) -> None:
         with self._cluster.paused():
@@ -137,9 +182,9 @@ def ground_on(store: Store, folder: Path) -> Iterator[Ground]:
 
             yield LyingS3(folder, stack.enter_context(s3_server()))
         elif store == "hdfs":
-            from tests.support.services.minidfs import mini_dfs
+            from tests.support.services.minidfs import UNREADABLE, mini_dfs
 
-            yield SilentHdfs(folder, stack.enter_context(mini_dfs(folder / "dfs")))
+            yield SilentHdfs(folder, stack.enter_context(mini_dfs(folder / "dfs")), UNREADABLE)
         else:
             yield Ground(folder)
 
@@ -149,13 +194,19 @@ def play(ground: Ground, seed: int, seconds: float) -> Outcome:
     folder = ground.folder / f"round-{seed}"
     folder.mkdir(parents=True)
     with ground.tables(seed) as tables:
-        director = Director(folder, tables, ground.lease, Random(seed), ground.outage)
+        places = {name: table.place for name, table in tables.items()}
+
+        def watch() -> None:
+            for table in tables.values():
+                table.log.watch()
+
+        director = Director(folder, places, ground.lease, Random(seed), ground.outage, watch)
         with director.playing(seconds):
             network = ground.calm()
         network += ground.calm()
         threading.Event().wait(ground.lease.expiry_s + 1)  # of those that seem to be on another machine
-        director.plans.all |= anyio.run(_recover, ground.lease, tables, folder, backend="trio")
-        story, stored = Story.of(folder), {name: place.objects() for name, place in tables.items()}
+        director.plans.all |= anyio.run(_recover, ground.lease, places, folder, backend="trio")
+        story, stored = Story.of(folder), {name: table.storage() for name, table in tables.items()}
         broken = [f"seed {seed}: {problem}" for problem in judge(stored, director.plans.all, story)]
         if broken:
             for name, storage in stored.items():
@@ -183,6 +234,15 @@ def _counted(story: Story, stored: Mapping[str, Storage]) -> Counter[str]:
     counts["told: rerun"] = sum(note.get("is_rerun", False) for note in story.having("told"))
     counts["leased reads"] = sum(1 for _ in story.having("read"))
     return counts
+
+
+def _new_files(folder: Path, known: Collection[str]) -> dict[str, bytes]:
+    found = {}
+    for path in folder.glob("[0-9]*"):
+        if path.name not in known:
+            with suppress(FileNotFoundError):  # archived since
+                found[path.name] = path.read_bytes()
+    return found
 
 
 def _keep(folder: Path, storage: Storage) -> None:
