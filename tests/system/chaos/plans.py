@@ -30,7 +30,13 @@ TABLES: dict[str, Made] = {
 """Of the last, nothing but leases keeps what readers read."""
 
 COMMIT = CommitSettings(
-    decision_timeout_s=4, end_timeout_s=60, retry_pause_s=0.1, clean_overdue_ratio=0, zombie_after_s=60
+    decision_timeout_s=4,
+    end_timeout_s=60,
+    retry_pause_s=0.1,
+    clean_overdue_ratio=0,
+    zombie_after_s=60,
+    log_entry_count=24,
+    timeline_commit_count=6,
 )
 """Short, so that some writers give up before they know. Fences are swept while the round goes on; no request of the
 proxy lands as late as that."""

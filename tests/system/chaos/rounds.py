@@ -202,8 +202,8 @@ def play(ground: Ground, seed: int, seconds: float) -> Outcome:
 
         director = Director(folder, places, ground.lease, Random(seed), ground.outage, watch)
         with director.playing(seconds):
-            network = ground.calm()
-        network += ground.calm()
+            ground.calm()
+        network = ground.calm()
         threading.Event().wait(ground.lease.expiry_s + 1)  # of those that seem to be on another machine
         director.plans.all |= anyio.run(_recover, ground.lease, places, folder, backend="trio")
         story, stored = Story.of(folder), {name: table.storage() for name, table in tables.items()}
