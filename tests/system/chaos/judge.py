@@ -105,6 +105,11 @@ def _judge_told(storage: Storage, plans: Mapping[int, JobPlan], story: Story) ->
         if note["told"] == "not committed" and plan.txn is None and is_there:
             yield f"told not committed, and is: {note}"
 
+    txns = {entry.get("txn") for entry in invariants.commits(storage)}
+    for note in story.having("refused"):
+        if note["plan"] in plans and plans[note["plan"]].txn not in txns:
+            yield f"refused as archived, and never committed: {note}"
+
 
 def _replayed(storage: Storage, instants: Mapping[str, JobPlan]) -> Sequence[Span]:
     """The rows that plans have added and replaced, in the order of the log."""

@@ -230,6 +230,7 @@ def _counted(story: Story, stored: Mapping[str, Storage]) -> Counter[str]:
     counts = Counter({f"log: {kind}": count for kind, count in kinds.items()})
     counts += Counter(f"told: {note['told']}" for note in story.having("told"))
     counts += Counter(f"error: {note['error'].partition(':')[0]}" for note in story.having("error"))
+    counts["told: archived"] = sum(1 for _ in story.having("refused"))
     counts["told: nothing"] = sum(1 for _ in story.having("began")) - sum(1 for _ in story.having("told"))
     counts["told: rerun"] = sum(note.get("is_rerun", False) for note in story.having("told"))
     counts["leased reads"] = sum(1 for _ in story.having("read"))
