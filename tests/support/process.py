@@ -69,7 +69,11 @@ def members(session: int) -> list[int]:
 
 def await_stopped(pid: int) -> None:
     """Return when the process stands still under SIGSTOP."""
-    await_that(lambda: _stat(pid)[0] == "T", f"process {pid} is stopped")
+    await_that(lambda: is_stopped(pid), f"process {pid} is stopped")
+
+
+def is_stopped(pid: int) -> bool:
+    return _stat(pid)[0] == "T"
 
 
 def send(number: signal.Signals, pids: Iterable[int]) -> None:

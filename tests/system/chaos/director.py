@@ -13,7 +13,7 @@ from random import Random
 
 from tallymark import LeaseSettings
 from tests.support.place import Place
-from tests.support.process import await_that, members, send
+from tests.support.process import await_that, is_stopped, members, send
 from tests.system.chaos.lives import live
 from tests.system.chaos.plans import TABLES, Life, Plans
 from tests.system.forked import Fork, Start, forking
@@ -24,6 +24,12 @@ STRIKE_EVERY_S = 0.7
 """On average, over all processes."""
 WATCH_EVERY_S = 3.0
 """Sooner than a new log entry can be archived."""
+LOOK_EVERY_S = 0.3
+"""For tasks that have stopped themselves, as their plans say."""
+ORPHANED = 0.4
+"""How likely the driver of such a task is killed before the task goes on."""
+PAST_MAX = 20
+"""Lives that have ended, whose tasks may go on."""
 MERCY = 0.5
 """How likely a process is to end by itself at the end of a round."""
 
@@ -67,7 +73,7 @@ class Director:
         pause = threading.Event()
         with forking() as start:
             until = time.monotonic() + seconds
-            watch_at = 0.0
+            watch_at = look_at = 0.0
             strike_at = time.monotonic() + self.random.expovariate(1 / STRIKE_EVERY_S)
             while time.monotonic() < until:
                 for role in self._roles:
@@ -78,6 +84,9 @@ class Director:
                 if time.monotonic() > watch_at:
                     self.watch()
                     watch_at = time.monotonic() + WATCH_EVERY_S
+                if time.monotonic() > look_at:
+                    self._take_charge()
+                    look_at = time.monotonic() + LOOK_EVERY_S
                 self._continue(time.monotonic())
                 pause.wait(TICK_S)
             (self.folder / "stop").touch()
@@ -90,7 +99,7 @@ class Director:
             return
         if role.fork is not None:
             self._past.append(role.fork)
-        while len(self._past) > WRITERS:
+        while len(self._past) > PAST_MAX:
             self._past.pop(0).end()
         role.lives += 1
         self.counts["lives"] += 1
@@ -130,6 +139,17 @@ class Director:
             self.counts["stops beyond the lease"] += stop_s > self.lease.expiry_s
         self.counts[act] += 1
 
+    def _take_charge(self) -> None:
+        """Of tasks that have stopped themselves."""
+        known = {pid for _, pids in self._stopped for pid in pids}
+        for fork in [*self._past, *(role.fork for role in self._roles if role.fork is not None)]:
+            for pid in [pid for pid in members(fork.pid) if is_stopped(pid) and pid not in known]:
+                self._stopped.append((time.monotonic() + self.random.uniform(0.0, 1.2) * self.lease.expiry_s, [pid]))
+                self.counts["stop task"] += 1
+                if self.random.random() < ORPHANED and not fork.has_ended:
+                    send(signal.SIGKILL, [fork.pid])
+                    self.counts["kill driver"] += 1
+
     def _continue(self, now: float) -> None:
         for at, pids in [each for each in self._stopped if each[0] <= now]:
             send(signal.SIGCONT, pids)
@@ -142,9 +162,14 @@ class Director:
             if self.random.random() > MERCY and not fork.has_ended:
                 os.kill(fork.pid, signal.SIGKILL)
                 self.counts["kill driver"] += 1
+
+        def over() -> bool:
+            left = [pid for fork in forks for pid in members(fork.pid)]
+            send(signal.SIGCONT, left)
+            return not left
+
         try:
-            await_that(lambda: all(fork.has_ended for fork in forks), "every writer has ended", poll_s=TICK_S)
-            await_that(lambda: not any(members(fork.pid) for fork in forks), "every task has ended", poll_s=TICK_S)
+            await_that(over, "every writer and every task has ended", poll_s=LOOK_EVERY_S)
         except TimeoutError:
             send(signal.SIGUSR1, [fork.pid for fork in forks if not fork.has_ended])
             raise

@@ -137,6 +137,7 @@ class Plans:
                 parts=parts,
                 row_count=random.choice((2, 4, 20)),
                 width=random.choice((20, 400, 4000)),
+                stops=random.choices(("never", "in mid file", "between files"), (12, 2, 1))[0],
             )
             for task in range(random.randint(1, 3))
         )

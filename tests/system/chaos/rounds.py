@@ -17,7 +17,7 @@ import tallymark
 from tallymark import LeaseSettings
 from tests.support.place import Place
 from tests.support.process import await_that
-from tests.support.services.fault_plan import Chance
+from tests.support.services.fault_plan import Chance, Kind
 from tests.support.services.fault_proxy import FaultProxy, fault_proxy
 from tests.support.services.s3_server import S3Server
 from tests.support.storage import objects
@@ -110,12 +110,14 @@ class LyingS3(Ground):
         super().__init__(folder)
         self._server = server
         self._proxy: FaultProxy
+        self._lie: Chance
 
     @contextmanager
     def tables(self, seed: int) -> Iterator[dict[str, Table]]:
         bucket = self._server.bucket()
         with fault_proxy(self._server.endpoint) as self._proxy:
-            self._proxy.let_chance(Chance(seed, FAULT_RATE, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0))
+            self._lie = Chance(seed, FAULT_RATE, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0)
+            self._proxy.let_chance(self._lie)
             options = replace(
                 self._server.behind(self._proxy.endpoint),
                 credentials=f"{s3_credentials.__module__}:{s3_credentials.__name__}",
@@ -135,6 +137,13 @@ class LyingS3(Ground):
         await_that(lambda: not self._proxy.under_way, "what was late has landed")
         counts = Counter({"requests": self._proxy.requests.total(), "faults": self._proxy.faults.total()})
         return counts + Counter({f"fault: {kind}": count for kind, count in self._proxy.faults.items()})
+
+    def outage(self, random: Random) -> None:
+        """For some seconds every request arrives late, when its client has given up."""
+        silence = Chance(random.randrange(2**32), 1.0, kinds=(Kind.DELAY,), long_delay=1.0, long_delay_s=8.0)
+        self._proxy.let_chance(silence)
+        threading.Event().wait(random.uniform(1.0, 8.0))
+        self._proxy.let_chance(self._lie)
 
     def _new(self, bucket: str, folder: str, known: Collection[str]) -> dict[str, bytes]:
         found = {}
