@@ -1,0 +1,156 @@
+"""The format page is enough to write a reader: one that knows nothing of the library agrees with it on every table."""
+
+import ast
+import struct
+import tarfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from unittest import mock
+
+import anyio
+import msgpack
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from tallymark.backends import Backend
+from tallymark.backends.local import LocalBackend
+from tallymark.engine.settings import CommitSettings, ViewSettings
+from tallymark.engine.timeline import log
+from tallymark.engine.timeline.log import CommitLog
+from tests.engine.jobs.scene import Store, committed, table
+from tests.engine.views.table_histories import InMemory, Player, histories, without_threads
+from tests.stores import second_reader
+from tests.stores.second_reader import LOG, RefusedError, read_table
+from tests.support.examples import examples
+from tests.support.loops import on_virtual_time
+
+ARCHIVES = sorted((Path(__file__).parent / "tables").rglob("*.tar.xz"))
+ALLOWED = {*("json", "re", "struct", "sys", "zlib", "hashlib", "msgpack", "zstandard", "pyarrow")} | {
+    *("collections.abc", "dataclasses", "pathlib", "typing")
+}
+
+
+async def agree(objects: Mapping[str, bytes], backend: Backend) -> None:
+    """Both readers, each from a checkpoint and from the first entry on, say the same of every position."""
+    whole = CommitLog(backend, CommitSettings())
+    history = await whole.refresh()
+    base = history.as_base()
+    for from_checkpoint in (True, False):
+        found = read_table(objects, from_checkpoint=from_checkpoint)
+        assert (found.position, found.hash) == (base.position, base.hash)
+        assert found.instants == {each.instant: (each.position, each.kind) for each in base.decided}
+        assert (found.txns, found.horizon) == (base.txns, base.horizon)
+        for position in range(found.floor, found.position + 1):
+            wanted = {file.path: tuple(file.fields()) for file in history.files_at(position)}
+            files = found.files(position)
+            assert {path: tuple(vars_of(file)) for path, file in files.items()} == wanted
+        assert found.problems == []
+
+
+def vars_of(file: second_reader.File) -> list[object]:
+    return [file.partition, file.name, file.rows, file.bytes, file.plain_bytes, file.rewritten_bytes]
+
+
+def test_it_is_written_with_msgpack_and_the_standard_library():
+    tree = ast.parse(Path(second_reader.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    names = {node.module if isinstance(node, ast.ImportFrom) else node.names[0].name for node in imports}
+    assert names <= ALLOWED
+
+
+@pytest.mark.parametrize("archive", ARCHIVES, ids=lambda path: path.name.partition(".")[0])
+def test_it_reads_the_tables_of_earlier_releases(archive, tmp_path):
+    with tarfile.open(archive) as packed:
+        packed.extractall(tmp_path, filter="data")
+    (folder,) = tmp_path.iterdir()
+    objects = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    anyio.run(agree, objects, LocalBackend(folder))
+
+
+@settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    readers=st.sampled_from(["table", "table", "directory"]),
+    has_staging=st.booleans(),
+    steps=histories,
+    body_bytes=st.sampled_from([1 << 20, 700]),
+    checkpoint_entries=st.sampled_from([1, 2, 64]),
+)
+def test_it_agrees_on_whatever_befalls_a_table(readers, has_staging, steps, body_bytes, checkpoint_entries):
+    """Void entries, bodies apart, checkpoints, writers that die anywhere."""
+    place = InMemory(has_staging=has_staging)
+
+    async def play() -> None:
+        player = Player(place, readers, ViewSettings(checkpoint_entries=checkpoint_entries))
+        await player.found()
+        for step in steps:
+            await player.play(step)
+        await agree(place.objects, place.backend)
+        event(f"has a checkpoint: {'.hoodie/.tallymark/checkpoint/latest' in place.objects}")
+        event(f"has void entries: {len(place.decisions) < len(place.log_entries)}")
+
+    with without_threads(), mock.patch.object(log, "BODY_BYTES", body_bytes):
+        place.run(play)
+
+
+PROPERTIES = ".hoodie/hoodie.properties"
+ENTRY = f"{LOG}{2:020d}"
+LATEST = ".hoodie/.tallymark/checkpoint/latest"
+
+
+def property_of(key: str, value: str):
+    def change(data: bytes) -> bytes:
+        lines = [line for line in data.decode().splitlines() if not line.startswith(f"{key}=")]
+        return "\n".join([f"{key}={value}", *lines, ""]).encode()
+
+    return change
+
+
+def field_of(**fields: object):
+    def change(data: bytes) -> bytes:
+        packed = msgpack.packb(msgpack.unpackb(data[8:]) | fields)
+        return struct.pack("<4sI", b"TMLE", zlib.crc32(packed)) + packed
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "reason"),
+    [
+        (PROPERTIES, property_of("tallymark.format", "3"), "tallymark.format=3"),
+        (PROPERTIES, property_of("tallymark.reader_features", "groups"), "groups"),
+        (PROPERTIES, property_of("hoodie.table.type", "MERGE_ON_READ"), "MERGE_ON_READ"),
+        (ENTRY, field_of(format=2), "format 2"),
+        (ENTRY, field_of(kind="merge"), "merge"),
+        (ENTRY, field_of(reader_features=["bounds", "groups"]), "bounds, groups"),
+    ],
+)
+@on_virtual_time
+async def test_it_refuses_by_name_what_it_does_not_know(path, change, reason):
+    objects = await two_commits()
+    objects[path] = change(objects[path])
+    with pytest.raises(RefusedError, match=reason):
+        read_table(objects)
+
+
+@on_virtual_time
+async def test_a_checkpoint_that_it_cannot_use_is_a_problem_and_not_an_error():
+    """A damaged one, one of a newer format, one of another log."""
+    objects = await two_commits()
+    whole = read_table(objects, from_checkpoint=False)
+    manifest = second_reader.opened(objects, LATEST)["manifests"][0]
+    path = f".hoodie/.tallymark/checkpoint/{manifest}"
+    for damaged in (objects[path][:-1], objects[path].replace(b"TMCP\1", b"TMCP\2", 1), objects[LATEST]):
+        found = read_table({**objects, path: damaged})
+        assert len(found.problems) == 1
+        assert path in found.problems[0]
+        assert found.files() == whole.files()
+
+
+async def two_commits() -> dict[str, bytes]:
+    store = Store(has_staging=False)
+    await committed(store.backend)
+    await committed(store.backend, "overwrite", {1: 1})
+    await table(store.backend).checkpoint()
+    return store.objects
