@@ -28,9 +28,10 @@ from tallymark.engine.rpc.frames import encode_frame
 from tallymark.engine.rpc.messages import REFUSAL, WHOLE_CONNECTION, Refusal, Scalar, decode_answer, pack, unpack
 
 PROTOCOL: Final = 2
-"""Version of the wire protocol."""
+"""Version of the wire protocol: both sides have to speak the same one. A later release that raises it still serves
+tasks of the release before, in the protocol of their hello."""
 RELEASE: Final = "0.1"
-"""Major and minor number of this release: both sides have to run the same one, since both store files."""
+"""Major and minor number of this release, for the error of a peer that speaks another protocol."""
 NONCE_BYTES: Final = 32
 MAC_BYTES: Final = 16
 """Bytes that a session adds to a message."""
@@ -236,7 +237,7 @@ def _unpack(frame: bytes) -> list[Scalar]:
 
 
 def _check_version(*, task: tuple[int, str], driver: tuple[int, str]) -> None:
-    if task != driver:
+    if task[0] != driver[0]:
         raise NotAuthenticated(f"the task runs tallymark {_version(task)}, the driver {_version(driver)}; {_REMEDY}")
 
 

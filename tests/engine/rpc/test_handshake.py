@@ -80,13 +80,25 @@ def test_the_release_is_the_package_s() -> None:
     assert project["version"].rsplit(".", 1)[0] == handshake.RELEASE
 
 
-@pytest.mark.parametrize(("protocol", "release"), [(handshake.PROTOCOL, "0.7"), (9, handshake.RELEASE)])
-def test_a_task_of_another_version_is_refused_with_both_versions_and_the_remedy(protocol: int, release: str) -> None:
-    hello = messages.pack(16, "tallymark", protocol, release, "whatever", "that version", 1, b"says")
+def test_a_task_of_the_release_before_is_served_while_the_protocol_is_the_same(monkeypatch) -> None:
+    a, b = client(), server()
+    with monkeypatch.context() as before:
+        before.setattr(handshake, "RELEASE", "0.0")
+        hello = a.hello()
+    proof = a.receive(b.receive(hello))
+    assert proof
+    a.receive(b.receive(proof))
+    assert a.session
+    assert b.session
+
+
+@pytest.mark.parametrize("release", ["0.7", handshake.RELEASE])
+def test_a_task_of_another_protocol_is_refused_with_both_versions_and_the_remedy(release: str) -> None:
+    hello = messages.pack(16, "tallymark", 9, release, "whatever", "that version", 1, b"says")
     with pytest.raises(NotAuthenticated) as caught:
         server().receive(hello)
     for words in (
-        f"{release} (protocol {protocol})",
+        f"{release} (protocol 9)",
         f"{handshake.RELEASE} (protocol {handshake.PROTOCOL})",
         "install one release",
     ):
