@@ -8,26 +8,14 @@ import re
 import struct
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import msgpack
-
-try:
-    from zstandard import ZstdDecompressor
-
-    def inflate(data: bytes, size: int) -> bytes:
-        return bytes(ZstdDecompressor().decompress(data, max_output_size=size))
-
-except ImportError:
-    import pyarrow as pa
-
-    def inflate(data: bytes, size: int) -> bytes:
-        return bytes(pa.Codec("zstd").decompress(data, size, asbytes=True))
-
+import pyarrow as pa
 
 Objects = Mapping[str, bytes]
 """All objects of a table by path."""
@@ -163,10 +151,7 @@ def read_table(objects: Objects | Path, *, from_checkpoint: bool = True) -> Tabl
         RefusedError: it is of another format, or needs a feature that this reader does not know.
         DamagedError: an object is damaged or missing.
     """
-    if isinstance(objects, Path):
-        objects = {
-            path.relative_to(objects).as_posix(): path.read_bytes() for path in objects.rglob("*") if path.is_file()
-        }
+    objects = objects_of(objects) if isinstance(objects, Path) else objects
     properties = read_properties(objects)
     id_ = properties["tallymark.id"] if properties["tallymark.format"] != "1" else ""
     table = Table(properties=properties, id=id_, hash=sha256(id_.encode()).digest())
@@ -175,6 +160,10 @@ def read_table(objects: Objects | Path, *, from_checkpoint: bool = True) -> Tabl
     follow_log(objects, table)
     table.problems += [*problems_of_files(objects, table), *problems_of_timeline(objects, table)]
     return table
+
+
+def objects_of(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def read_properties(objects: Objects) -> dict[str, str]:
@@ -291,7 +280,7 @@ def read_entry(objects: Objects, number: int) -> dict[str, Any]:
     entry = entry_fields(objects, log_path(number))
     if "body" not in entry:
         return entry
-    links = {name: entry[name] for name in ("table", "previous", "time") if name in entry}
+    links: dict[str, Any] = {name: entry[name] for name in ("table", "previous", "time") if name in entry}
     return {**entry_fields(objects, entry["body"]), **links}
 
 
@@ -329,7 +318,7 @@ def opened(objects: Objects, path: str) -> dict[str, Any]:
         raise RefusedError(f"{path} is of format {version}")
     if zlib.crc32(data[10:], version) != crc:
         raise DamagedError(f"{path}: its CRC does not fit")
-    return unpacked(inflate(data[18:], size), path)
+    return unpacked(pa.Codec("zstd").decompress(data[18:], size, asbytes=True), path)
 
 
 def unpacked(data: bytes, path: str) -> dict[str, Any]:
@@ -392,14 +381,14 @@ def log_path(number: int) -> str:
     return f"{LOG}{number:020d}"
 
 
-def main(folder: str, show: Callable[[str], object] = print) -> None:
+def main(folder: str) -> None:
     table = read_table(Path(folder))
-    show(f"position {table.position}, horizon {table.horizon}, {len(table.instants)} instants, txns {table.txns}")
+    print(f"position {table.position}, horizon {table.horizon}, {len(table.instants)} instants, txns {table.txns}")
     for path, file in sorted(table.files().items()):
-        show(f"{path}  {file.rows} rows, {file.bytes} bytes")
+        print(f"{path}  {file.rows} rows, {file.bytes} bytes")
     for problem in table.problems:
-        show(f"problem: {problem}")
+        print(f"problem: {problem}")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1])

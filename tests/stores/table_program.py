@@ -1,10 +1,10 @@
 """Makes, reads, changes and repairs tables by public names alone, so that other releases can run it, too.
 
-A job of ``make`` that is to be left unfinished runs in a child process, which kills itself by SIGKILL. The tables in
-``tables/`` are of commit 9c0ecf0, the last one before the engine was split into packages::
+A job of ``make`` that is to be left unfinished runs in a child process, which kills itself by SIGKILL. What a release
+wrote is kept in ``tables/<release>/``, made by its own code::
 
     git worktree add --detach ../before 9c0ecf0
-    PYTHONPATH=../before/src python tests/stores/table_program.py make tests/stores/tables
+    PYTHONPATH=../before/src python tests/stores/table_program.py make tests/stores/tables/0.1
 
 They are archives because a heartbeat's age is its file's time of change, which git does not keep.
 """
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -69,10 +70,17 @@ async def make_killed_after_entry(folder: str) -> None:
     leave("killed_after_entry", folder)
 
 
+async def make_job(folder: str) -> None:
+    """A job whose driver was killed while its tasks had written; beside its table its ticket and their reports."""
+    await append(f"{folder}/table", {"a": [0, 1], "b": [2], "c": [3]})
+    leave("job", folder)
+
+
 TABLES = {
     "committed": make_committed,
     "killed_before_commit": make_killed_before_commit,
     "killed_after_entry": make_killed_after_entry,
+    "job": make_job,
 }
 
 
@@ -95,7 +103,21 @@ async def killed_after_entry(folder: str) -> None:
         await new.commit([await write_tasks(new, {"b": [80, 81], "e": [82]})])
 
 
-UNFINISHED = {"killed_before_commit": killed_before_commit, "killed_after_entry": killed_after_entry}
+async def killed_with_reports(folder: str) -> None:
+    direct = tallymark.MarkerSettings(kind="direct")
+    async with job(f"{folder}/table", mode="append", markers=direct, sizing=FILLING) as write:
+        for task, rows in enumerate(({"b": [60], "e": [61, 62]}, {"f": [63]})):
+            report = await write_tasks(write, rows, task=task)
+            Path(f"{folder}/report-{task}").write_bytes(report.encode())
+        Path(f"{folder}/ticket").write_bytes(write.ticket.encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+UNFINISHED = {
+    "killed_before_commit": killed_before_commit,
+    "killed_after_entry": killed_after_entry,
+    "job": killed_with_reports,
+}
 
 
 class KillingBackend:
@@ -194,8 +216,24 @@ async def clean(folder: str, retain_hours: float | None = None) -> dict[str, Any
     return {"ended": sorted(ended.outcome for ended in result.ended), "files": result.files}
 
 
+async def work(folder: str, ticket: str, rows: Ids, task: int = 0) -> str:
+    """Run a task with the ticket of a job in this table; both it and the report returned are hexadecimal."""
+    received = replace(tallymark.WriteTicket.decode(bytes.fromhex(ticket)), url=folder)
+    run = partial(tallymark.write_task, received, batches(rows, until_killed=False), task=task)
+    return (await anyio.to_thread.run_sync(run)).encode().hex()
+
+
+async def reported(folder: str, report: str) -> dict[str, Any]:
+    """Show a report of a task of this table."""
+    read = tallymark.TaskReport.decode(bytes.fromhex(report))
+    sizes = {file.path: (Path(folder) / file.path).stat().st_size for file in read.files}
+    assert sizes == {file.path: file.bytes for file in read.files}
+    return {"task": read.task, "rows": {file.partition: file.rows for file in read.files}, "fills": len(read.fills)}
+
+
 ACTIONS: dict[str, Callable[..., Awaitable[Any]]] = {
-    action.__name__: action for action in (append, overwrite, fail, read, timeline, open_instants, rollback, clean)
+    action.__name__: action
+    for action in (append, overwrite, fail, read, timeline, open_instants, rollback, clean, work, reported)
 }
 
 

@@ -1,22 +1,27 @@
-"""Tables that one release wrote, used by another: the last release's by this code, and the other way round.
+"""Tables that one release wrote, used by another: those of earlier releases by this code, and the other way round.
 
-The second half needs the code of the last release: a source tree named by ``TALLYMARK_TEST_OLD_SOURCE``, or its commit
-in this repository's history.
+What needs the code of the last release takes a source tree named by ``TALLYMARK_TEST_OLD_SOURCE``, or its commit in
+this repository's history.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tarfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import anyio
+import anyio.to_thread
 import pyarrow.parquet as pq
 import pytest
 
-from tallymark.engine.timeline.properties import PROPERTIES, TableProperties
+from tallymark import TaskReport
+from tallymark.engine.timeline.properties import FORMAT, PROPERTIES, TableProperties
 from tests.stores import table_program
 from tests.support.field_ids import ids_of
 from tests.support.storage import exactly_the_committed_files, objects
@@ -25,8 +30,11 @@ from tests.table_invariants import table_is_at_rest
 
 ROOT = Path(__file__).parents[2]
 TABLES = Path(__file__).parent / "tables"
+RELEASES = sorted(folder.name for folder in TABLES.iterdir())
+OLD_RELEASE = "0.1"
 OLD_COMMIT = "9c0ecf0"
 OLD_SOURCE = "TALLYMARK_TEST_OLD_SOURCE"
+OLD_CODE = "new tables, old code"
 
 Run = Callable[..., Any]
 """``run(action, folder, **arguments)``: an action of ``table_program``, by the code under test."""
@@ -49,36 +57,53 @@ OVERWRITTEN = {"a": [0, 1], "b": [80, 81], "c": [3], "e": [82]}
 """After the job that was killed once its log entry was put."""
 
 
-@pytest.fixture(params=["old tables, new code", pytest.param("new tables, old code", marks=pytest.mark.release)])
-def run(request: pytest.FixtureRequest) -> Run:
-    if request.param == "old tables, new code":
-        return table_program.run
-    environment = {**os.environ, "PYTHONPATH": str(request.getfixturevalue("old_source"))}
-
-    def run_old(action: str, folder: str, **arguments: Any) -> Any:
-        command = [sys.executable, table_program.__file__, action, folder, json.dumps(arguments)]
-        ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-        assert ended.returncode == 0, ended.stderr
-        return json.loads(ended.stdout)
-
-    return run_old
+@pytest.fixture(
+    params=[*RELEASES, pytest.param("today", marks=pytest.mark.slow), pytest.param(OLD_CODE, marks=pytest.mark.release)]
+)
+def tables(request: pytest.FixtureRequest) -> str:
+    """The release whose tables are used; or the last release's code, which uses tables of today."""
+    return str(request.param)
 
 
 @pytest.fixture
-def table(run: Run, tmp_path: Path) -> Callable[[str], str]:
-    """The folder of a table, by the table's name."""
+def run(tables: str, request: pytest.FixtureRequest) -> Run:
+    return partial(run_old, request.getfixturevalue("old_source")) if tables == OLD_CODE else table_program.run
 
-    def unpacked(name: str) -> str:
-        with tarfile.open(TABLES / f"{name}.tar.xz") as archive:
-            archive.extractall(tmp_path, filter="data")
-        return str(tmp_path / name)
+
+def run_old(source: Path, action: str, folder: str, **arguments: Any) -> Any:
+    command = [sys.executable, table_program.__file__, action, folder, json.dumps(arguments)]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+@pytest.fixture
+def table(tables: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str]:
+    """The folder of a table, by the table's name."""
+    if tables in RELEASES:
+        return partial(unpacked, tmp_path, tables)
+    if tables == OLD_CODE and format_of(request.getfixturevalue("old_source")) < FORMAT:
+        pytest.skip(f"release {OLD_RELEASE} refuses tables of format {FORMAT}")
 
     def made(name: str) -> str:
         table_program.make(name, tmp_path / name)
         make_older(tmp_path / name)
         return str(tmp_path / name)
 
-    return unpacked if run is table_program.run else made
+    return made
+
+
+def unpacked(into: Path, release: str, name: str) -> str:
+    with tarfile.open(TABLES / release / f"{name}.tar.xz") as archive:
+        archive.extractall(into, filter="data")
+    return str(into / name)
+
+
+def format_of(source: Path) -> int:
+    """The greatest ``tallymark.format`` that a source tree knows."""
+    text = (source / "tallymark/engine/timeline/properties.py").read_text()
+    return int(re.findall(r"^FORMAT = (\d+)", text, re.MULTILINE)[0])
 
 
 @pytest.fixture(scope="session")
@@ -167,13 +192,55 @@ def test_a_job_killed_after_its_log_entry_is_finished(run: Run, table, recovers:
     assert clean_and_at_rest(run, folder, rows) == {"ended": [], "files": 0}
 
 
-def test_both_releases_take_turns(run: Run, table) -> None:
-    """Today's code and the code under test: the same one twice for tables of the last release."""
-    folder = table("killed_before_commit")
+def test_a_task_and_a_driver_take_the_ticket_and_the_reports_of_a_killed_job(run: Run, tables: str, table) -> None:
+    if tables == "0.1":
+        pytest.skip("release 0.1 had no encoding of tickets")
+    folder = Path(table("job"))
+    where = str(folder / "table")
+    reports = [(folder / f"report-{task}").read_bytes().hex() for task in (0, 1)]
+    assert [run("reported", where, report=report) for report in reports] == [
+        {"task": 0, "rows": {"part=b": 2, "part=e": 2}, "fills": 1},
+        {"task": 1, "rows": {"part=f": 1}, "fills": 0},
+    ]
+    report = run("work", where, ticket=(folder / "ticket").read_bytes().hex(), rows={"g": [64]}, task=2)
+    assert run("reported", where, report=report) == {"task": 2, "rows": {"part=g": 1}, "fills": 0}
+    assert run("rollback", where) == ["rolled back"]
+    assert clean_and_at_rest(run, where, FIRST) == {"ended": [], "files": 0}
+
+
+@pytest.mark.parametrize("worker", ["today", pytest.param(OLD_RELEASE, marks=pytest.mark.release)])
+def test_workers_of_the_last_release_serve_a_driver_of_this_one(worker: str, request, tmp_path: Path) -> None:
+    source = ROOT / "src" if worker == "today" else request.getfixturevalue("old_source")
+    if worker == "0.1":
+        pytest.skip("release 0.1 had no encoding of tickets")
+
+    async def drive() -> None:
+        async with table_program.job(str(tmp_path), mode="append") as job:
+            run = partial(run_old, source, "work", str(tmp_path), ticket=job.ticket.encode().hex(), rows=FIRST)
+            report = TaskReport.decode(bytes.fromhex(await anyio.to_thread.run_sync(run)))
+            assert (report.rows, report.direct_markers) == (4, 0)
+            await job.commit([report])
+
+    anyio.run(drive, backend="trio")
+    assert clean_and_at_rest(table_program.run, str(tmp_path), FIRST) == {"ended": [], "files": 0}
+
+
+def test_both_releases_take_turns(tables: str, run: Run, tmp_path: Path) -> None:
+    """Today's code and the code under test, in a table of the last release: without the latter the same one twice."""
+    folder = unpacked(tmp_path, OLD_RELEASE if tables not in RELEASES else tables, "killed_before_commit")
     for number, code in enumerate((run, table_program.run, run, table_program.run)):
         code("append", folder, rows={"a": [60 + number]}, fill=True)
         code("overwrite", folder, rows={"b": [70 + number]})
     assert clean_and_at_rest(run, folder, {"a": [0, 1, 60, 61, 62, 63], "b": [73], "c": [3]})["ended"] == []
+
+
+@pytest.mark.release
+def test_the_last_release_refuses_a_newer_format_by_its_number(old_source: Path, tmp_path: Path) -> None:
+    if format_of(old_source) == FORMAT:
+        pytest.skip(f"release {OLD_RELEASE} writes tables of format {FORMAT}")
+    table_program.make("committed", tmp_path)
+    with pytest.raises(AssertionError, match=f"UnsupportedTable: the table has tallymark.format='{FORMAT}'"):
+        run_old(old_source, "append", str(tmp_path), rows={"a": [60]})
 
 
 def recover(run: Run, folder: str, how: str) -> list[str] | None:
