@@ -5,6 +5,7 @@ import struct
 import tarfile
 import zlib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from unittest import mock
 
@@ -18,11 +19,12 @@ from tallymark.backends import Backend
 from tallymark.backends.local import LocalBackend
 from tallymark.engine.settings import CommitSettings, ViewSettings
 from tallymark.engine.timeline import log
+from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.log import CommitLog
 from tests.engine.jobs.scene import Store, committed, table
 from tests.engine.views.table_histories import InMemory, Player, histories, without_threads
 from tests.stores import second_reader
-from tests.stores.second_reader import LOG, RefusedError, read_table
+from tests.stores.second_reader import LOG, RefusedError, log_path, read_table
 from tests.support.examples import examples
 from tests.support.loops import on_virtual_time
 
@@ -145,6 +147,26 @@ async def test_a_checkpoint_that_it_cannot_use_is_a_problem_and_not_an_error():
         assert len(found.problems) == 1
         assert path in found.problems[0]
         assert found.files() == whole.files()
+
+
+@on_virtual_time
+async def test_void_entries_change_nothing_and_a_pointer_counts_for_its_body():
+    """Another table's entry, one for another log, one of a decided instant; then one whose body has an earlier link."""
+    store = Store(has_staging=True)
+    await committed(store.backend)
+    history = await CommitLog(store.backend, CommitSettings()).refresh()
+    first = history.entry(1)
+    late = replace(first, instant="20300101000000000", nonce="late", added=(replace(first.added[0], name="late"),))
+    for void in ({"table": "another"}, {"previous": b"another"}, {}):
+        entry = replace(history.linked(late if void else replace(late, instant=first.instant)), **void)
+        await store.backend.put(log_path(history.head + 1), encode_entry(entry))
+        history.apply(entry)
+    pointer = encode_pointer(history.linked(late), "body")
+    await store.backend.put(log_path(history.head + 1), pointer)
+    await store.backend.put("body", encode_entry(replace(late, table="another", previous=b"another")))
+    assert read_table(store.objects).files().keys() == {*(file.path for file in first.added), late.added[0].path}
+    with mock.patch.object(second_reader, "problems_of_files", return_value=()):  # the late file is not there
+        await agree(store.objects, store.backend)
 
 
 async def two_commits() -> dict[str, bytes]:
