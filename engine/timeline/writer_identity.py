@@ -3,6 +3,7 @@
 import os
 import socket
 from dataclasses import asdict, dataclass
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from types import NoneType
 from typing import Any
@@ -46,8 +47,11 @@ class WriterIdentity:
 
     @classmethod
     def of_fields(cls, fields: dict[str, Any]) -> "WriterIdentity":
-        """Return the identity of ``fields``. Raises TypeError, ValueError."""
-        found = cls(**fields)
+        """Return the identity of ``fields``; further ones, of a later release, are ignored.
+
+        Raises KeyError, TypeError, ValueError.
+        """
+        found = cls(**{field.name: fields[field.name] for field in dataclass_fields(cls)})
         facts = (found.boot_id, found.pid_namespace, found.started)
         if type(found.host) is not str or any(type(fact) not in (str, NoneType) for fact in facts):
             raise TypeError("a fact of a process is not a text")

@@ -32,7 +32,10 @@ def changed(**changes: object) -> bytes:
     return packed
 
 
-@pytest.mark.parametrize("data", [reader().encode(), changed(purpose="a query")], ids=["this", "a later"])
+LATER = changed(purpose="a query", process={**HERE.fields(), "container": "c1"})
+
+
+@pytest.mark.parametrize("data", [reader().encode(), LATER], ids=["this", "a later"])
 def test_the_lease_of_this_release_or_a_later_one_is_read_as_it_was_written(data):
     assert Reader.decode(data, source="r") == reader()
 
