@@ -53,9 +53,7 @@ METRICS = (
     Metric("marker_put_seconds", "histogram", (), "From sending a segment or a direct marker to storage's answer"),
     Metric("marker_puts", "counter", (), "Puts of segments and direct markers, repeats and merges included"),
     Metric("marker_put_bytes", "counter", (), "Bytes of those puts"),
-    Metric(
-        "marker_bytes", "counter", (), "Bytes of markers in segments, each once, with the first line of each flush"
-    ),
+    Metric("marker_bytes", "counter", (), "Bytes of markers in segments, each once, with the first line of each flush"),
     Metric("marker_hedges", "counter", (), "Of those puts, second copies of late ones"),
     Metric("marker_hedges_won", "counter", (), "Of those second copies, the ones that were answered first"),
     Metric(
