@@ -10,7 +10,6 @@ from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
 from tests.table_invariants import LOG, entry_fields, file_path, whole_entry
 
-BEGUN = ".hoodie/.tallymark/begun/"
 OPEN = ".hoodie/.tallymark/open/"
 SEAL = ".hoodie/.tallymark/seal/"
 BEAT = ".hoodie/.tallymark/beat/"

@@ -8,7 +8,7 @@ from tests.simulation.markers.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
 from tests.simulation.plan import Plan
 from tests.simulation.plan import draw as draw_tables
-from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_numbers, with_viewers
+from tests.simulation.variations import with_checkpoints, with_fills, with_leases, with_viewers
 from tests.simulation.world import Outcome
 from tests.simulation.world import run as run_tables
 
@@ -23,8 +23,7 @@ def draw(seed: int) -> AnyPlan:
     """The kind has a source of chance of its own, as has each part that came later: what others draw stays."""
     if random.Random(f"{seed}/kind").random() < MARKERS_ONLY:
         return draw_markers(seed)
-    plan = with_numbers(random.Random(f"{seed}/numbers"), draw_tables(seed))
-    plan = with_fills(random.Random(f"{seed}/fills"), plan)
+    plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
     plan = with_leases(random.Random(f"{seed}/leases"), plan)
     plan = with_viewers(random.Random(f"{seed}/viewers"), plan)
     return with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)

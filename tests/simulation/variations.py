@@ -1,10 +1,9 @@
-"""Variations of a drawn plan: fills, readers under leases, views, checkpoints, slow registrations."""
+"""Variations of a drawn plan: fills, readers under leases, views and checkpoints."""
 
 import random
 from dataclasses import replace
 from typing import Literal
 
-from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.plan import (
     STEPS_MAX,
     AttemptPlan,
@@ -312,35 +311,3 @@ def _struck(chance: random.Random, writer: WriterPlan) -> WriterPlan:
         for_s=chance.choice((1.0, 30.0, 190.0)) if what == "stopped" else 0.0,
     )
     return replace(writer, mishap=mishap)
-
-
-REGISTRATION_READ = ("get", "/begun/")
-"""The landmark: it reads the numbers that others may have."""
-
-
-def with_numbers(chance: random.Random, plan: Plan) -> Plan:
-    """In some runs let the first writer start slowly, as on a machine that swaps, and two others quickly."""
-    if chance.random() >= 1 / 12:
-        return plan
-    first, *others = plan.writers
-    mishap = Mishap(
-        what="stopped",
-        after=REGISTRATION_READ,
-        at_step=chance.choice((1, 2, 3, 4)),
-        for_s=chance.choice((5.0, 30.0)),
-        dies_after_steps=chance.choice((0, 100, 200, 400, 800)),
-    )
-    slow = replace(
-        first, start_s=0.0, clock_s=chance.choice((0.0, 60.0, 60.0)), read_before_s=None, txn=None, mishap=mishap
-    )
-    quick = tuple(_quick(draw_host(chance), start_s) for start_s in (0.2, 2.0))
-    faults = FaultProfile() if chance.random() < 2 / 3 else plan.faults
-    others = others if chance.random() < 1 / 3 else []
-    return replace(plan, writers=(slow, *others, *quick), faults=faults, has_past=True)
-
-
-def _quick(host: str, start_s: float) -> WriterPlan:
-    task = TaskPlan(months=(1,), attempts=(AttemptPlan(host=host, start_s=0.0, row_s=0.0),))
-    return WriterPlan(
-        host=host, start_s=start_s, clock_s=0.0, mode="append", dynamic=False, kind="batched", tasks=(task,)
-    )

@@ -1,11 +1,9 @@
-"""Counts of what happens to jobs, their tasks, their processes and their registrations."""
+"""Counts of what happens to jobs, their tasks, and their processes."""
 
-from collections.abc import Callable, Iterator
-
-import msgpack
+from collections.abc import Callable
 
 from tests.simulation.counts.requests import MARKERS
-from tests.simulation.history_index import BEAT, BEGUN, OPEN, SEAL, HistoryIndex
+from tests.simulation.history_index import BEAT, OPEN, SEAL, HistoryIndex
 from tests.simulation.plan import Plan
 from tests.simulation.world import LEASE
 from tests.table_invariants import file_path
@@ -210,51 +208,7 @@ def clock_set_back(index: HistoryIndex) -> int:
     return sum(process in set_back for _, process in index.process_events("'s clock jumps"))
 
 
-def no_open_writer(index: HistoryIndex) -> int:
-    """Commits of writers that found all before them over."""
-    return sum(bool(decision.entry["begun"]) and not decision.entry["unfinished"] for decision in index.commits)
-
-
-def open_writer_found(index: HistoryIndex) -> int:
-    """Commits of writers that found others which were not over."""
-    return sum(any(decision.entry["unfinished"]) for decision in index.commits)
-
-
-def died_with_a_number_alone(index: HistoryIndex) -> int:
-    """Writers that were killed with a number and no instant."""
-    return sum(
-        not any(event.by == by for _, event in index.landed.get(OPEN + instant, ()))
-        for _, by, instant, _ in _numbers(index)
-        if any(process == by for _, process in index.process_events("is killed"))
-    )
-
-
-def number_passed(index: HistoryIndex) -> int:
-    """Count registrations that landed after an entry with a number at least as great."""
-    told = [(decision.place, decision.entry["begun"]) for decision in index.decisions.values()]
-    return sum(any(at < place and begun >= number for at, begun in told) for place, _, _, number in _numbers(index))
-
-
-def number_given_up(index: HistoryIndex) -> int:
-    """Count numbers whose writers continued with other numbers."""
-    numbers = list(_numbers(index))
-    return sum(
-        index.instant_of.get(by) not in (None, instant)
-        and any(again > number and other == index.instant_of[by] for _, _, other, again in numbers)
-        and (instant not in index.decisions or index.decisions[instant].entry["begun"] != number)
-        for _, by, instant, number in numbers
-    )
-
-
 def flag_too_late(index: HistoryIndex) -> int:
     """Count flags of direct markers that landed after the seal of their job."""
     flags = (path for path in index.landed if path.endswith("/DIRECT"))
     return sum(index.has_landed(SEAL + path.split("/")[2], place) for path in flags for place, _ in index.landed[path])
-
-
-def _numbers(index: HistoryIndex) -> Iterator[tuple[int, str, str, int]]:
-    """Where each landed, whose it is, its instant, and the number itself."""
-    for path, events in index.landed.items():
-        if path.startswith(BEGUN):
-            for place, event in events:
-                yield place, event.by, msgpack.unpackb(event.data)["instant"], int(path.removeprefix(BEGUN))

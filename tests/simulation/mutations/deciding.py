@@ -210,7 +210,7 @@ async def _drop_then_delete(handle, properties, reservation, *, objects=None):
     instant = reservation.instant
     position, entry = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant, registration=reservation.registration, objects=objects)
+    await _drop(handle, instant, objects=objects)
     await handle.backend.delete([file.path for file in entry.removed])
 
 
@@ -218,7 +218,7 @@ async def _keep_replaced(handle, properties, reservation, *, objects=None):
     instant = reservation.instant
     position, _ = handle.log.history.decision(instant)
     await project.project(handle, properties, position)
-    await _drop(handle, instant, registration=reservation.registration, objects=objects)
+    await _drop(handle, instant, objects=objects)
 
 
 async def _delete_then_let_go(handle, properties, due, **how):

@@ -56,7 +56,7 @@ async def _forget_first(handle, properties, reservation, **named):
     fencer = _fencer(handle, properties, instant)
     await fencer.close()
     marked = await rollback.marked_paths(handle, reservation)
-    await drop_bookkeeping(handle, instant, registration=reservation.registration)
+    await drop_bookkeeping(handle, instant)
     fenced = await fencer.fence(marked, keep=())
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tests.simulation.markers.marker_plan import MarkerPlan
 from tests.simulation.plan import Mishap, Plan, WriterPlan
-from tests.simulation.variations import RECUT_LANDMARKS, REGISTRATION_READ
+from tests.simulation.variations import RECUT_LANDMARKS
 
 LEASE_S = 120.0
 
@@ -79,11 +79,6 @@ def has_twins(plan: Plan) -> bool:
     begun = [(writer.start_s, writer.clock_s) for writer in plan.writers]
     is_halted = any(mishap.what == "stopped" and mishap.after in _EARLY for mishap in _of_writers(plan))
     return len(set(begun)) < len(begun) and is_halted
-
-
-def pauses_before_registration(plan: Plan) -> bool:
-    """A writer has looked for a number, and others take it before it does."""
-    return any(mishap.after == REGISTRATION_READ for mishap in _of_writers(plan))
 
 
 def has_halted_service(plan: Plan) -> bool:

@@ -4,10 +4,8 @@ import copy
 from unittest import mock
 from uuid import UUID
 
-from tallymark.engine.timeline.registration import REGISTRATION_FOLDER, registration_path
-
 from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
-from tallymark.engine.instants import registration, reserve
+from tallymark.engine.instants import reserve
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging
 from tallymark.engine.jobs import reports
@@ -45,7 +43,7 @@ async def _read_first(handle, *, operation, marker_kind):
     newest = (await handle.log.refresh()).reached_instant
     while True:
         instant = instant_time(handle.clock.now(), after=newest)
-        draft = Reservation(
+        reservation = Reservation(
             instant=instant,
             nonce=new_nonce(),
             writer=WriterIdentity.here(),
@@ -53,7 +51,6 @@ async def _read_first(handle, *, operation, marker_kind):
             operation=operation,
             expiry_s=handle.lease_settings.expiry_s,
         )
-        reservation = await registration.take(handle, draft)
         lease = Lease(handle.backend, instant, handle.log, handle.lease_settings)
         await lease.begin()
         kind = DIRECT_TYPE if marker_kind == "direct" else BATCHED_TYPE
@@ -71,12 +68,18 @@ async def _without_beat(handle, **options):
     return reservation, lease
 
 
-async def _number_last(handle, **options):
-    muted = copy.copy(handle)
-    muted.backend = Without(handle.backend, "put_new", REGISTRATION_FOLDER)
-    reservation, lease = await _reserve(muted, **options)
-    lease._backend = handle.backend
-    await handle.backend.put(registration_path(reservation.registration), reservation.encode())
+async def _blind_to_open(handle, **options):
+    """Reserve without regard to the instants of open writers, but recover them."""
+    await handle.log.refresh()
+    listed, handle.log.listed_open = handle.log.listed_open, frozenset()
+    reservation, lease = await _reserve(handle, **options)
+    handle.log.listed_open = listed
+    return reservation, lease
+
+
+async def _nothing_listed(handle, **options):
+    reservation, lease = await _reserve(handle, **options)
+    handle.log.listed_open = frozenset()
     return reservation, lease
 
 
@@ -84,9 +87,7 @@ BEGIN = (
     Mutation(
         name="an instant is reserved by a plain put, whether an open writer has it or not",
         breaks="two writers of one millisecond share an instant, its markers and its end",
-        fault=lambda: both(
-            replaced(reserve.is_taken, _put_over), replaced(registration._later, lambda instant, _: instant)
-        ),
+        fault=lambda: both(replaced(reserve.is_taken, _put_over), replaced(reserve.reserve, _blind_to_open)),
     ),
     Mutation(
         name="the log is read before the reservation",
@@ -100,16 +101,10 @@ BEGIN = (
         fault=lambda: replaced(reserve.reserve, _without_beat),
     ),
     Mutation(
-        name="a number is put after the reservation",
+        name="a writer does not look for open instants",
         where=(where.has_mishap_or_storm,),
-        breaks="no writer finds one that dies in between",
-        fault=lambda: replaced(reserve.reserve, _number_last),
-    ),
-    Mutation(
-        name="a number is kept that others have passed",
-        where=(where.pauses_before_registration,),
-        breaks="no writer finds its writer when it dies",
-        fault=lambda: replaced(registration.is_passed, lambda *_: False),
+        breaks="what a dead writer has left stays",
+        fault=lambda: replaced(reserve.reserve, _nothing_listed),
     ),
 )
 
