@@ -42,6 +42,7 @@ class History:
         """The position up to which the log is archived: earlier entries cannot be reached."""
         self.floor = base.floor
         """Every instant before this one is over."""
+        self._reader_features = base.reader_features
         self.writer_features = base.writer_features
         """Features that a writer needs to know."""
         self._time_ms = base.time_ms
@@ -80,6 +81,7 @@ class History:
             self._foreign.add(self.head)
             return
         self._time_ms = max(self._time_ms, entry.time_ms)
+        self._reader_features |= frozenset(entry.reader_features)
         self.writer_features |= frozenset(entry.writer_features)
         if self.decided(entry.instant) is not None:
             return
@@ -114,6 +116,7 @@ class History:
             start=start,
             floor=floor,
             time_ms=self._time_ms,
+            reader_features=self._reader_features,
             writer_features=self.writer_features,
             hash=self._hashes[-1],
             hash_before=self._hashes[-2] if self.head else self._hashes[0],

@@ -35,6 +35,8 @@ class HistoryBase:
     """Every instant before this one is over: what it wrote is committed or removed, and nothing waits for it."""
     time_ms: int = 0
     """Of the newest entry."""
+    reader_features: frozenset[str] = frozenset()
+    """Features that a reader of later entries needs to know."""
     writer_features: frozenset[str] = frozenset()
     """Features that a writer needs to know."""
     hash: bytes

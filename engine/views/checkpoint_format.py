@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.packed import unpack
-from tallymark.engine.timeline.entry import EntryKind
+from tallymark.engine.timeline.entry import EntryKind, check_features
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.views.base import PartitionState
@@ -188,6 +188,7 @@ def encode_manifest(manifest: Manifest) -> bytes:
             "start": history.start,
             "instant_floor": history.floor,
             "time": history.time_ms,
+            "reader_features": sorted(history.reader_features),
             "writer_features": sorted(history.writer_features),
             "hash": history.hash,
             "hash_before": history.hash_before,
@@ -219,14 +220,17 @@ def _code(decided: Decided) -> int:
 
 
 def decode_manifest(data: bytes, *, name: str) -> Manifest:
-    """Return the manifest that ``encode_manifest`` wrote, in this release or another of the same format. Raises
-    CorruptObject.
+    """Return the manifest that ``encode_manifest`` wrote, in this release or another of the same format.
+
+    Raises:
+        CorruptObject: it is damaged, or of a newer format.
+        UnsupportedTable: the entries before it need a feature that this release does not know.
     """
     fields = unseal(data, source=f"{CHECKPOINT_FOLDER}/{name}")
     try:
         _check_types(fields)
         states = zip(fields["live"], fields["changed_at"], strict=True)
-        return Manifest(
+        manifest = Manifest(
             name=name,
             table=fields["table"],
             history=_history(fields),
@@ -238,13 +242,16 @@ def decode_manifest(data: bytes, *, name: str) -> Manifest:
         )
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise CorruptObject(f"{CHECKPOINT_FOLDER}/{name} is not a manifest of a checkpoint: {error!r}") from error
+    check_features("reader", manifest.history.reader_features, source=manifest.path)
+    return manifest
 
 
 def _check_types(fields: Mapping[str, Any]) -> None:
     """Raise KeyError, TypeError for values at which a reader of rows would fail later."""
     texts, counts = [fields["table"], fields.get("id", "")], [fields[name] for name in _COUNTS]
     counts += [fields.get("start", 0), fields.get("time", 0)]
-    texts += [fields.get("instant_floor", FLOOR), *fields.get("writer_features", ())]
+    features = *fields.get("reader_features", ()), *fields.get("writer_features", ())
+    texts += [fields.get("instant_floor", FLOOR), *features]
     for name in _LISTS_OF_COUNTS:
         counts += fields[name]
     early, floors = fields.get("early", ()), fields.get("txn_floors", {})
@@ -275,6 +282,7 @@ def _history(fields: Mapping[str, Any]) -> HistoryBase:
         start=fields.get("start", 0),
         floor=fields.get("instant_floor", FLOOR),
         time_ms=fields.get("time", 0),
+        reader_features=frozenset(fields.get("reader_features", ())),
         writer_features=frozenset(fields.get("writer_features", ())),
         hash=fields["hash"],
         hash_before=fields["hash_before"],

@@ -3,12 +3,13 @@
 import base64
 import struct
 import zlib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import CorruptObject
+from tallymark.engine.errors import CorruptObject, UnsupportedTable
 from tallymark.engine.timeline.history_base import HistoryBase
 from tallymark.engine.views.base import PartitionState
 from tallymark.engine.views.checkpoint_format import (
@@ -79,6 +80,14 @@ def test_fields_that_a_later_release_adds_are_left_aside():
     assert decode_part(seal({"blocks": {"month=1": b"x"}, "colour": "blue"}), source="part") == {"month=1": b"x"}
 
 
+def test_features_of_the_entries_before_it_are_kept_and_one_that_is_not_known_is_refused_by_its_name():
+    entry = replace(commit(1), reader_features=("groups",), writer_features=("reports",))
+    history = history_of([entry, commit(2)]).as_base()
+    assert (history.reader_features, history.writer_features) == ({"groups"}, {"reports"})
+    with pytest.raises(UnsupportedTable, match=f"{NAME} needs of each reader the feature groups"):
+        decode_manifest(encode_manifest(manifest_of(history)), name=NAME)
+
+
 GOLDEN = (
     "VE1DUAEAI/5QhoUBAAAAAAAAKLUv/WCFAFUKABQT3gASpXRhYmxlsTIwMjYxMTIxMKhwb3NpdGlvbgekaGFzaMQgRrzGpZQCQ8DZ"
     "UTvcsbRzFp0/nZ96y98jQNM4zIgeVSeraGFzaF9iZWZvcmXEIC1M/m7dVfB8WYQb4XJ5Vo5GM3b6L/M73YG6xBOPPBkkqGluc3Rh"
@@ -121,7 +130,7 @@ def test_every_flipped_bit_and_every_cut_is_noticed(data):
             decode_part(damaged, source="part")
 
 
-SINCE_1_0 = {"id", "start", "instant_floor", "time", "writer_features", "early", "txn_floors"}
+SINCE_1_0 = {"id", "start", "instant_floor", "time", "reader_features", "writer_features", "early", "txn_floors"}
 """Fields that manifests of earlier releases do not have."""
 
 
