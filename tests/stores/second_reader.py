@@ -43,6 +43,7 @@ FIXED = {
 KINDS = ("commit", "rollback", "clean")
 OPERATIONS = ("append", "overwrite", "rollback", "clean")
 ROW = struct.Struct("<QQQQIIH")
+MANIFEST = re.compile(rf"{re.escape(CHECKPOINTS)}\d{{20}}-[0-9a-f]{{32}}")
 COMPLETED = re.compile(r"\.hoodie/(\d{17})\.(commit|replacecommit)")
 DATA_FILE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-0_\d+-\d+-\d+_(\d{17})\.parquet")
 
@@ -53,6 +54,10 @@ class RefusedError(Exception):
 
 class DamagedError(Exception):
     """An object is not what the format says; the message names it."""
+
+
+class LostError(DamagedError):
+    """Entries of the log are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,6 @@ class Table:
         self.hash = next_hash(previous, self.position, entry)
         if entry.get("table", "") != self.id or (self.id and entry["previous"] != previous):
             return  # another log's
-        check_features(entry.get("reader_features", ()), path)
         self.writer_features |= {*entry.get("writer_features", ())}
         if entry.get("time", 0) < self.time:
             self.problems.append(f"{path}: its time is before that of the entry before it")
@@ -158,6 +162,7 @@ def read_table(objects: Objects | Path, *, from_checkpoint: bool = True) -> Tabl
     if from_checkpoint:
         start_at_checkpoint(objects, table)
     follow_log(objects, table)
+    check_nothing_is_lost(objects, table)
     table.problems += [*problems_of_files(objects, table), *problems_of_timeline(objects, table)]
     return table
 
@@ -180,6 +185,10 @@ def read_properties(objects: Objects) -> dict[str, str]:
     name = f"{found.get('hoodie.database.name', '')}.{found.get('hoodie.table.name')}"
     if found.get("hoodie.table.checksum") != str(zlib.crc32(name.encode())):
         raise DamagedError(f"{path}: its checksum does not fit")
+    own = {key for key in found if key.startswith("tallymark.")} - {"tallymark.checksum"}
+    lines = "".join(f"{key}={found.get(key, '')}\n" for key in sorted(own | {"hoodie.table.partition.fields"}))
+    if found.get("tallymark.checksum", checksum := f"{zlib.crc32(lines.encode()):08x}") != checksum:
+        raise DamagedError(f"{path}: its own checksum does not fit")
     return found
 
 
@@ -208,29 +217,35 @@ def check_features(names: Any, path: str) -> None:
 
 
 def start_at_checkpoint(objects: Objects, table: Table) -> None:
-    """Bring the table to the position of the first checkpoint that can be used. The others are problems."""
-    if f"{CHECKPOINTS}latest" not in objects:
-        return
+    """Bring the table to the position of the first checkpoint that can be read. The others are problems."""
+    latest = f"{CHECKPOINTS}latest"
+    listed = sorted(filter(MANIFEST.fullmatch, objects), reverse=True)
+    named: list[str] = []
     try:
-        names = opened(objects, f"{CHECKPOINTS}latest")["manifests"]
+        if latest in objects:
+            named = [CHECKPOINTS + name for name in opened(objects, latest)["manifests"]]
     except (DamagedError, RefusedError) as error:
         table.problems.append(str(error))
-        return
-    for name in names:
+    for path in [*named, *(path for path in listed if path not in named)]:
         try:
-            take_manifest(objects, table, opened(objects, CHECKPOINTS + name))
+            take_manifest(objects, table, path)
+        except LostError:
+            raise
         except (DamagedError, RefusedError, KeyError, ValueError, struct.error) as error:
-            table.problems.append(f"{CHECKPOINTS}{name}: {error}")
+            table.problems.append(f"{path}: {error}")
         else:
             return
 
 
-def take_manifest(objects: Objects, table: Table, manifest: Mapping[str, Any]) -> None:
+def take_manifest(objects: Objects, table: Table, path: str) -> None:
+    manifest = opened(objects, path)
     position = manifest["position"]
-    entry = read_entry(objects, position)
-    if manifest.get("id", "") != table.id or next_hash(manifest["hash_before"], position, entry) != manifest["hash"]:
-        raise DamagedError("it is not of this log")
-    check_features({*manifest.get("reader_features", ()), *entry.get("reader_features", ())}, "it")
+    if manifest.get("id", "") != table.id:
+        raise DamagedError("it is of another table")
+    entry = read_entry(objects, position) if log_path(position) in objects else None
+    if entry is None or next_hash(manifest["hash_before"], position, entry) != manifest["hash"]:
+        raise LostError(f"{path} does not fit the log: entries are lost")
+    check_features(manifest.get("reader_features", ()), path)
     lives = {}
     for part in manifest["parts"]:
         for partition, block in opened(objects, CHECKPOINTS + part[2])["blocks"].items():
@@ -293,6 +308,7 @@ def entry_fields(objects: Objects, path: str) -> dict[str, Any]:
     entry = unpacked(data, path)
     if entry.get("format") != 1:
         raise RefusedError(f"{path} is of format {entry.get('format')}")
+    check_features(entry.get("reader_features", ()), path)
     for name, known in (("kind", KINDS), ("operation", OPERATIONS)):
         if "body" not in entry and entry.get(name) not in known:
             raise RefusedError(f"{path} is of {name} {entry.get(name)}")
@@ -351,24 +367,37 @@ def problems_of_files(objects: Objects, table: Table) -> Iterator[str]:
             yield f"{path} is not committed, and no open instant will delete it"
 
 
+def check_nothing_is_lost(objects: Objects, table: Table) -> None:
+    for instant, path in completed(objects).items():
+        shown = json.loads(objects[path])["extraMetadata"].get("tallymark.table")
+        if not table.is_over(instant) and (shown == table.id != "" or (shown is None and not table.position)):
+            raise LostError(f"{path} is there, and the log has no such commit")
+
+
+def completed(objects: Objects) -> dict[str, str]:
+    """The completed commits of the Hudi timeline, without the floor."""
+    found = {match[1]: path for path in sorted(objects) if (match := COMPLETED.fullmatch(path))}
+    return {instant: path for instant, path in found.items() if instant != FLOOR}
+
+
 def problems_of_timeline(objects: Objects, table: Table) -> Iterator[str]:
-    """Yield what readers of the Hudi format would see otherwise: the timeline is the log's commits in their order."""
-    completed = {found[1]: path for path in objects if (found := COMPLETED.fullmatch(path)) and found[1] != FLOOR}
+    """Yield what readers of the Hudi format would see otherwise: the timeline is a run of the log's commits."""
+    shown_at = completed(objects)
     commits = [instant for instant, (_, kind) in table.instants.items() if kind == "commit"]
-    if unknown := {instant for instant in completed if instant >= table.instant_floor} - set(commits):
-        yield f"the Hudi timeline has {min(unknown)}, which the log did not commit"
-    visible = [instant in completed for instant in commits]
+    visible = [instant in shown_at for instant in commits]
+    if f"{HUDI}{FLOOR}.commit" not in objects:  # archived: it starts with a later commit
+        visible = visible[visible.index(True) if True in visible else 0 :]
     if visible != sorted(visible, reverse=True):
         yield "the Hudi timeline lacks a commit before its last"
-    for instant in [instant for instant in commits if instant in completed]:
+    for instant in filter(shown_at.__contains__, commits):
         position = table.instants[instant][0]
         if position <= table.floor:
             continue
-        stats = json.loads(objects[completed[instant]])["partitionToWriteStats"].values()
+        stats = json.loads(objects[shown_at[instant]])["partitionToWriteStats"].values()
         shown = {stat["path"]: (stat["numWrites"], stat["fileSizeInBytes"]) for each in stats for stat in each}
         lives = [life for life in table.lives.values() if life.added_at == position]
         if shown != {life.file.path: (life.file.rows, life.file.bytes) for life in lives}:
-            yield f"{completed[instant]} has other files than the log"
+            yield f"{shown_at[instant]} has other files than the log"
 
 
 def get(objects: Objects, path: str) -> bytes:

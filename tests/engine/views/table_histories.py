@@ -227,8 +227,9 @@ async def _drop_claims(backend: Backend) -> None:
 
 async def _win_in_vain(backend: Backend, nth: int) -> None:
     """Put an entry that was there before once more at the end of the log, as a request that took very long would."""
-    head = len([entry async for entry in backend.list(LOG_FOLDER)])
-    entry = await read_entry(backend, nth % head + 1)
+    numbers = [int(entry.path.rpartition("/")[2]) async for entry in backend.list(LOG_FOLDER)]
+    head = numbers[-1]
+    entry = await read_entry(backend, numbers[nth % len(numbers)])
     late = replace(entry, nonce=f"late{head}", added=entry.removed, removed=entry.added)
     await backend.put_new(f"{LOG_FOLDER}/{head + 1:020d}", encode_entry(late))
 
