@@ -11,8 +11,6 @@ entry on. This release defines none; ``docs/format.md`` reserves some names.
 Owns: the content of an entry and its encoding. Does not own: where entries are stored and who wins a number (``log``).
 """
 
-import struct
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -20,7 +18,7 @@ from typing import Any, Literal, get_args
 import msgpack
 
 from tallymark.engine.errors import CorruptObject, UnsupportedTable
-from tallymark.engine.packed import unpack
+from tallymark.engine.packed import pack_checked, unpack, unpack_checked
 from tallymark.engine.timeline.instant import parse_instant
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import WriteSummary
@@ -32,7 +30,6 @@ WRITER_FEATURES: frozenset[str] = frozenset()
 """Features that this release knows: of a table that it reads, and of one that it writes."""
 
 _MAGIC = b"TMLE"
-_HEAD = struct.Struct("<4sI")
 
 EntryKind = Literal["commit", "rollback", "clean"]
 Operation = Literal["append", "overwrite", "rollback", "clean"]
@@ -250,20 +247,17 @@ def _link(entry: LogEntry) -> dict[str, object]:
 
 
 def _packed(fields: dict[str, object]) -> bytes:
-    packed: bytes = msgpack.packb(fields, use_bin_type=True)
-    return _HEAD.pack(_MAGIC, zlib.crc32(packed)) + packed if "table" in fields else packed
+    if "table" in fields:
+        return pack_checked(_MAGIC, fields)
+    packed: bytes = msgpack.packb(fields)
+    return packed
 
 
 def _unpacked(data: bytes, source: str) -> dict[str, Any]:
-    if data.startswith(_MAGIC):
-        packed = data[_HEAD.size :]
-        if len(data) < _HEAD.size or _HEAD.unpack_from(data)[1] != zlib.crc32(packed):
-            raise CorruptObject(f"{source} is damaged: its CRC-32 does not fit; restore it from a copy")
-        data = packed
     try:
-        fields = unpack(data)
+        fields = unpack_checked(_MAGIC, data) if data.startswith(_MAGIC) else unpack(data)
     except ValueError as error:
-        raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
+        raise CorruptObject(f"{source} is not a log entry: {error}; restore it from a copy") from error
     if not isinstance(fields, dict):
         raise CorruptObject(f"{source} is not a log entry: not a map; restore it from a copy")
     return fields
