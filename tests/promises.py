@@ -27,6 +27,7 @@ from tests.history import (
     Told,
 )
 from tests.invariants import Marker, markers_of
+from tests.support.archived import is_archivable
 from tests.table_invariants import (
     LOG,
     Storage,
@@ -53,6 +54,8 @@ class Replay:
 
     def __init__(self, history: History) -> None:
         self.storage: dict[str, bytes] = {}
+        self.whole: dict[str, bytes] = {}
+        """The same, with what was archived."""
         self.decided: dict[str, str] = {}
         """Instant to the kind of its first entry."""
         self.live: set[str] = set()
@@ -71,13 +74,15 @@ class Replay:
         """Each event, when its effect is there."""
         for event in self._history.events:
             if isinstance(event, Landed):
-                self.storage[event.path] = event.data
+                self.storage[event.path] = self.whole[event.path] = event.data
                 if event.path.startswith(LOG):
                     self._decide(event)
                 elif event.path.endswith(".parquet") and not pq.read_metadata(io.BytesIO(event.data)).num_rows:
                     self.empty.add(event.path)
             elif isinstance(event, Removed):
                 del self.storage[event.path]
+                if not is_archivable(event.path):
+                    del self.whole[event.path]
             yield event
 
     def _decide(self, event: Landed) -> None:
@@ -187,10 +192,13 @@ def all_or_nothing(history: History) -> None:
     replay = Replay(history)
     for event in replay.events():
         if isinstance(event, Landed) and timeline_instant(event.path):
-            _told(projection_is_a_prefix_of_the_log, replay.storage, event, history)
+            _told(projection_is_a_prefix_of_the_log, replay.whole, event, history)
             _sees_whole_commits(replay, event, history)
-        elif isinstance(event, Removed):
-            _hold(not event.path.startswith(LOG), "an entry of the log is gone", event, history)
+        elif isinstance(event, Removed) and event.path.startswith(LOG):
+            earlier = [path for path in replay.storage if path.startswith(LOG) and path < event.path]
+            _hold(not earlier, "an entry of the log is gone before an older one", event, history)
+        elif isinstance(event, Removed) and timeline_instant(event.path):
+            _sees_whole_commits(replay, event, history)
         elif isinstance(event, Read):
             head = len(replay.states) - 1
             _hold(
@@ -201,7 +209,7 @@ def all_or_nothing(history: History) -> None:
             )
             seen = replay.states[event.position]
             _hold(set(event.files) == seen, f"not what was committed: {set(event.files) ^ seen}", event, history)
-    _told(one_decision_an_instant, replay.storage, None, history)
+    _told(one_decision_an_instant, replay.whole, None, history)
 
 
 def writers_learn_the_truth(history: History, storage: Storage) -> None:
@@ -230,7 +238,7 @@ def committed_is_visible(history: History, writers: Collection[str]) -> None:
     replay = Replay(history)
     for event in replay.events():
         if isinstance(event, Told) and event.outcome == "committed" and event.writer in writers:
-            visible = {timeline_instant(path) for path in replay.storage}
+            visible = {timeline_instant(path) for path in replay.whole}
             _hold(event.instant in visible, "not projected yet", event, history)
 
 

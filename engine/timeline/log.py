@@ -387,8 +387,8 @@ class CommitLog:
                 table = await self._projected_table(path)
                 if table == history.table != "" or (table is None and history.head == 0):
                     evidence.append(path)
-        if evidence and history.head == 0:
-            await self._read_window(1)  # another writer may have won the first entry since, and projected it
+        while evidence and await self._read_window(1):
+            pass  # won, and projected, while the listing was read
         if evidence := [path for path in evidence if history.decided(instant_of_projected(path)) is None]:
             raise self._lost(evidence, history.head)
 

@@ -11,7 +11,7 @@ from functools import partial
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.backends.events import EventLog
-from tallymark.engine.errors import CorruptObject
+from tallymark.engine.errors import CorruptObject, TryAgain
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import HistoryBase
@@ -128,10 +128,12 @@ class Checkpoints:
         self.statistics.refused += 1
         self._log_damage(path, reason)
 
-    async def _lost(self, name: str, path: str, reason: Exception) -> None:
-        if not await self._was_replaced(name, path, reason):
-            self.statistics.damaged_parts += 1
-            self._log_damage(path, reason)
+    async def _lost(self, name: str, path: str, reason: Exception) -> bool:
+        if await self._was_replaced(name, path, reason):
+            return True
+        self.statistics.damaged_parts += 1
+        self._log_damage(path, reason)
+        return False
 
     def _log_damage(self, path: str, reason: Exception | str) -> None:
         self.is_damaged = True
@@ -142,15 +144,18 @@ class CheckpointBase:
     """A ``ViewBase``: reads the part that contains a partition. If one cannot be read, the log supplies all rows."""
 
     def __init__(
-        self, backend: Backend, manifest: Manifest, lost: Callable[[str, str, Exception], Awaitable[None]]
+        self, backend: Backend, manifest: Manifest, lost: Callable[[str, str, Exception], Awaitable[bool]]
     ) -> None:
-        """``lost`` is called with the name of the manifest, a part that cannot be read, and the reason."""
+        """``lost`` is called with the name of the manifest, a part that cannot be read, and the reason. It returns
+        whether newer checkpoints have replaced that.
+        """
         self._backend = backend
         self._lost = lost
         self._reading: dict[str, Lazy[dict[str, bytes]]] = {}
         """Parts that are being read."""
         self._logged = Lazy(self._from_log)
         self._is_damaged = False
+        self._is_replaced = False
         self.manifest = manifest
 
     @property
@@ -186,7 +191,7 @@ class CheckpointBase:
             return {partition: b"", **await reading.get()}
         except (CorruptObject, NotFound) as error:
             self._is_damaged = True
-            await self._lost(self.manifest.name, part.path, error)
+            self._is_replaced = await self._lost(self.manifest.name, part.path, error)
             return await self._logged.get()
         finally:
             self._reading.pop(part.path, None)
@@ -195,8 +200,16 @@ class CheckpointBase:
         return decode_part(await self._backend.get(path), source=path)
 
     async def _from_log(self) -> dict[str, bytes]:
-        """Return all blocks, gathered from the entries up to the position."""
-        if start := self.manifest.history.start:
+        """Return all blocks, gathered from the entries up to the position.
+
+        Raises:
+            TryAgain: newer checkpoints have replaced this one, and the log before it is archived.
+            CorruptObject: the log does not have all entries.
+        """
+        start = self.manifest.history.start
+        if start and self._is_replaced:
+            raise self._outdated()
+        if start:
             raise CorruptObject(
                 f"a part of {self.manifest.path} is damaged or missing, and the log up to position {start} is "
                 "archived; restore .hoodie/.tallymark/checkpoint from a copy"
@@ -205,6 +218,8 @@ class CheckpointBase:
         entries = await read_entries(self._backend, numbers)
         history = History(self.manifest.history.table)
         for number in numbers:
+            if number not in entries and self._is_replaced:
+                raise self._outdated()
             if number not in entries:
                 raise CorruptObject(
                     f"entry {number} of the log is gone, and a part of a checkpoint too; restore a copy"
@@ -218,3 +233,9 @@ class CheckpointBase:
         view = View(keep_positions=self.position - self.floor)
         view.sync(history)
         return {partition: await view.block(partition) for partition in view.states}
+
+    def _outdated(self) -> TryAgain:
+        return TryAgain(
+            f"this reader has read the log of {self._backend.url} from the checkpoint of position {self.position}, which "
+            "newer ones have replaced since, and the log before it is archived; open the table, or its view, again"
+        )

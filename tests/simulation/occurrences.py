@@ -104,6 +104,7 @@ EVERYWHERE: dict[str, Callable[[HistoryIndex], int]] = {
     "a flush fails, and so do its requests": flush_failed,
     "a request takes far longer than usual": lambda index: index.counts["tail before"] + index.counts["tail after"],
     "a delete fails after some of its names": counted("delete failed half way"),
+    "an entry of the log is archived": counted("log entry archived"),
     "a listing of several pages runs beside deletes": counted("listing in pages beside deletes"),
     "an ack is lost with its connection, and requested again": counted("answer lost, asked again"),
     "a connection is reset": counted("connection reset"),

@@ -184,6 +184,8 @@ class Plan:
     """Processes that keep a view of the table (``variations``)."""
     checkpoint_entries: int = 64
     """Entries of the log after which a writer leaves a checkpoint; 64 never come."""
+    kept_entries: int = 64
+    """Newest entries of the log, and commits of the Hudi timeline, that are not archived."""
 
 
 def draw(seed: int) -> Plan:

@@ -25,7 +25,7 @@ ATTEMPTS_MAX = 400
 """Runs that are tried; each takes a few hundredths of a second."""
 
 PLAINEST: dict[type[Any], dict[str, Any]] = {
-    Plan: {"has_past": False, "retain_hours": None, "by_year": False, "checkpoint_entries": 64},
+    Plan: {"has_past": False, "retain_hours": None, "by_year": False, "checkpoint_entries": 64, "kept_entries": 64},
     WriterPlan: {
         "mishap": None,
         "clock_s": 0.0,

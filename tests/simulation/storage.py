@@ -23,6 +23,7 @@ from tests.simulation.blocking import block_on
 from tests.simulation.fault_profile import Fate, FaultProfile, fate, fate_in_outage, later, reported_after_s
 from tests.simulation.kernel import Kernel
 from tests.simulation.process import Process, ProcessDied
+from tests.support.archived import is_archivable, whole
 
 TWICE = ("put", "delete", "delete data")
 """What a client sends again that was not answered. A data file is never sent twice."""
@@ -41,6 +42,8 @@ class Objects:
         self.requests: Counter[str] = Counter()
         self.removal_count = 0
         self.outage_until = 0.0
+        self.archived: dict[str, bytes] = {}
+        """What an archive has deleted."""
         self._modified: dict[str, float] = {}
         self._put_by: dict[str, object] = {}
         """What each object's put was, however often it was sent: the nonce that its client looks for."""
@@ -53,6 +56,11 @@ class Objects:
         """The store's own clock."""
         return EPOCH + self._kernel.now
 
+    @property
+    def whole(self) -> dict[str, bytes]:
+        """All that is stored, with what was archived."""
+        return whole(self.data, self.archived)
+
     def get(self, path: str) -> bytes:
         try:
             return self.data[path]
@@ -62,6 +70,9 @@ class Objects:
     def put(self, path: str, data: bytes, by: str) -> None:
         self.data[path] = data
         self._modified[path] = self.now
+        if path in self.archived:  # it counts for no reader
+            self.mishaps["archived position taken again"] += "/log/" in path
+            return
         self.history.record(Landed(at=self._kernel.now, path=path, data=data, by=by))
 
     def put_new(self, path: str, data: bytes, by: str, nonce: object = None) -> None:
@@ -81,6 +92,9 @@ class Objects:
     def delete(self, paths: Sequence[str], by: str) -> None:
         for path in paths:
             if path in self.data:
+                if is_archivable(path):
+                    self.archived.setdefault(path, self.data[path])
+                    self.mishaps["log entry archived"] += "/log/" in path
                 del self.data[path], self._modified[path]
                 self._put_by.pop(path, None)
                 self.removal_count += 1

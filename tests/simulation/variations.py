@@ -297,7 +297,8 @@ def with_checkpoints(chance: random.Random, plan: Plan) -> Plan:
     if chance.random() < 1 / 3:
         return plan
     writers = tuple(_struck(chance, writer) for writer in plan.writers)
-    return replace(plan, checkpoint_entries=chance.choice((1, 1, 2, 3)), writers=writers)
+    entries = chance.choice((1, 1, 2, 3))
+    return replace(plan, checkpoint_entries=entries, writers=writers, kept_entries=chance.choice((1, 1, 2, 64)))
 
 
 def _struck(chance: random.Random, writer: WriterPlan) -> WriterPlan:

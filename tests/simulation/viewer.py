@@ -63,7 +63,7 @@ class _Viewer:
             self._scene.note(self._process, f"gives up a look: {error!r}")
 
     async def _sync(self) -> None:
-        head_before = len(log_entries(self._scene.objects.data))
+        head_before = len(log_entries(self._scene.objects.whole))
         at = await self._view.sync()
         self._scene.history.record(
             Synced(at=self._scene.kernel.now, reader=self._process.name, head_before=head_before, position=at.position)

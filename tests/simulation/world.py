@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import trio
@@ -109,13 +109,13 @@ async def _recover_and_clean(scene: Scene, outcome: Outcome, processes: Iterable
     while is_elsewhere and scene.lease_left_s(LEASE.expiry_s) > 0:  # noqa: ASYNC110  # no event marks the end of a lease
         await trio.sleep(scene.lease_left_s(LEASE.expiry_s))  # a heartbeat that lands late counts
     await _alone(scene, "rescuer", partial(_rescue, scene, outcome))
-    outcome.after_the_first_write = dict(scene.objects.data)
+    outcome.after_the_first_write = scene.objects.whole
     await trio.sleep(SETTLED_S)
     await _alone(scene, "cleaner", partial(_clean, scene))
-    outcome.at_rest = dict(scene.objects.data)
+    outcome.at_rest = scene.objects.whole
     await trio.sleep(COMMIT.zombie_after_s)
     await _alone(scene, "sweeper", partial(_clean, scene))
-    outcome.swept = dict(scene.objects.data)
+    outcome.swept = scene.objects.whole
 
 
 async def _alone(scene: Scene, name: str, act: Callable[[Process], Awaitable[None]]) -> None:
@@ -269,7 +269,7 @@ async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
 
 
 async def _read(scene: Scene, process: Process) -> None:
-    head_before = len(log_entries(scene.objects.data))
+    head_before = len(log_entries(scene.objects.whole))
     snapshot = await _table(scene, process).snapshot()
     files = tuple(file.path for file in snapshot.files)
     scene.history.record(
@@ -326,7 +326,9 @@ def _table(scene: Scene, process: Process) -> Table:
 
 def _table_at(scene: Scene, process: Process, port: Port) -> Table:
     views = ViewSettings(checkpoint_entries=scene.plan.checkpoint_entries)
-    return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=COMMIT, views=views)
+    kept = scene.plan.kept_entries
+    commit = replace(COMMIT, log_entry_count=kept, timeline_commit_count=kept)
+    return open_table("memory:", backend=port, clock=scene.clock(process), lease=LEASE, commit=commit, views=views)
 
 
 def sizing_of(plan: WriterPlan) -> SizingSettings:

@@ -5,7 +5,6 @@ Tasks are of two kinds. ``write_rows`` runs on the job's own loop, so that virtu
 """
 
 import io
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -31,6 +30,7 @@ from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.entry import DataFile
 from tests import table_invariants
+from tests.support.archived import is_archivable, whole
 from tests.support.faulty import FaultyBackend, Verb, lost_request
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("month", pa.int32())])
@@ -73,10 +73,6 @@ class WallClock:
         self.moment += timedelta(seconds=seconds)
 
 
-ARCHIVED = re.compile(r"\.hoodie/(\.tallymark/(log|body)/.*|\d{17}\..*)")
-"""Objects that an archive deletes."""
-
-
 class ArchivedBackend(MemoryBackend):
     """Storage that remembers what an archive deletes."""
 
@@ -85,7 +81,7 @@ class ArchivedBackend(MemoryBackend):
         self.archived: dict[str, bytes] = {}
 
     async def delete(self, paths: Sequence[str]) -> None:
-        found = {path: self._objects[path][0] for path in paths if path in self._objects and ARCHIVED.fullmatch(path)}
+        found = {path: self._objects[path][0] for path in paths if path in self._objects and is_archivable(path)}
         self.archived = found | self.archived
         await super().delete(paths)
 
@@ -110,12 +106,7 @@ class Store:
     @property
     def objects(self) -> dict[str, bytes]:
         """All that is stored, and what was archived with the log: the whole log and its projection."""
-        stored, archived = self.stored, self.backend.archived
-        logged = b"".join(data for path, data in {**stored, **archived}.items() if "/log/" in path)
-        return {
-            **stored,
-            **{path: data for path, data in archived.items() if "/body/" not in path or path.encode() in logged},
-        }
+        return whole(self.stored, self.backend.archived)
 
     @property
     def modified(self) -> dict[str, float]:
