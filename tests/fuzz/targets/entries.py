@@ -2,7 +2,7 @@
 
 from contextlib import suppress
 
-from tallymark.engine.errors import CorruptObject
+from tallymark.engine.errors import CorruptObject, UnsupportedTable
 from tallymark.engine.timeline.entry import (
     DataFile,
     LogEntry,
@@ -60,7 +60,7 @@ def target(data: bytes) -> bool:
         assert body is None or isinstance(body.body, str)
     try:
         entry = decode_entry(data, source="here")
-    except CorruptObject:
+    except (CorruptObject, UnsupportedTable):
         return body is not None
     assert decode_entry(encode_entry(entry), source="here") == entry
     return True
