@@ -76,8 +76,23 @@ async def make_job(folder: str) -> None:
     leave("job", folder)
 
 
+async def make_archived(folder: str) -> None:
+    """Commits of which the log keeps the last ones."""
+    for number in range(24):
+        await append(folder, {"a": [number]}, txn=f"daily:{number}", settings=short())
+
+
+def short() -> dict[str, Any]:
+    """The settings of a table that is archived after few commits."""
+    return {
+        "commit": tallymark.CommitSettings(log_entry_count=2, timeline_commit_count=2),
+        "views": tallymark.ViewSettings(checkpoint_entries=2),
+    }
+
+
 TABLES = {
     "committed": make_committed,
+    "archived": make_archived,
     "killed_before_commit": make_killed_before_commit,
     "killed_after_entry": make_killed_after_entry,
     "job": make_job,
@@ -135,10 +150,17 @@ class KillingBackend:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def job(folder: str, *, backend: Any = None, mode: Literal["append", "overwrite"], **options: Any) -> Any:
+def job(
+    folder: str,
+    *,
+    backend: Any = None,
+    mode: Literal["append", "overwrite"],
+    settings: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Any:
     if mode == "overwrite":
         options.setdefault("partition_overwrite", "dynamic")
-    table = tallymark.open_table(folder, backend=backend)
+    table = tallymark.open_table(folder, backend=backend, **settings or {})
     return table.write(schema=SCHEMA, mode=mode, partition_by=["part"], tasks=EAGER, **options)
 
 

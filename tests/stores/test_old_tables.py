@@ -21,8 +21,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tallymark import TaskReport
+from tallymark.engine.errors import InvalidRequest
 from tallymark.engine.timeline.properties import FORMAT, PROPERTIES, TableProperties
 from tests.stores import table_program
+from tests.stores.second_reader import read_table
 from tests.support.field_ids import ids_of
 from tests.support.storage import exactly_the_committed_files, objects
 from tests.system.scene import READERS
@@ -190,6 +192,23 @@ def test_a_job_killed_after_its_log_entry_is_finished(run: Run, table, recovers:
     rows = after_recovery(OVERWRITTEN, recovers)
     assert run("timeline", folder) == ["append", "overwrite", *["append"] * (recovers == "append")]
     assert clean_and_at_rest(run, folder, rows) == {"ended": [], "files": 0}
+
+
+def test_an_archived_log_is_continued_and_its_txns_are_remembered(run: Run, tables: str, table) -> None:
+    if tables == "0.1":
+        pytest.skip("release 0.1 did not archive")
+    folder = table("archived")
+    assert not (Path(folder) / f".hoodie/.tallymark/log/{1:020d}").exists()
+    rows = {"a": [*range(24)]}
+    assert run("read", folder) == rows
+    assert run("append", folder, rows={"a": [23]}, txn="daily:23") == {**committed_at(24), "is_rerun": True}
+    assert run("append", folder, rows={"a": [24]}, txn="daily:24") == committed_at(25)
+    with pytest.raises((InvalidRequest, AssertionError), match="archived"):
+        run("append", folder, rows={"a": [0]}, txn="daily:0")
+    run("fail", folder, rows={"e": [61]})
+    assert run("clean", folder) == {"ended": [], "files": 0}
+    assert run("read", folder) == {"a": [*range(25)]}
+    assert read_table(Path(folder)).problems == []
 
 
 def test_a_task_and_a_driver_take_the_ticket_and_the_reports_of_a_killed_job(run: Run, tables: str, table) -> None:
