@@ -90,7 +90,7 @@ def table(tables: str, request: pytest.FixtureRequest, tmp_path: Path) -> Callab
 
     def made(name: str) -> str:
         table_program.make(name, tmp_path / name)
-        make_older(tmp_path / name)
+        table_program.make_older(tmp_path / name)
         return str(tmp_path / name)
 
     return made
@@ -121,13 +121,6 @@ def old_source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with tarfile.open(packed) as archive:
         archive.extractall(folder, filter="data")
     return folder / "src"
-
-
-def make_older(folder: Path) -> None:
-    """Shift a table to an hour ago, when its dead writers still sent heartbeats."""
-    for path in folder.rglob("*"):
-        times = path.stat()
-        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns - 3600 * 10**9))
 
 
 def test_rows_are_read_at_each_retained_position(run: Run, table) -> None:
