@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tallymark.backends import Backend
 from tallymark.backends.local import LocalBackend
+from tallymark.engine.errors import CorruptObject, LostEntries, UnsupportedTable
 from tallymark.engine.settings import CommitSettings, ViewSettings
 from tallymark.engine.table import Table
 from tallymark.engine.timeline import log
@@ -26,7 +27,7 @@ from tallymark.engine.views.checkpoint_reader import Checkpoints
 from tests.engine.jobs.scene import Store, committed, table
 from tests.engine.views.table_histories import InMemory, Player, histories, without_threads
 from tests.stores import second_reader
-from tests.stores.second_reader import LOG, RefusedError, log_path, read_table
+from tests.stores.second_reader import LOG, LostError, RefusedError, log_path, read_table
 from tests.support.examples import examples
 from tests.support.loops import on_virtual_time
 
@@ -100,9 +101,13 @@ def test_it_agrees_on_whatever_befalls_a_table(readers, has_staging, steps, body
         await player.found()
         for step in steps:
             await player.play(step)
-        await agree(place.objects, place.backend)
-        event(f"has a checkpoint: {'.hoodie/.tallymark/checkpoint/latest' in place.objects}")
-        event(f"is archived: {log_path(1) not in place.objects}")
+        await agree(place.stored, place.backend)
+        there, whole = read_table(place.stored), read_table(place.objects, from_checkpoint=False)
+        assert whole.hash == there.hash
+        for position in range(there.floor, there.position + 1):
+            assert whole.files(position) == there.files(position)
+        event(f"has a checkpoint: {'.hoodie/.tallymark/checkpoint/latest' in place.stored}")
+        event(f"is archived: {log_path(1) not in place.stored}")
 
     with without_threads(), mock.patch.object(log, "BODY_BYTES", body_bytes):
         place.run(play)
@@ -132,7 +137,7 @@ def field_of(**fields: object):
 @pytest.mark.parametrize(
     ("path", "change", "reason"),
     [
-        (PROPERTIES, property_of("tallymark.format", "3"), "tallymark.format=3"),
+        (PROPERTIES, property_of("tallymark.format", "3"), "tallymark.format='?3"),
         (PROPERTIES, property_of("tallymark.reader_features", "groups"), "groups"),
         (PROPERTIES, property_of("hoodie.table.type", "MERGE_ON_READ"), "MERGE_ON_READ"),
         (ENTRY, field_of(format=2), "format 2"),
@@ -141,17 +146,31 @@ def field_of(**fields: object):
     ],
 )
 @on_virtual_time
-async def test_it_refuses_by_name_what_it_does_not_know(path, change, reason):
-    objects = await two_commits()
-    objects[path] = change(objects[path])
+async def test_both_refuse_by_name_what_they_do_not_know(path, change, reason):
+    store = await two_commits()
+    await store.backend.put(path, change(store.stored[path]))
     with pytest.raises(RefusedError, match=reason):
-        read_table(objects)
+        read_table(store.stored)
+    with pytest.raises((UnsupportedTable, CorruptObject), match=reason):
+        await table(store.backend).snapshot()
+
+
+@pytest.mark.parametrize("evidence", ["checkpoint", "timeline"])
+@on_virtual_time
+async def test_both_notice_that_the_newest_entry_is_lost(evidence):
+    store = await two_commits()
+    checkpoints = [path for path in store.stored if "/checkpoint/" in path]
+    await store.backend.delete([ENTRY, *(checkpoints if evidence == "timeline" else ())])
+    with pytest.raises(LostError):
+        read_table(store.stored)
+    with pytest.raises(LostEntries):
+        await table(store.backend).snapshot()
 
 
 @on_virtual_time
 async def test_a_checkpoint_that_it_cannot_use_is_a_problem_and_not_an_error():
     """A damaged one, one of a newer format, one of another log."""
-    objects = await two_commits()
+    objects = (await two_commits()).stored
     whole = read_table(objects, from_checkpoint=False)
     manifest = second_reader.opened(objects, LATEST)["manifests"][0]
     path = f".hoodie/.tallymark/checkpoint/{manifest}"
@@ -177,14 +196,14 @@ async def test_void_entries_change_nothing_and_a_pointer_counts_for_its_body():
     pointer = encode_pointer(history.linked(late), "body")
     await store.backend.put(log_path(history.head + 1), pointer)
     await store.backend.put("body", encode_entry(replace(late, table="another", previous=b"another")))
-    assert read_table(store.objects).files().keys() == {*(file.path for file in first.added), late.added[0].path}
+    assert read_table(store.stored).files().keys() == {*(file.path for file in first.added), late.added[0].path}
     with mock.patch.object(second_reader, "problems_of_files", return_value=()):  # the late file is not there
-        await agree(store.objects, store.backend)
+        await agree(store.stored, store.backend)
 
 
-async def two_commits() -> dict[str, bytes]:
+async def two_commits() -> Store:
     store = Store(has_staging=False)
     await committed(store.backend)
     await committed(store.backend, "overwrite", {1: 1})
     await table(store.backend).checkpoint()
-    return store.objects
+    return store
