@@ -176,7 +176,7 @@ class CommitLog:
         An entry that the listing does not show yet counts as put in the future.
         """
         put = {_number(entry.path): entry.modified async for entry in self._backend.list(LOG_FOLDER)}
-        start = self.history.start
+        start = max(self.history.start, min(put, default=1) - 1)
         kept = (put.get(number, math.inf) for number in range(start + 1, self.history.head + 1))
         return EntryTimes(start, tuple(accumulate(kept, max)))
 
@@ -312,7 +312,7 @@ class CommitLog:
         [continues] = answers
         if continues is None and read.head:
             await self._open()
-        is_archived = self.history is not read and self.history.start >= read.head
+        is_archived = self.history is not read and self.history.base >= read.head
         if continues is not True and not is_archived:
             self._is_replaced = True
             raise self._replaced()
@@ -333,19 +333,17 @@ class CommitLog:
             with suppress(NotFound):
                 properties = TableProperties.decode(await self._backend.get(PROPERTIES))
                 table, writer_features = properties.id, frozenset(properties.writer_features)
-        listing, base = await self._listed()
+        listing, base = await self._listed(by_pointer=True)
         self.history = History(no_history(table, writer_features))
-        found: dict[int, LogEntry] = {}
-        if base is not None and self._start is not None:
-            ahead = min(base.position + READ_AHEAD, max(listing.newest, base.position))
-            found = await read_entries(self._backend, range(base.position, ahead + 1))
-            if base.table == table and _is_of(base, found):
-                self.history = History(base)
-                await self._take_in(found, base.position + 1, ahead - base.position)
-            elif base.table == table and table:
+        refused: set[bytes] = set()
+        while base is not None and not await self._is_based_on(base, listing):
+            if base.table != table or not table:
+                break  # of another table, or of one without links: the log is read whole
+            if base.hash in refused:
                 raise self._lost([LATEST_CHECKPOINT], listing.newest)
-            else:
-                self._start.refuse("the log does not contain the entry that it ends with")
+            refused.add(base.hash)
+            # the pointer may be late, or the log archived since it was read: the newest that is stored decides
+            listing, base = await self._listed(by_pointer=False)
         while self.history.head < listing.newest:
             if not await self._read_window(min(READ_AHEAD, listing.newest - self.history.head)):
                 await self._check_later([number for number in listing.numbers if number > self.history.head])
@@ -354,8 +352,26 @@ class CommitLog:
         self._is_started = True
         self._verified_at = anyio.current_time()
 
-    async def _listed(self) -> tuple[Listing, HistoryBase | None]:
-        """Return what a listing shows, and the base of the newest checkpoint, both read concurrently."""
+    async def _is_based_on(self, base: HistoryBase, listing: Listing) -> bool:
+        """Return whether the log has the entry with which a checkpoint ends. If so, continue the history from there.
+
+        If not, a checkpoint of another table, or of one without links, is not used again.
+        """
+        ahead = min(base.position + READ_AHEAD, max(listing.newest, base.position))
+        found = await read_entries(self._backend, range(base.position, ahead + 1))
+        table = self.history.table
+        if base.table == table and _is_of(base, found):
+            self.history = History(base)
+            await self._take_in(found, base.position + 1, ahead - base.position)
+            return True
+        if self._start is not None and (base.table != table or not table):
+            self._start.refuse("the log does not contain the entry that it ends with")
+        return False
+
+    async def _listed(self, *, by_pointer: bool) -> tuple[Listing, HistoryBase | None]:
+        """Return what a listing shows, and the base of the newest checkpoint: the one that the pointer names, which is
+        read concurrently, otherwise the newest that was listed.
+        """
         listings: list[Listing] = []
         bases: list[HistoryBase | None] = []
 
@@ -363,7 +379,7 @@ class CommitLog:
             listings.append(await read_listing(self._backend.list(HOODIE)))
 
         async def start() -> None:
-            bases.append(None if self._start is None else await self._start.newest(()))
+            bases.append(await self._start.newest(()) if self._start is not None and by_pointer else None)
 
         await concurrently(_call, (look, start), limit=2)
         [listing], [base] = listings, bases
