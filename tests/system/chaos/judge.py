@@ -6,18 +6,23 @@ hold follow from the plans, and from the order, instants and bases of the log's 
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests import table_invariants as invariants
+from tests.stores.second_reader import read_table
 from tests.system.chaos.lives import digest_of, rows_of_file
 from tests.system.chaos.plans import JobPlan
 from tests.system.pool_worker import Row
 from tests.table_invariants import Storage
 
-live_files: Callable[[Storage], set[str]] = invariants.committed_files
+
+def live_files(storage: Storage) -> set[str]:
+    """By the second reader, which is written from the page on the format."""
+    return {*read_table(storage).files()}
+
 
 AT_REST = (
     invariants.only_committed_files_exist,
@@ -74,6 +79,9 @@ def _judge(table: str, storage: Storage, plans: Mapping[int, JobPlan], story: St
             check(storage)
         except AssertionError as error:
             yield f"{check.__name__}: {error}"
+    yield from read_table(storage).problems
+    if live_files(storage) != {*read_table(storage, from_checkpoint=False).files()}:
+        yield "from its checkpoint on, the log has other files"
     if live_files(storage) != invariants.hudi_files(storage) - invariants.fences(storage):
         yield "readers of the Hudi format find other files"
     instants = {note["began"]: plans[note["plan"]] for note in story.having("began") if note["plan"] in plans}
