@@ -22,9 +22,9 @@ from tallymark.engine.settings import CommitSettings, ViewSettings
 from tallymark.engine.table import Table
 from tallymark.engine.timeline import log
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
-from tallymark.engine.timeline.log import CommitLog
+from tallymark.engine.timeline.log import CommitLog, read_entry
 from tallymark.engine.views.checkpoint_reader import Checkpoints
-from tests.engine.jobs.scene import Store, committed, table
+from tests.engine.jobs.scene import Store, begin, committed, table, write_rows
 from tests.engine.views.table_histories import InMemory, Player, histories, without_threads
 from tests.stores import second_reader
 from tests.stores.second_reader import LOG, LostError, RefusedError, log_path, read_table
@@ -199,6 +199,21 @@ async def test_void_entries_change_nothing_and_a_pointer_counts_for_its_body():
     assert read_table(store.stored).files().keys() == {*(file.path for file in first.added), late.added[0].path}
     with mock.patch.object(second_reader, "problems_of_files", return_value=()):  # the late file is not there
         await agree(store.stored, store.backend)
+
+
+@on_virtual_time
+async def test_an_entry_of_an_instant_before_the_archive_s_floor_is_void():
+    store = Store(has_staging=True)
+    short = CommitSettings(log_entry_count=2, timeline_commit_count=2)
+    for _ in range(8):
+        async with begin(table(store.backend, commit=short, views=ViewSettings(checkpoint_entries=1))) as job:
+            await job.commit([await write_rows(job, store.backend)])
+    assert log_path(1) not in store.stored
+    history = await CommitLog(store.backend, CommitSettings(), start=Checkpoints(store.backend)).refresh()
+    late = replace(await read_entry(store.backend, history.head), instant="20000101000000000", nonce="late")
+    await store.backend.put(log_path(history.head + 1), encode_entry(history.linked(late)))
+    assert "20000101000000000" not in read_table(store.stored).instants
+    await agree(store.stored, store.backend)
 
 
 async def two_commits() -> Store:
