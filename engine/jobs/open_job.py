@@ -208,6 +208,8 @@ async def _end(job: WriteJob, handle: TableHandle, properties: TableProperties) 
     with anyio.CancelScope(shield=True), anyio.move_on_after(timeout_s) as scope:
         try:
             await job.end()
+            if handle.log.is_replaced:
+                return  # the log there is another one, and so are its timeline and its checkpoints
             await _clean(handle, properties)
             await checkpoint_due(handle, properties)
         except TallymarkError as error:

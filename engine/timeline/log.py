@@ -99,7 +99,8 @@ class CommitLog:
         self._reading = anyio.Lock()
         self._is_identified = False
         self._is_started = False
-        self._is_replaced = False
+        self.is_replaced = False
+        """Whether the log in storage was found to be another one than this process has read."""
         self._verified_at = -math.inf
         self.listed_open: frozenset[str] = frozenset()
         """Open instants that the listing has shown by which the log was opened."""
@@ -130,7 +131,7 @@ class CommitLog:
             TableReplaced: the log is another one than was read.
             UnsupportedTable: the table needs a newer release.
         """
-        if self._is_replaced:
+        if self.is_replaced:
             raise self._replaced()
         async with self._reading:
             if not self._is_started:
@@ -274,7 +275,7 @@ class CommitLog:
             TableReplaced: it is another log.
         """
         if await self._continues(position) is not True:
-            self._is_replaced = True
+            self.is_replaced = True
             raise self._replaced()
 
     async def _continues(self, position: int) -> bool | None:
@@ -314,7 +315,7 @@ class CommitLog:
             await self._open()
         is_archived = self.history is not read and self.history.base >= read.head
         if continues is not True and not is_archived:
-            self._is_replaced = True
+            self.is_replaced = True
             raise self._replaced()
         self._verified_at = anyio.current_time()
         return 2 if self.history is read and await self._take_in(found, first, 1) else 0
