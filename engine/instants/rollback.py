@@ -95,7 +95,7 @@ async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozens
         if read_marker_type(await handle.backend.get(f"{folder}/{TYPE_FILE}")) is None:
             raise CorruptObject(f"{folder}/{TYPE_FILE} is empty")
         # A server puts its first segment soon after its claim, and a merge leaves one.
-        if loaded.is_claimed and not loaded.lines:
+        if loaded.is_claimed and not loaded.segments:
             raise CorruptObject(f"{folder} has the claim of a marker server and no segment")
     except (CorruptObject, NotFound) as error:
         found = [entry.path async for entry in handle.backend.list("") if is_file_of(entry.path, reservation.instant)]
