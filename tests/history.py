@@ -256,6 +256,19 @@ class Befell(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Replaced(Event):
+    """All of storage is as it was at an earlier event, or empty: the table has another life from now on."""
+
+    copied: int
+    """Events of this history when the copy was made; 0: nothing is there any more."""
+    at_work: frozenset[str]
+    """Processes that may have read what was there before."""
+
+    def __str__(self) -> str:
+        return "storage is put back to an older copy" if self.copied else "all of storage is removed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ended(Event):
     """A server takes no more markers from now on; ``error`` is the class of its refusals."""
 

@@ -35,15 +35,18 @@ from tests.table_invariants import (
     entry_fields,
     file_path,
     hudi_files,
+    is_linked,
     keeps_replaced_files,
     one_decision_an_instant,
     only_committed_files_exist,
     projection_is_a_prefix_of_the_log,
+    table_id,
     timeline_instant,
     whole_entry,
 )
 
 SEAL = ".hoodie/.tallymark/seal/"
+PROPERTIES = ".hoodie/hoodie.properties"
 
 UNCLEAR = ("CommitUnknown",)
 """What a writer is told who may have committed or not."""
@@ -69,26 +72,37 @@ class Replay:
         self.empty: set[str] = set()
         """Data files without rows: fences."""
         self._history = history
+        self._log: dict[str, bytes] = {}
+        self._entries: list[dict[str, Any]] = []
 
     def events(self) -> Iterator[Event]:
         """Each event, when its effect is there."""
         for event in self._history.events:
-            if isinstance(event, Landed):
+            if isinstance(event, Landed) and event.path.startswith(LOG):
+                self._decide(event)
+            elif isinstance(event, Landed):
                 self.storage[event.path] = self.whole[event.path] = event.data
-                if event.path.startswith(LOG):
-                    self._decide(event)
-                elif event.path.endswith(".parquet") and not pq.read_metadata(io.BytesIO(event.data)).num_rows:
+                if event.path.endswith(".parquet") and not pq.read_metadata(io.BytesIO(event.data)).num_rows:
                     self.empty.add(event.path)
             elif isinstance(event, Removed):
-                del self.storage[event.path]
+                self.storage.pop(event.path, None)
                 if not is_archivable(event.path):
                     del self.whole[event.path]
+                if event.path not in self.whole:  # it was beyond a gap
+                    self._log.pop(event.path, None)
             yield event
 
     def _decide(self, event: Landed) -> None:
-        entry = whole_entry(entry_fields(event.data), self.storage.__getitem__)
+        """One beyond a gap is there, and decides, when the log has reached it."""
+        self._log[event.path] = event.data
+        while (path := f"{LOG}{len(self.states):020d}") in self._log:
+            self.storage[path] = self.whole[path] = self._log[path]
+            self._entries.append(whole_entry(entry_fields(self.storage[path]), self.storage.__getitem__))
+            self._apply(self._entries[-1], self._entries[:-1])
+
+    def _apply(self, entry: dict[str, Any], before: list[dict[str, Any]]) -> None:
         self.horizons.append(self.horizons[-1])
-        if entry["instant"] not in self.decided:
+        if entry["instant"] not in self.decided and is_linked(entry, table_id(self.storage), before):
             self.decided[entry["instant"]] = entry["kind"]
             if entry["kind"] == "commit":
                 self._replace({file_path(file) for file in entry["removed"]})
@@ -196,9 +210,11 @@ def all_or_nothing(history: History) -> None:
             _sees_whole_commits(replay, event, history)
         elif isinstance(event, Removed) and event.path.startswith(LOG):
             earlier = [path for path in replay.storage if path.startswith(LOG) and path < event.path]
-            _hold(not earlier, "an entry of the log is gone before an older one", event, history)
+            _hold(not earlier or event.path not in replay.whole, "an entry of the log is gone before an older one", event, history)
         elif isinstance(event, Removed) and timeline_instant(event.path):
             _sees_whole_commits(replay, event, history)
+        elif isinstance(event, Removed):
+            _hold(event.path != PROPERTIES, "the table's properties are gone", event, history)
         elif isinstance(event, Read):
             head = len(replay.states) - 1
             _hold(

@@ -5,8 +5,9 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import count
 from typing import Any
 
 import msgpack
@@ -27,11 +28,40 @@ _INSTANT_FILE = re.compile(r"\.hoodie/(\d{17})\.(.+)")
 
 def log_entries(storage: Storage) -> list[dict[str, Any]]:
     """The entries of the commit log in order, bodies included. Those of the table have numbers without a gap."""
-    found = {int(path.removeprefix(LOG)): entry_fields(data) for path, data in storage.items() if path.startswith(LOG)}
+    found = _heads(storage)
     own = max((number for number in found if found[number].get("table", "") == table_id(storage)), default=0)
     assert set(found) >= set(range(1, own + 1)), f"the log has a gap: {sorted(found)}"
     heads = [found[number] for number in range(1, own + 1)]
     return [whole_entry(head, storage.__getitem__) for head in heads]
+
+
+def _heads(storage: Storage) -> dict[int, dict[str, Any]]:
+    return {int(path.removeprefix(LOG)): entry_fields(data) for path, data in storage.items() if path.startswith(LOG)}
+
+
+def log_head(storage: Storage) -> int:
+    """The number of the last entry before which none is missing, whosever they are."""
+    numbers = {int(path.removeprefix(LOG)) for path in storage if path.startswith(LOG)}
+    return next(number for number in count() if number + 1 not in numbers)
+
+
+def entries_beyond_a_gap(storage: Storage) -> list[str]:
+    """The paths of the entries that no reader reaches."""
+    return [path for path in storage if path.startswith(LOG) and int(path.removeprefix(LOG)) > log_head(storage)]
+
+
+def log_hash(table: str, entries: Iterable[Mapping[str, Any]]) -> bytes:
+    """Return the hash that the entry after these carries."""
+    digest = sha256(table.encode()).digest()
+    for position, entry in enumerate(entries, start=1):
+        link = msgpack.packb([position, entry["instant"], entry["kind"], entry["nonce"]])
+        digest = sha256(digest + link).digest()
+    return digest
+
+
+def is_linked(entry: Mapping[str, Any], table: str, before: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether an entry continues a table's log, which these are."""
+    return entry.get("table", "") == table and (not table or entry["previous"] == log_hash(table, before))
 
 
 def whole_entry(head: dict[str, Any], read: Callable[[str], bytes]) -> dict[str, Any]:
@@ -55,13 +85,8 @@ def table_id(storage: Storage) -> str:
 
 def _own(storage: Storage) -> Iterator[dict[str, Any]]:
     """The entries that continue the table's log; those of another log's writers are left out."""
-    table = table_id(storage)
-    digest = sha256(table.encode()).digest()
-    for position, entry in enumerate(log_entries(storage), start=1):
-        if entry.get("table", "") == table and (not table or entry["previous"] == digest):
-            yield entry
-        link = msgpack.packb([position, entry["instant"], entry["kind"], entry["nonce"]])
-        digest = sha256(digest + link).digest()
+    table, entries = table_id(storage), log_entries(storage)
+    return (entry for place, entry in enumerate(entries) if is_linked(entry, table, entries[:place]))
 
 
 def decisions(storage: Storage) -> dict[str, dict[str, Any]]:
@@ -102,8 +127,14 @@ def retained_files(storage: Storage) -> set[str]:
 
 
 def fences(storage: Storage) -> set[str]:
-    """The paths that are logged as fences."""
-    return {path for name, data in storage.items() if name.startswith(_FENCES) for path in msgpack.unpackb(data)}
+    """The paths that are logged as fences: those of a list's own instant."""
+    return {
+        path
+        for name, data in storage.items()
+        if name.startswith(_FENCES)
+        for path in msgpack.unpackb(data)
+        if path.endswith(f"_{name.split('/')[3]}.parquet")
+    }
 
 
 def data_files(storage: Storage) -> set[str]:
@@ -166,8 +197,8 @@ def projection_is_a_prefix_of_the_log(storage: Storage) -> None:
 
 
 def one_decision_an_instant(storage: Storage) -> None:
-    """No entry is void, and no two instants share a file."""
-    instants = [entry["instant"] for entry in log_entries(storage)]
+    """No entry of the table's own is void, and no two instants share a file."""
+    instants = [entry["instant"] for entry in _own(storage)]
     assert len(instants) == len(set(instants)), f"decided twice: {instants}"
     every_file_is_added_once(storage)
 

@@ -8,7 +8,7 @@ from tests.history import Acked, Asked, Befell, Began, Event, GaveUp, Landed, Re
 from tests.invariants import markers_of
 from tests.simulation.markers.marker_world import MarkerOutcome
 from tests.simulation.world import Outcome
-from tests.table_invariants import LOG, entry_fields, file_path, whole_entry
+from tests.table_invariants import LOG, decisions, entry_fields, file_path, whole_entry
 
 OPEN = ".hoodie/.tallymark/open/"
 SEAL = ".hoodie/.tallymark/seal/"
@@ -33,7 +33,11 @@ class HistoryIndex:
     def __init__(self, outcome: Outcome | MarkerOutcome) -> None:
         self.plan = outcome.plan
         self.counts = outcome.occurred
-        self.events = outcome.history.events
+        self.whole = outcome.history
+        self.lives = outcome.lives if isinstance(outcome, Outcome) else []
+        self.swept = outcome.swept if isinstance(outcome, Outcome) else {}
+        self.events = self.lives[-1].history.events if self.lives else outcome.history.events
+        """Where a table was replaced, those of its last life."""
         self.notes: list[tuple[int, Befell]] = []
         self.strayed: list[Strayed] = []
         self.told: list[Told] = []
@@ -97,13 +101,15 @@ class HistoryIndex:
 
     @cached_property
     def decisions(self) -> dict[str, Decision]:
+        own = None if len(self.lives) < 2 else {entry["nonce"] for entry in decisions(self.swept).values()}
         decided: dict[str, Decision] = {}
         for path, [(place, event), *_] in sorted(self.landed.items()):
             if path.startswith(LOG):
                 entry = whole_entry(entry_fields(event.data), lambda body: self.landed[body][0][1].data)
                 position = int(path.removeprefix(LOG))
                 new = Decision(place=place, position=position, by=event.by, entry=entry)
-                decided.setdefault(entry["instant"], new)
+                if own is None or entry["nonce"] in own:
+                    decided.setdefault(entry["instant"], new)
         return decided
 
     @cached_property

@@ -3,6 +3,8 @@
 import random
 
 from tests.simulation.judge import judge as judge_tables
+from tests.simulation.lives.draw import with_damage, with_replacement
+from tests.simulation.lives.halts import with_halts
 from tests.simulation.markers.marker_judge import judge_markers
 from tests.simulation.markers.marker_plan import MarkerPlan, draw_markers
 from tests.simulation.markers.marker_world import MarkerOutcome, run_markers
@@ -26,7 +28,10 @@ def draw(seed: int) -> AnyPlan:
     plan = with_fills(random.Random(f"{seed}/fills"), draw_tables(seed))
     plan = with_leases(random.Random(f"{seed}/leases"), plan)
     plan = with_viewers(random.Random(f"{seed}/viewers"), plan)
-    return with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)
+    plan = with_checkpoints(random.Random(f"{seed}/checkpoints"), plan)
+    plan = with_replacement(random.Random(f"{seed}/replacement"), plan)
+    plan = with_damage(random.Random(f"{seed}/damage"), plan)
+    return with_halts(random.Random(f"{seed}/halts"), plan)
 
 
 def run(plan: AnyPlan) -> AnyOutcome:

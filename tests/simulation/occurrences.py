@@ -7,7 +7,7 @@ becomes of each, by the same names.
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from tests.simulation.counts import readers
+from tests.simulation.counts import lives, readers
 from tests.simulation.counts.fills import (
     died_with_old_rows,
     ended_while_rewriting,
@@ -211,6 +211,18 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a reader takes its lease on files that were replaced before": leased_older,
     "a clean commits while a reader's lease protects replaced files": clean_beside,
     "a reader dies with its lease": reader_died,
+    # tables that are replaced, and markers that others have changed
+    "a table is removed and made again beside open jobs": counted("table removed beside open jobs"),
+    "an older copy of a table is restored beside open jobs": counted("table restored beside open jobs"),
+    "a table is replaced after a job has died": counted("table replaced after a death"),
+    "a job that outlives its table learns it": lives.learned,
+    "an entry of a job that outlives its table is void": lives.void_entries,
+    "an entry lands beyond the end of an older copy": counted("entry beyond the end of an older copy"),
+    "markers and lists of fences name foreign files": counted("foreign names beside markers"),
+    "a segment is emptied": counted("segments emptied"),
+    "a segment loses its last byte": counted("segments cut"),
+    "all segments of a job are lost": counted("segments lost"),
+    "heartbeats of a job do not reach storage, while its markers do": counted("heartbeat lost"),
     # views
     "a view answers while its log goes on": readers.answered_behind,
     "a view answers for an older position": readers.answered_older,

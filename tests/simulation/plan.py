@@ -119,6 +119,8 @@ class WriterPlan:
     """The put of the first lost fill that it rewrites is not answered."""
     respects_claims: bool = True
     """It does not fill the small files that others are filling."""
+    beats_lost_after_s: float = 0.0
+    """From then on none of its heartbeats reaches storage, while its other requests do; 0: all do."""
     txn: str | None = None
     """Writers that share it do the same, and only one of them is to commit."""
 
@@ -164,6 +166,24 @@ class ViewerPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementPlan:
+    """The table is removed, so that the next writer makes it again; or put back to an older copy of all of storage."""
+
+    at_s: float
+    copied_at_s: float | None = None
+    """When the copy is made, or soon after, when no job is open; None: it is removed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DamagePlan:
+    """Somebody else, or the disk, changes the markers of the first job that has some."""
+
+    at_s: float
+    what: Literal["foreign names", "emptied", "cut", "lost"]
+    """Markers and a list of fences that name what is not the job's; or what becomes of its segments."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     seed: int
     has_staging: bool
@@ -186,6 +206,8 @@ class Plan:
     """Entries of the log after which a writer leaves a checkpoint; 64 never come."""
     kept_entries: int = 64
     """Newest entries of the log, and commits of the Hudi timeline, that are not archived."""
+    replacement: ReplacementPlan | None = None
+    damage: DamagePlan | None = None
 
 
 def draw(seed: int) -> Plan:

@@ -34,6 +34,8 @@ class Process:
         """It leaves alone the small files that others are filling."""
         self.loses_rewrite_answer = False
         """The next data file that it puts goes without an answer."""
+        self.beats_lost_at = float("inf")
+        """From then on its heartbeats do not reach storage."""
         self.was_disturbed = False
         """It was killed, stopped or cancelled once."""
         self.has_ended = trio.Event()

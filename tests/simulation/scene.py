@@ -56,6 +56,10 @@ class Scene:
         self.processes: dict[str, Process] = {}
         self.mishaps: Counter[str] = Counter()
         self.ports: list[Port] = []
+        self.damaged: str | None = None
+        """The instant whose markers were damaged."""
+        self.preparing: set[Process] = set()
+        """Those that start to write, or are visiting: they may project what they have read of the log."""
         self.is_quiescent = False
         """No mishap happens any more."""
         self._clocks: dict[Process, Clock] = {}

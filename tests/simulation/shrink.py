@@ -25,7 +25,15 @@ ATTEMPTS_MAX = 400
 """Runs that are tried; each takes a few hundredths of a second."""
 
 PLAINEST: dict[type[Any], dict[str, Any]] = {
-    Plan: {"has_past": False, "retain_hours": None, "by_year": False, "checkpoint_entries": 64, "kept_entries": 64},
+    Plan: {
+        "has_past": False,
+        "retain_hours": None,
+        "by_year": False,
+        "checkpoint_entries": 64,
+        "kept_entries": 64,
+        "replacement": None,
+        "damage": None,
+    },
     WriterPlan: {
         "mishap": None,
         "clock_s": 0.0,
@@ -34,6 +42,7 @@ PLAINEST: dict[type[Any], dict[str, Any]] = {
         "year": None,
         "fill_bytes": 0,
         "loses_rewrite_answer": False,
+        "beats_lost_after_s": 0.0,
         "respects_claims": True,
         "queue_limit": 100_000,
     },

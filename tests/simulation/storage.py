@@ -7,7 +7,7 @@ to the fault profile, and cannot be revoked once it was sent.
 import io
 import random
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, BinaryIO
@@ -18,7 +18,7 @@ import trio
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tests.history import Began, History, Landed, Removed, Sent, Strayed
+from tests.history import Began, History, Landed, Removed, Replaced, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.fault_profile import Fate, FaultProfile, fate, fate_in_outage, later, reported_after_s
 from tests.simulation.kernel import Kernel
@@ -41,6 +41,8 @@ class Objects:
         self.mishaps: Counter[str] = Counter()
         self.requests: Counter[str] = Counter()
         self.removal_count = 0
+        self.life = 0
+        """How often all of it was replaced."""
         self.outage_until = 0.0
         self.archived: dict[str, bytes] = {}
         """What an archive has deleted."""
@@ -89,10 +91,21 @@ class Objects:
         found = sorted(path for path in self.data if path > after and path.startswith(prefix))[:size]
         return [Entry(path, len(self.data[path]), self._modified[path]) for path in found]
 
-    def delete(self, paths: Sequence[str], by: str) -> None:
-        for path in paths:
+    def replace(self, copy: Mapping[str, bytes], copied: int, at_work: frozenset[str]) -> None:
+        """Hold what was copied when the history had so many events, and nothing else."""
+        self.life += 1
+        self.data = dict(copy)
+        self.archived.clear()
+        self._modified = dict.fromkeys(copy, self.now)
+        self._put_by.clear()
+        self._staging.clear()
+        self.history.record(Replaced(at=self._kernel.now, copied=copied, at_work=at_work))
+
+    def delete(self, paths: Sequence[str], by: str, life: int) -> None:
+        """Do nothing if all was replaced since the request was sent."""
+        for path in paths if life == self.life else ():
             if path in self.data:
-                if is_archivable(path):
+                if is_archivable(path) and self.life == 0:
                     self.archived.setdefault(path, self.data[path])
                     self.mishaps["log entry archived"] += "/log/" in path
                 del self.data[path], self._modified[path]
@@ -153,8 +166,13 @@ class Port:
         check_path(path)
         if "/MARKERS" in path:
             self._history.record(Sent(at=self._kernel.now, server=self.process.name, path=path, data=data))
-        nonce = object()
-        await self._call("put", path, lambda: self.objects.put_new(path, data, self.process.name, nonce))
+        nonce, life = object(), self.objects.life
+
+        def put() -> None:
+            if life == self.objects.life or not path.startswith(".hoodie/2"):
+                self.objects.put_new(path, data, self.process.name, nonce)
+
+        await self._call("put", path, put)
 
     async def list(self, directory: str) -> AsyncIterator[Entry]:
         if not directory and f"{LOG_FOLDER}/{1:020d}" in self.objects.data:
@@ -185,7 +203,7 @@ class Port:
         for start in range(0, len(paths), size):
             some = paths[start : start + size]
             try:
-                await self._call(verb, some[0], partial(self.objects.delete, some, self.process.name))
+                await self._call(verb, some[0], partial(self.objects.delete, some, self.process.name, self.objects.life))
             except Unavailable:
                 self.objects.mishaps["delete failed half way"] += start > 0
                 raise
@@ -256,6 +274,8 @@ class Port:
         if verb == "data" and self.process.loses_rewrite_answer:
             self.process.loses_rewrite_answer = False
             return fate_in_outage(faults, self._chance)
+        if now >= self.process.beats_lost_at and verb == "put" and "/beat/" in path:
+            return Fate(lands_after_s=None, answered_after_s=5.0, is_answered=False, name="heartbeat lost")
         if faults.outage is None:
             return fate(faults, self._chance)
         if now < objects.outage_until:

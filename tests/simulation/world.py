@@ -26,13 +26,16 @@ from tallymark.engine.tasks.report import TaskReport
 from tests.history import Based, Held, History, Read, Released, Told
 from tests.simulation.executor import FLIGHTS, ROWS, YEARLY, Stage, TasksFailed, partition_of
 from tests.simulation.fault_profile import FaultProfile
+from tests.simulation.lives.damage import damage_markers
+from tests.simulation.lives.histories import Life, lives_of
+from tests.simulation.lives.replacing import drop_beyond_a_gap, replace_table
 from tests.simulation.plan import YEARS, AttemptPlan, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
 from tests.simulation.seams import simulated_machines
 from tests.simulation.storage import Port
 from tests.simulation.viewer import follow
-from tests.table_invariants import log_entries
+from tests.table_invariants import log_head
 
 LEASE = LeaseSettings()
 COMMIT = CommitSettings()
@@ -57,6 +60,9 @@ class Outcome:
     """What each writer was to write, founder and rescuer, too."""
     undisturbed: set[str] = field(default_factory=set)
     """Writers whom nothing has befallen, and whose requests went through."""
+    lives: list[Life] = field(default_factory=list)
+    damaged: str | None = None
+    """The instant whose markers have lost bytes."""
     disturbed: set[str] = field(default_factory=set)
     """Processes of every kind that something has befallen."""
     occurred: Counter[str] = field(default_factory=Counter)
@@ -76,6 +82,7 @@ def run(plan: Plan) -> Outcome:
     with simulated_machines(scene):
         scene.kernel.run(partial(_play, scene, outcome))
     outcome.disturbed = {process.name for process in scene.processes.values() if process.was_disturbed}
+    outcome.lives, outcome.damaged = lives_of(outcome.history), scene.damaged
     outcome.steps = scene.kernel.step_count
     outcome.occurred = scene.objects.mishaps + scene.network.mishaps + scene.mishaps
     return outcome
@@ -95,8 +102,13 @@ async def _act(scene: Scene, outcome: Outcome) -> None:
     processes = [_writer(scene, outcome, number, plan) for number, plan in enumerate(scene.plan.writers)]
     processes += [_visitor(scene, number, plan) for number, plan in enumerate(scene.plan.visitors)]
     processes += [_viewer(scene, number, plan) for number, plan in enumerate(scene.plan.viewers)]
+    if scene.plan.damage is not None:
+        scene.nursery.start_soon(damage_markers, scene, scene.plan.damage)
+    if scene.plan.replacement is not None:
+        await replace_table(scene, scene.plan.replacement)
     for process in processes:
         await process.has_ended.wait()
+    drop_beyond_a_gap(scene)
     outcome.undisturbed = {process.name for process in processes if _is_undisturbed(scene, process)}
     await _recover_and_clean(scene, outcome, processes)
 
@@ -165,10 +177,13 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     outcome.tasks[process.name] = plan.tasks
     process.respects_claims, process.loses_rewrite_answer = plan.respects_claims, plan.loses_rewrite_answer
     await trio.sleep(plan.start_s)
+    if plan.beats_lost_after_s:
+        process.beats_lost_at = scene.kernel.now + plan.beats_lost_after_s
     began = trio.current_time()
     instant = None
     told = partial(_record_result, scene, process)
     table, by_year = _table(scene, process), scene.plan.by_year
+    scene.preparing.add(process)
     try:
         base = await _read_before(table, plan)
         async with table.write(
@@ -186,6 +201,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
             sizing=sizing_of(plan),
             service=ServiceSettings(host=process.host),
         ) as job:
+            scene.preparing.discard(process)
             if job.committed is not None:
                 told(job.committed.instant, "committed", "as another had done")
                 return
@@ -205,6 +221,7 @@ async def _write(scene: Scene, outcome: Outcome, process: Process, plan: WriterP
     except TallymarkError as error:
         told(instant, type(error).__name__, str(error))
     finally:
+        scene.preparing.discard(process)
         if not process.is_closed:
             outcome.job_s += trio.current_time() - began
 
@@ -260,17 +277,22 @@ async def _visit(scene: Scene, process: Process, plan: VisitorPlan) -> None:
         await trio.sleep_until(moment)
         scene.note(process, f"does its round: {plan.what}")
         visit = partial(_read_under_lease, plan) if plan.what == "read under a lease" else _VISITS[plan.what]
+        scene.preparing.add(process)
         try:
             await visit(scene, process)
         except UnsupportedTable:
             continue  # there is none yet
         except TallymarkError as error:
             scene.note(process, f"gives up: {error!r}")
+        finally:
+            scene.preparing.discard(process)
 
 
 async def _read(scene: Scene, process: Process) -> None:
-    head_before = len(log_entries(scene.objects.whole))
+    head_before, life = log_head(scene.objects.whole), scene.objects.life
     snapshot = await _table(scene, process).snapshot()
+    if life != scene.objects.life:
+        return
     files = tuple(file.path for file in snapshot.files)
     scene.history.record(
         Read(at=scene.kernel.now, reader=process.name, head_before=head_before, position=snapshot.position, files=files)

@@ -53,7 +53,7 @@ def overwrite_of_what_was_read(index: HistoryIndex) -> int:
 
 def _reserved(index: HistoryIndex, instant: str) -> int:
     """When the instant was."""
-    return index.landed[f"{OPEN}{instant}"][0][0]
+    return index.landed[f"{OPEN}{instant}"][0][0] if f"{OPEN}{instant}" in index.landed else 0
 
 
 def named_partition_emptied(index: HistoryIndex) -> int:

@@ -3,6 +3,8 @@
 from itertools import count
 from typing import Any
 
+import anyio
+
 from tallymark.engine.inspection import leased_snapshot
 from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.maintenance import readers
@@ -33,6 +35,19 @@ async def _asked_once(handle):
     return handle.log._readers_found
 
 
+async def _until_decided_without_the_log(handle):
+    """Reads the log before it looks for open cleans, and not after."""
+    found = [each for each in await leased_snapshot.open_reservations(handle) if each.operation == "clean"]
+    while found:
+        history = handle.log.history
+        found = [each for each in found if await leased_snapshot._stands(handle, each)]
+        found = [each for each in found if history.decided(each.instant) is None]
+        if found:
+            await leased_snapshot._decide_dead(handle, found)
+            await anyio.sleep(1.0)
+            await handle.log.refresh()
+
+
 READERS = (
     Mutation(
         name="a clean ignores readers' leases",
@@ -54,6 +69,13 @@ READERS = (
         by=("readers_under_leases_find_their_files",),
         breaks="a clean that had listed leases before expires files of that position",
         fault=lambda: replaced(leased_snapshot._until_cleans_are_decided, nothing),
+    ),
+    Mutation(
+        name="a reader of an older position reads the log before it looks for open cleans",
+        where=(where.has_lease,),
+        by=("readers_under_leases_find_their_files",),
+        breaks="a clean that had listed leases before wins its entry in between, and the reader does not learn it",
+        fault=lambda: replaced(leased_snapshot._until_cleans_are_decided, _until_decided_without_the_log),
     ),
     Mutation(
         name="a clean lists leases before it reserves its instant, and not after",

@@ -1,5 +1,7 @@
 """A dead writer is rolled back whole, and only a dead one; a heartbeat tells which writer is alive."""
 
+from dataclasses import replace
+
 import anyio
 
 from tallymark.engine.instants import rollback
@@ -16,6 +18,7 @@ from tests.simulation.scene import START
 from tests.simulation.storage import EPOCH
 
 _decide = rollback.decide
+_until_known = recovery._until_its_writer_knows
 _roll_back = rollback.roll_back
 
 
@@ -121,6 +124,10 @@ async def _beat_blindly(lease):
         lease._last_heartbeat = begun
 
 
+async def _until_a_quarter_has_passed(handle, reservation):
+    await _until_known(handle, replace(reservation, expiry_s=reservation.expiry_s / 2))
+
+
 LEASES = (
     Mutation(
         name="a heartbeat's age is measured by the local clock",
@@ -159,5 +166,11 @@ LEASES = (
         where=(where.without_staging, where.has_service, where.has_operator),
         breaks="a marker is acked after the rollback has read the markers",
         fault=lambda: replaced(recovery._until_its_writer_knows, nothing),
+    ),
+    Mutation(
+        name="a rollback waits for a quarter of the lease, not for half of it",
+        where=(where.without_staging, where.loses_heartbeats),
+        breaks="a marker is acked after the rollback has read the markers",
+        fault=lambda: replaced(recovery._until_its_writer_knows, _until_a_quarter_has_passed),
     ),
 )

@@ -128,6 +128,26 @@ def has_bodies(plan: Plan) -> bool:
     return plan.body_bytes < 1 << 20
 
 
+def is_replaced(plan: Plan) -> bool:
+    return plan.replacement is not None
+
+
+def has_foreign_names(plan: Plan) -> bool:
+    return plan.damage is not None and plan.damage.what == "foreign names"
+
+
+def has_damage(plan: Plan) -> bool:
+    return plan.damage is not None and plan.damage.what != "foreign names"
+
+
+def loses_heartbeats(plan: Plan) -> bool:
+    return any(writer.beats_lost_after_s for writer in plan.writers)
+
+
+def halts_at_its_flag(plan: Plan) -> bool:
+    return any(mishap.after == ("get", "/DIRECT") for mishap in _of_writers(plan))
+
+
 def has_many_servers(plan: MarkerPlan) -> bool:
     return len(plan.servers) > 1
 

@@ -8,8 +8,9 @@ from tallymark.backends.errors import AlreadyExists, NotFound, Unavailable
 from tallymark.engine.instants import reserve
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import close_staging
-from tallymark.engine.jobs import reports
-from tallymark.engine.markers.direct_flag import DirectFlag
+from tallymark.engine.jobs import reports, write_job
+from tallymark.engine.jobs.write_job import WriteJob
+from tallymark.engine.markers.direct_flag import DirectFlag, is_flagged
 from tallymark.engine.markers.directory import MarkerDirectory
 from tallymark.engine.markers.segment import BATCHED_TYPE, DIRECT_TYPE, TYPE_FILE, marker_folder
 from tallymark.engine.tasks import file_name
@@ -34,6 +35,8 @@ async def _put_over(handle, reservation):
     return True
 
 
+_seal = WriteJob._seal
+_error_of = MarkerDirectory._error_of
 _is_taken = reserve.is_taken
 _reserve = reserve.reserve
 
@@ -113,6 +116,28 @@ async def _close_staging_only(fencer):
     await close_staging(fencer.backend, fencer.instant)
 
 
+async def _flag_first(job):
+    flagged = await is_flagged(job._handle.backend, job.instant)
+
+    async def as_read(*_):
+        return flagged
+
+    with mock.patch.object(write_job, "is_flagged", as_read):
+        return await _seal(job)
+
+
+async def _existing_at_once(directory, lines):
+    await directory.open()
+    batches, answers = directory.take(lines)
+    if batches:
+        await directory._until_acked(batches)
+    return answers
+
+
+async def _existing_many_at_once(directory, batches):
+    return await _error_of(directory, batches) if batches else None
+
+
 MARKERS = (
     Mutation(
         name="a data file is started before its marker is acked",
@@ -142,6 +167,21 @@ MARKERS = (
         where=(where.has_service,),
         breaks="its job treats what it has marked as unmarked: files of lost attempts stay",
         fault=lambda: method(DirectFlag, "put", nothing),
+    ),
+    Mutation(
+        name="a job looks for the flag of direct markers before it puts its seal",
+        where=(where.halts_at_its_flag,),
+        breaks="what a task marks itself in between is neither committed nor excluded",
+        fault=lambda: method(WriteJob, "_seal", _flag_first),
+    ),
+    Mutation(
+        name="that a marker exists is answered without a check of the lease",
+        where=(where.without_staging, where.loses_heartbeats),
+        breaks="a marker whose put has landed after the rollback has read them is acked when it is requested again",
+        fault=lambda: both(
+            method(MarkerDirectory, "_create", _existing_at_once),
+            method(MarkerDirectory, "_error_of", _existing_many_at_once),
+        ),
     ),
     Mutation(
         name="a task that puts its own markers reads neither the seal nor the log",

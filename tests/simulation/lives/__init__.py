@@ -1,0 +1,1 @@
+"""Tables that are replaced beside their jobs, and markers that others have changed."""

@@ -1,0 +1,91 @@
+"""The history of each life of a table: it starts when the table is removed, or put back to an older copy."""
+
+from dataclasses import dataclass
+
+from tests.history import Acked, Asked, Began, Event, GaveUp, History, Landed, Refused, Removed, Replaced, Told
+from tests.table_invariants import commits
+
+OPEN = ".hoodie/.tallymark/open/"
+
+OPERATOR = "operator"
+"""Who deletes the entries beyond a gap that jobs of the former life have put."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    history: History
+    """All events that count in it: those before the copy that it starts with, and its own, without what concerns the
+    jobs that outlive the former one."""
+    outliving: frozenset[str]
+    """Their instants."""
+    storage: dict[str, bytes]
+    """At its end."""
+
+    def without_remains(self, storage: dict[str, bytes]) -> dict[str, bytes]:
+        """Leave out the data files, and lists of fences, of jobs that have outlived the former life and not committed."""
+        remains = self.outliving - {entry["instant"] for entry in commits(storage)} if self.outliving else self.outliving
+        return {path: data for path, data in storage.items() if not _is_of(path, remains)}
+
+
+def lives_of(history: History) -> list[Life]:
+    """A table that is not replaced has one life."""
+    place = next((place for place, event in enumerate(history.events) if isinstance(event, Replaced)), None)
+    if place is None:
+        return [Life(history, frozenset(), {})]
+    replaced = history.events[place]
+    assert isinstance(replaced, Replaced)
+    shared, before, after = (
+        history.events[: replaced.copied],
+        history.events[replaced.copied : place],
+        history.events[place + 1 :],
+    )
+    outliving = frozenset(_instants(before) + _instants([event for event in after if _by(event) in replaced.at_work]))
+    over = {event.request for event in before + shared if isinstance(event, Asked)}
+    over |= {event.request for event in after if isinstance(event, Asked) and event.instant in outliving}
+    kept = [event for event in after if not _concerns(event, outliving, over)]
+    first, last = _history(history.events[:place]), _history(shared + kept)
+    return [Life(first, frozenset(), _storage(first)), Life(last, outliving, _storage(last))]
+
+
+def _by(event: Event) -> str:
+    return event.by if isinstance(event, Landed) else ""
+
+
+def _instants(events: list[Event]) -> list[str]:
+    """Those that were reserved, or had markers."""
+    reserved = [event.path.removeprefix(OPEN) for event in events if isinstance(event, Landed) and OPEN in event.path]
+    return reserved + [event.instant for event in events if isinstance(event, Asked)]
+
+
+def _concerns(event: Event, outliving: frozenset[str], over: set[int]) -> bool:
+    match event:
+        case Asked() | Acked() | Refused() | GaveUp():
+            return event.request in over
+        case Began():
+            return _is_of(event.path, outliving)
+        case Told():
+            return event.instant in outliving
+        case _:
+            return False
+
+
+def _is_of(path: str, instants: frozenset[str]) -> bool:
+    if path.startswith(".hoodie/.tallymark/fence/"):
+        return path.split("/")[3] in instants
+    return path.endswith(".parquet") and path[:-8].rpartition("_")[2] in instants
+
+
+def _history(events: list[Event]) -> History:
+    history = History()
+    history.events = events
+    return history
+
+
+def _storage(history: History) -> dict[str, bytes]:
+    storage: dict[str, bytes] = {}
+    for event in history.events:
+        if isinstance(event, Landed):
+            storage[event.path] = event.data
+        elif isinstance(event, Removed):
+            storage.pop(event.path, None)
+    return storage
