@@ -1,11 +1,12 @@
 """A table is removed, or put back to an older copy, beside its jobs."""
 
-import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 
 import trio
 
+from tallymark.engine.timeline.properties import TableProperties
 from tests.history import Befell, Landed
 from tests.promises import PROPERTIES
 from tests.simulation.lives.histories import OPEN, OPERATOR
@@ -48,7 +49,8 @@ async def replace_table(scene: Scene, plan: ReplacementPlan) -> None:
     properties = objects.data.get(PROPERTIES, b"")
     objects.replace(copy, copied, frozenset(process.name for process in at_work))
     if not copy and properties:  # made again at once: where something lies, nobody makes a table
-        objects.put(PROPERTIES, re.sub(rb"(?m)^tallymark\.id=.*$", b"tallymark.id=another", properties), OPERATOR)
+        again = replace(TableProperties.decode(properties), id="another")
+        objects.put(PROPERTIES, again.encode(), OPERATOR)
 
 
 def drop_beyond_a_gap(scene: Scene) -> None:
