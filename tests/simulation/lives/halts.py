@@ -46,7 +46,7 @@ def _halted_at_a_clean(chance: random.Random, plan: Plan) -> Plan:
     """A reader stops between its lease and its look for cleans; one that has listed leases before goes on meanwhile."""
     at_s, request_s = 30.0, plan.faults.put_s
     writer = replace(_writer(chance, (_task(chance, row_s=0.0, rows=1),)), mode="overwrite", dynamic=True)
-    after_its_list = Mishap(what="stopped", at_step=chance.randint(2, 6), after=("put", "/open/"), for_s=50.0)
+    after_its_list = Mishap(what="stopped", at_step=chance.randint(5, 12), after=("put", "/open/"), for_s=50.0)
     before_its_look = Mishap(what="stopped", at_step=chance.randint(1, 8), after=("put", "/read/"), for_s=100.0)
     cleaner = VisitorPlan(host=draw_host(chance), what="clean at once", at_s=(at_s,), mishap=after_its_list)
     reader = VisitorPlan(

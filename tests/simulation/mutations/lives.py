@@ -84,10 +84,6 @@ def _decode_empty(data, *, source, rewritten=False):
     return _decode(data, source=source, rewritten=rewritten) if data else []
 
 
-def _decode_cut(data, *, source, rewritten=False):
-    return _decode(data, source=source, rewritten=bool(data) or rewritten)
-
-
 async def _unclaimed(backend, folder, *, concurrency):
     loaded = await _load(backend, folder, concurrency=concurrency)
     loaded.is_claimed = False
@@ -126,12 +122,6 @@ DAMAGE = (
         where=(where.has_damage,),
         breaks="what a dead writer has left stays",
         fault=lambda: replaced(segment.decode_segment, _decode_empty),
-    ),
-    Mutation(
-        name="of a segment that was cut the finished lines count",
-        where=(where.has_damage,),
-        breaks="the file of its last line stays",
-        fault=lambda: replaced(segment.decode_segment, _decode_cut),
     ),
     Mutation(
         name="a claim without a segment counts as no markers",

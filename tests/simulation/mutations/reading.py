@@ -72,7 +72,7 @@ READERS = (
     ),
     Mutation(
         name="a reader of an older position reads the log before it looks for open cleans",
-        where=(where.has_lease,),
+        where=(where.halts_at_a_clean,),
         by=("readers_under_leases_find_their_files",),
         breaks="a clean that had listed leases before wins its entry in between, and the reader does not learn it",
         fault=lambda: replaced(leased_snapshot._until_cleans_are_decided, _until_decided_without_the_log),

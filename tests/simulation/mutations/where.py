@@ -148,6 +148,12 @@ def halts_at_its_flag(plan: Plan) -> bool:
     return any(mishap.after == ("get", "/DIRECT") for mishap in _of_writers(plan))
 
 
+def halts_at_a_clean(plan: Plan) -> bool:
+    """A reader stops before it looks for open cleans."""
+    mishaps = [visitor.mishap for visitor in plan.visitors if visitor.what == "read under a lease" and visitor.mishap]
+    return has_lease(plan) and any(mishap.after == ("put", "/read/") for mishap in mishaps)
+
+
 def has_many_servers(plan: MarkerPlan) -> bool:
     return len(plan.servers) > 1
 

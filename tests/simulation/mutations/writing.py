@@ -36,7 +36,6 @@ async def _put_over(handle, reservation):
 
 
 _seal = WriteJob._seal
-_error_of = MarkerDirectory._error_of
 _is_taken = reserve.is_taken
 _reserve = reserve.reserve
 
@@ -126,18 +125,6 @@ async def _flag_first(job):
         return await _seal(job)
 
 
-async def _existing_at_once(directory, lines):
-    await directory.open()
-    batches, answers = directory.take(lines)
-    if batches:
-        await directory._until_acked(batches)
-    return answers
-
-
-async def _existing_many_at_once(directory, batches):
-    return await _error_of(directory, batches) if batches else None
-
-
 MARKERS = (
     Mutation(
         name="a data file is started before its marker is acked",
@@ -173,15 +160,6 @@ MARKERS = (
         where=(where.halts_at_its_flag,),
         breaks="what a task marks itself in between is neither committed nor excluded",
         fault=lambda: method(WriteJob, "_seal", _flag_first),
-    ),
-    Mutation(
-        name="that a marker exists is answered without a check of the lease",
-        where=(where.without_staging, where.loses_heartbeats),
-        breaks="a marker whose put has landed after the rollback has read them is acked when it is requested again",
-        fault=lambda: both(
-            method(MarkerDirectory, "_create", _existing_at_once),
-            method(MarkerDirectory, "_error_of", _existing_many_at_once),
-        ),
     ),
     Mutation(
         name="a task that puts its own markers reads neither the seal nor the log",
