@@ -35,8 +35,8 @@ from tests.simulation.world import LEASE, Outcome
 from tests.table_invariants import (
     LOG,
     Storage,
-    committed_files,
     commits,
+    committed_files,
     data_files,
     decisions,
     entry_fields,
@@ -90,7 +90,9 @@ def _without_late_files(outcome: Outcome, storage: dict[str, bytes]) -> dict[str
     late, is_decided = set(), False
     for event in outcome.history.of(Landed):
         if event.path.startswith(LOG):
-            is_decided |= decisions(outcome.swept).get(outcome.damaged, {}).get("nonce") == entry_fields(event.data)["nonce"]
+            is_decided |= (
+                decisions(outcome.swept).get(outcome.damaged, {}).get("nonce") == entry_fields(event.data)["nonce"]
+            )
         elif is_decided and event.path.endswith(f"_{outcome.damaged}.parquet"):
             late.add(event.path)
     return {path: data for path, data in storage.items() if path not in late}

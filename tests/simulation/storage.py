@@ -203,7 +203,9 @@ class Port:
         for start in range(0, len(paths), size):
             some = paths[start : start + size]
             try:
-                await self._call(verb, some[0], partial(self.objects.delete, some, self.process.name, self.objects.life))
+                await self._call(
+                    verb, some[0], partial(self.objects.delete, some, self.process.name, self.objects.life)
+                )
             except Unavailable:
                 self.objects.mishaps["delete failed half way"] += start > 0
                 raise

@@ -47,7 +47,10 @@ def with_replacement(chance: random.Random, plan: Plan) -> Plan:
         writers[number] = replace(writers[number], mishap=mishap)
     writers[number] = replace(writers[number], start_s=start_s)
     at_s = start_s + after_s
-    later = [_quick(chance, at_s + late_s) for late_s in chance.sample((0.0, 0.1, 1.0, 5.0, 30.0), chance.choice((0, 1, 2, 4)))]
+    later = [
+        _quick(chance, at_s + late_s)
+        for late_s in chance.sample((0.0, 0.1, 1.0, 5.0, 30.0), chance.choice((0, 1, 2, 4)))
+    ]
     before = [_quick(chance, 0.0)] if start_s else []
     return replace(
         plan,

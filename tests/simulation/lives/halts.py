@@ -36,7 +36,10 @@ def _halted_at_its_flag(chance: random.Random, plan: Plan) -> Plan:
     twin = replace(task.attempts[0], start_s=chance.choice((0.5, 1.0, 2.0, 5.0)), row_s=chance.choice((0.0, 0.5, 5.0)))
     slow = replace(task, months=task.months, attempts=(*task.attempts, twin))
     halted = Mishap(
-        what="stopped", at_step=chance.choice((0, 0, 1, 2)), after=("get", "/DIRECT"), for_s=chance.choice((50.0, 70.0, 100.0))
+        what="stopped",
+        at_step=chance.choice((0, 0, 1, 2)),
+        after=("get", "/DIRECT"),
+        for_s=chance.choice((50.0, 70.0, 100.0)),
     )
     writer = replace(_writer(chance, (slow,)), mishap=halted)
     return _alone(plan, writer, FaultProfile(put_s=plan.faults.put_s), ())
@@ -46,8 +49,8 @@ def _halted_at_a_clean(chance: random.Random, plan: Plan) -> Plan:
     """A reader stops between its lease and its look for cleans; one that has listed leases before goes on meanwhile."""
     at_s, request_s = 30.0, plan.faults.put_s
     writer = replace(_writer(chance, (_task(chance, row_s=0.0, rows=1),)), mode="overwrite", dynamic=True)
-    after_its_list = Mishap(what="stopped", at_step=chance.randint(5, 12), after=("put", "/open/"), for_s=50.0)
-    before_its_look = Mishap(what="stopped", at_step=chance.randint(1, 8), after=("put", "/read/"), for_s=100.0)
+    after_its_list = Mishap(what="stopped", at_step=chance.randint(14, 22), after=("put", "/open/"), for_s=50.0)
+    before_its_look = Mishap(what="stopped", at_step=chance.randint(3, 7), after=("put", "/read/"), for_s=100.0)
     cleaner = VisitorPlan(host=draw_host(chance), what="clean at once", at_s=(at_s,), mishap=after_its_list)
     reader = VisitorPlan(
         host=draw_host(chance),
@@ -62,9 +65,7 @@ def _halted_at_a_clean(chance: random.Random, plan: Plan) -> Plan:
 
 
 def _alone(plan: Plan, writer: WriterPlan, faults: FaultProfile, visitors: tuple[VisitorPlan, ...]) -> Plan:
-    return replace(
-        plan, writers=(writer,), visitors=visitors, viewers=(), faults=faults, replacement=None, damage=None
-    )
+    return replace(plan, writers=(writer,), visitors=visitors, viewers=(), faults=faults, replacement=None, damage=None)
 
 
 def _task(chance: random.Random, *, row_s: float, rows: int) -> TaskPlan:

@@ -23,7 +23,9 @@ class Life:
 
     def without_remains(self, storage: dict[str, bytes]) -> dict[str, bytes]:
         """Leave out the data files, and lists of fences, of jobs that have outlived the former life and not committed."""
-        remains = self.outliving - {entry["instant"] for entry in commits(storage)} if self.outliving else self.outliving
+        remains = (
+            self.outliving - {entry["instant"] for entry in commits(storage)} if self.outliving else self.outliving
+        )
         return {path: data for path, data in storage.items() if not _is_of(path, remains)}
 
 

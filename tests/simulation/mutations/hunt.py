@@ -110,7 +110,9 @@ def _judge_of(error: BaseException) -> str | None:
         return "stuck"
     frames = traceback.extract_tb(error.__traceback__)
     names = [frame.name for frame in frames if frame.filename.endswith(CHECKS)]
-    named = [name for name in names if name not in ("judge", "judge_markers", "_judge_life", "_with_history", "<lambda>")]
+    named = [
+        name for name in names if name not in ("judge", "judge_markers", "_judge_life", "_with_history", "<lambda>")
+    ]
     if named:
         return named[0]
     return type(error).__name__ if isinstance(error, AssertionError | TallymarkError) else None
