@@ -22,7 +22,7 @@ class Life:
     """At its end."""
 
     def without_remains(self, storage: dict[str, bytes]) -> dict[str, bytes]:
-        """Leave out the data files, and lists of fences, of jobs that have outlived the former life and not committed."""
+        """Leave out the data files, and lists of fences, of jobs that outlive the former life and do not commit."""
         remains = (
             self.outliving - {entry["instant"] for entry in commits(storage)} if self.outliving else self.outliving
         )
