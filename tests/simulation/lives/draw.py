@@ -58,6 +58,7 @@ def with_replacement(chance: random.Random, plan: Plan) -> Plan:
         visitors=tuple(visitor for visitor in plan.visitors if visitor.what != "read under a lease"),
         viewers=(),
         body_bytes=1 << 20,
+        kept_entries=64,
         has_past=plan.has_past or not is_removed,
         replacement=ReplacementPlan(at_s=at_s, copied_at_s=None if is_removed else 0.0),
     )
