@@ -210,7 +210,12 @@ def all_or_nothing(history: History) -> None:
             _sees_whole_commits(replay, event, history)
         elif isinstance(event, Removed) and event.path.startswith(LOG):
             earlier = [path for path in replay.storage if path.startswith(LOG) and path < event.path]
-            _hold(not earlier or event.path not in replay.whole, "an entry of the log is gone before an older one", event, history)
+            _hold(
+                not earlier or event.path not in replay.whole,
+                "an entry of the log is gone before an older one",
+                event,
+                history,
+            )
         elif isinstance(event, Removed) and timeline_instant(event.path):
             _sees_whole_commits(replay, event, history)
         elif isinstance(event, Removed):

@@ -162,13 +162,15 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
 
     Raises:
         CorruptObject: it is damaged; the message names ``source``.
-        UnsupportedTable: it is of another format, or needs a feature that this release does not know.
+        UnsupportedTable: it is of another format; or it cannot be decoded, and names a feature that this release does
+            not know.
     """
     fields = _unpacked(data, source)
     if (found := fields.pop("format", None)) != FORMAT:
         raise UnsupportedTable(
             f"{source} is of log format {found!r}, and this release reads format {FORMAT}; install a newer release"
         )
+    features = fields.get("reader_features", ())
     try:
         scope = fields.pop("scope")
         entry = LogEntry(
@@ -194,8 +196,9 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
         )
         parse_instant(entry.instant)
     except (KeyError, TypeError, ValueError, RecursionError, CorruptObject) as error:  # a deep value has no repr
+        if isinstance(features, list):
+            check_features("reader", map(str, features), source=source)
         raise CorruptObject(f"{source} is not a log entry: {error!r}; restore it from a copy") from error
-    check_features("reader", entry.reader_features, source=source)
     return entry
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tallymark.engine.errors import CorruptObject
-from tallymark.engine.timeline.entry import DataFile, LogEntry
+from tallymark.engine.timeline.entry import DataFile, LogEntry, check_features
 from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
@@ -73,8 +73,10 @@ class History:
         return self._base + len(self._entries)
 
     def apply(self, entry: LogEntry) -> None:
-        """Apply the entry at ``head + 1``."""
+        """Apply the entry at ``head + 1``. Raises UnsupportedTable if it needs a feature that this release does not know."""
         is_foreign = entry.table != self.table or (self.table != "" and entry.previous != self._hashes[-1])
+        if not is_foreign:
+            check_features("reader", entry.reader_features, source=f"entry {self.head + 1} of the log")
         self._entries.append(entry)
         self._hashes.append(next_hash(self._hashes[-1], self.head, entry))
         if is_foreign:

@@ -20,6 +20,7 @@ from tallymark.engine.timeline.entry import (
     encode_entry,
     encode_pointer,
 )
+from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.instant import instant_time
 from tallymark.engine.timeline.scope import Scope
 from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
@@ -183,7 +184,11 @@ def test_another_format_is_refused_and_blamed_on_another_release(version):
 @pytest.mark.parametrize(("names", "shown"), [(["groups"], "feature groups"), (["b", "a"], "features a, b")])
 def test_an_entry_that_needs_a_feature_is_refused_by_its_name(names, shown):
     with pytest.raises(UnsupportedTable, match=f"log/7 needs of each reader the {shown}, which this release does not"):
-        decode_entry(msgpack.packb(fields(reader_features=names)), source="log/7")
+        decode_entry(msgpack.packb(fields(reader_features=names, kind="group")), source="log/7")
+    needing = decode_entry(msgpack.packb(fields(reader_features=names)), source="log/7")
+    with pytest.raises(UnsupportedTable, match=f"entry 1 of the log needs of each reader the {shown}"):
+        History().apply(needing)
+    History().apply(replace(needing, table="another"))  # void, whatever it needs
     assert decode_entry(msgpack.packb(fields(writer_features=names)), source="log/7").writer_features == tuple(names)
 
 
