@@ -31,7 +31,7 @@ def _muted(chance: random.Random, plan: Plan) -> Plan:
 
 
 def _halted_at_its_flag(chance: random.Random, plan: Plan) -> Plan:
-    """A job stops when it asks whether a task has marked files itself, and then a task does, since it does not answer."""
+    """A job stops when it asks whether a task has marked files itself; then one does, since the job does not answer."""
     task = _task(chance, row_s=0.0, rows=2)
     twin = replace(task.attempts[0], start_s=chance.choice((0.5, 1.0, 2.0, 5.0)), row_s=chance.choice((0.0, 0.5, 5.0)))
     slow = replace(task, months=task.months, attempts=(*task.attempts, twin))

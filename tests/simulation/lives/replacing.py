@@ -55,7 +55,7 @@ async def replace_table(scene: Scene, plan: ReplacementPlan) -> None:
 
 def drop_beyond_a_gap(scene: Scene) -> None:
     """As somebody who has read what the error says: a job of the former life has put entries that follow no other."""
-    if beyond := entries_beyond_a_gap(scene.objects.data):
+    if scene.objects.life and (beyond := entries_beyond_a_gap(scene.objects.data)):
         scene.mishaps["entry beyond the end of an older copy"] += 1
         scene.objects.delete(beyond, OPERATOR, scene.objects.life)
 
