@@ -73,7 +73,10 @@ class History:
         return self._base + len(self._entries)
 
     def apply(self, entry: LogEntry) -> None:
-        """Apply the entry at ``head + 1``. Raises UnsupportedTable if it needs a feature that this release does not know."""
+        """Apply the entry at ``head + 1``.
+
+        Raises UnsupportedTable if it needs a feature that this release does not know.
+        """
         is_foreign = entry.table != self.table or (self.table != "" and entry.previous != self._hashes[-1])
         if not is_foreign:
             check_features("reader", entry.reader_features, source=f"entry {self.head + 1} of the log")

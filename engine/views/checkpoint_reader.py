@@ -236,6 +236,6 @@ class CheckpointBase:
 
     def _outdated(self) -> TryAgain:
         return TryAgain(
-            f"this reader has read the log of {self._backend.url} from the checkpoint of position {self.position}, which "
-            "newer ones have replaced since, and the log before it is archived; open the table, or its view, again"
+            f"this reader has read the log of {self._backend.url} from the checkpoint of position {self.position}, "
+            "which newer ones have replaced since, and the log before it is archived; open the table or its view again"
         )

@@ -8,6 +8,7 @@ from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import CorruptObject, TallymarkError
 from tallymark.engine.instants import fencing, rollback
 from tallymark.engine.jobs import open_job
+from tallymark.engine.maintenance.checkpoint import checkpoint_due
 from tallymark.engine.markers import loading, segment
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
@@ -33,7 +34,7 @@ async def _end_as_ever(job, handle, properties):
         try:
             await job.end()
             await open_job._clean(handle, properties)
-            await open_job.checkpoint_due(handle, properties)
+            await checkpoint_due(handle, properties)
         except TallymarkError:
             return
 

@@ -7,6 +7,7 @@ import anyio
 
 from tallymark.engine.inspection import leased_snapshot
 from tallymark.engine.inspection.table_view import TableView
+from tallymark.engine.instants.open_instants import open_reservations
 from tallymark.engine.maintenance import readers
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
@@ -37,7 +38,7 @@ async def _asked_once(handle):
 
 async def _until_decided_without_the_log(handle):
     """Reads the log before it looks for open cleans, and not after."""
-    found = [each for each in await leased_snapshot.open_reservations(handle) if each.operation == "clean"]
+    found = [each for each in await open_reservations(handle) if each.operation == "clean"]
     while found:
         history = handle.log.history
         found = [each for each in found if await leased_snapshot._stands(handle, each)]
@@ -122,12 +123,10 @@ async def _what_is_known(view):
 
 
 async def _begin_at_the_end(log):
-    window = await _open(log)
+    await _open(log)
     base = log.history.base
     if base:
         log.history = History(log._start._base.manifest.history)
-        return 0
-    return window
 
 
 VIEWS = (
