@@ -82,6 +82,8 @@ CASES: list[tuple[type, str, list[object]]] = [
     (CommitSettings, "concurrency", [0]),
     (CommitSettings, "clean_overdue_ratio", [-0.1, "1/24", math.nan]),
     (CommitSettings, "zombie_after_s", [-1, "24h"]),
+    (CommitSettings, "log_entry_count", [0, 1.5, True]),
+    (CommitSettings, "timeline_commit_count", [0, None]),
 ]
 
 
