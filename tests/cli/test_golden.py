@@ -83,6 +83,7 @@ def masked(key: str, value: Any) -> Any:
         "rollback",
         "checkpoint",
         "doctor --seconds 200",
+        "accept-loss --yes",
     ],
 )
 def test_the_document_of_a_command_is_the_golden_one(words: str, sample: Sample) -> None:
