@@ -47,14 +47,18 @@ class ArchiveBounds:
 async def find_bounds(handle: TableHandle, properties: TableProperties) -> ArchiveBounds:
     """Return how far the table may be archived once a checkpoint of the log's head is durable.
 
+    The log is read to its end after the open instants were listed: an instant that was open before, and is not listed
+    any more, is in the history. One that was reserved later is later than every instant up to the head before.
+
     A table of format 1 is not archived: its entries are not linked.
     """
-    history, manifest = handle.log.history, handle.checkpoints.manifest
+    known = handle.log.history.head
+    open_ = await open_reservations(handle)
+    history, manifest = await handle.log.refresh(), handle.checkpoints.manifest
     if not history.table:
         return ArchiveBounds(history.start, history.floor, FLOOR, frozenset())
     settings = handle.commit_settings
-    open_ = await open_reservations(handle)
-    limit = history.head
+    limit = known
     for reservation in open_:
         decided = history.decided(reservation.instant)
         limit = min(limit, reservation.base, limit if decided is None else decided.position - 1)
@@ -62,9 +66,9 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
         retained = history.replacing(range(history.horizon + 1, history.head + 1))
         limit = min([limit, *(position - 1 for position in retained[:1])])
     written_before = 0 if manifest is None else manifest.position - 1
-    start = max(history.start, min(limit, written_before, history.head - settings.log_entry_count))
+    start = max(history.start, min(limit, written_before, known - settings.log_entry_count))
     instants = [reservation.instant for reservation in open_]
-    newest = history.commits[-settings.timeline_commit_count :]
+    newest = [position for position in history.commits if position <= known][-settings.timeline_commit_count :]
     kept = [history.instant_at(position) for position in newest] if newest else [FLOOR]
     return ArchiveBounds(
         start=start,

@@ -55,9 +55,9 @@ async def leave_checkpoint(handle: TableHandle, properties: TableProperties) -> 
 
 async def _write(handle: TableHandle, properties: TableProperties) -> Checkpointed | None:
     """Write a checkpoint after projecting all entries that it covers: a reader that starts from it assumes that."""
+    bounds = await find_bounds(handle, properties)
     while handle.projected < handle.log.history.head:
         await project(handle, properties, handle.log.history.head)
-    bounds = await find_bounds(handle, properties)
     history, view = handle.log.history, handle.view(properties)
     base = history.as_base(bounds.start, bounds.floor)
     done = await write_checkpoint(

@@ -567,6 +567,7 @@ async def read_entry(backend: Backend, number: int) -> LogEntry:
     try:
         entry = decode_entry(await backend.get(pointer.body), source=pointer.body)
     except NotFound as error:
+        await backend.get(path)  # an archive deletes the entry first
         raise CorruptObject(f"{path} refers to {pointer.body}, which is gone; restore it from a copy") from error
     return replace(entry, table=pointer.table, previous=pointer.previous, time_ms=pointer.time_ms)
 

@@ -1,5 +1,7 @@
 """Checks of readers: under a lease they find their files, and a view answers for the position that was requested."""
 
+import re
+
 from tests.history import Befell, Event, Held, History, Landed, Released, Removed, Synced, TurnedAway, Viewed
 from tests.promises import Replay
 
@@ -86,6 +88,9 @@ def never_misses_a_committed_file(history: History) -> None:
             _hold(is_between, f"not between {event.head_before} and {head}", event, history)
 
 
+MANIFEST = re.compile(r"\.hoodie/\.tallymark/checkpoint/\d{20}-[0-9a-f]{32}")
+
+
 def never_serves_a_deleted_file(history: History) -> None:
     """At a position that is retained every file of an answer is there in the moment of the answer."""
     replay = Replay(history)
@@ -102,7 +107,7 @@ def answers_exactly_what_is_retained(history: History) -> None:
     replay = Replay(history)
     for event in replay.events():
         if isinstance(event, TurnedAway):
-            since = _retained_since(replay, len(replay.states) - 1)
+            since = max(_retained_since(replay, len(replay.states) - 1), _archived_before(replay))
             _hold(event.position < since, f"turned away, and retained is all since {since}", event, history)
         elif isinstance(event, Viewed):
             since = _retained_since(replay, event.head)
@@ -126,3 +131,9 @@ def _is_retained(replay: Replay, position: int) -> bool:
 def _hold(holds: bool, otherwise: str, event: Event, history: History) -> None:
     if not holds:
         raise AssertionError(f"{event.at:.4f} {event}: {otherwise}\n{history!r}")
+
+
+def _archived_before(replay: Replay) -> int:
+    """Return the position up to which the log may be archived: that of the checkpoint before the newest."""
+    found = {int(path[-53:-33]) for path in replay.storage if MANIFEST.fullmatch(path)}
+    return sorted(found)[-2] if len(found) > 1 else 0

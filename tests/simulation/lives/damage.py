@@ -49,7 +49,7 @@ def _open_segments(scene: Scene, *, of_dead: bool) -> list[str]:
     """The segments of the first job that is open and undecided. One of a dead writer puts no more of them: that one of
     several is missing is not noticed.
     """
-    storage = scene.objects.data
+    storage = scene.objects.whole
     decided = decisions(storage)
     dead = {event.what.rpartition(" ")[2] for event in scene.history.of(Befell) if _has_died(scene, event)}
     for instant in sorted(path.removeprefix(OPEN) for path in storage if path.startswith(OPEN)):
@@ -78,6 +78,6 @@ def _name_foreign_files(scene: Scene, instant: str) -> None:
 
 def _foreign_files(scene: Scene, instant: str) -> Iterator[str]:
     """Committed files, the table's properties, the newest log entry."""
-    yield from sorted(committed_files(scene.objects.data))[:3]
+    yield from sorted(committed_files(scene.objects.whole))[:3]
     yield PROPERTIES
     yield max(path for path in scene.objects.data if path.startswith(LOG))
