@@ -4,7 +4,17 @@ Each module contains those of one part of the protocol. ``hunt`` plays seeds unt
 prints the table.
 """
 
-from tests.simulation.mutations import deciding, fencing, filling, lives, reading, rolling_back, segments, writing
+from tests.simulation.mutations import (
+    archiving,
+    deciding,
+    fencing,
+    filling,
+    lives,
+    reading,
+    rolling_back,
+    segments,
+    writing,
+)
 from tests.simulation.mutations.mutation import Mutation
 
 GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
@@ -20,6 +30,7 @@ GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
     ("Views", reading.VIEWS),
     ("Rolling back", rolling_back.ROLLBACKS),
     ("Dead or alive", rolling_back.LEASES),
+    ("Archiving", archiving.ARCHIVE),
     ("Tables that are replaced", lives.LIVES),
     ("Markers that others have changed", lives.DAMAGE),
 )
