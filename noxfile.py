@@ -253,6 +253,7 @@ def types(session: nox.Session) -> None:
         "pytest",
         "hypothesis",
         "duckdb",
+        "polars",
         "nox",
     )
     session.run("mypy", "src/tallymark", "tests", "demo", "examples", "noxfile.py")

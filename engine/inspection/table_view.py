@@ -13,8 +13,8 @@ class TableView:
         self._properties = properties
 
     async def sync(self) -> ViewAt:
-        """Return the table's files now: reads the log entries since the last call, and nothing else."""
-        history = await self._handle.log.refresh()
+        """Return the table's files now: reads the log entries since the last call, and checks that they follow it."""
+        history = await self._handle.log.refresh(verify=True)
         return self._handle.view(self._properties).at(history.head)
 
     def at(self, position: int) -> ViewAt:

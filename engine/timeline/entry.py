@@ -166,7 +166,9 @@ def decode_entry(data: bytes, *, source: str) -> LogEntry:
             not know.
     """
     fields = _unpacked(data, source)
-    if (found := fields.pop("format", None)) != FORMAT:
+    if not isinstance(found := fields.pop("format", None), int):
+        raise CorruptObject(f"{source} is not a log entry: it has no format; restore it from a copy")
+    if found != FORMAT:
         raise UnsupportedTable(
             f"{source} is of log format {found!r}, and this release reads format {FORMAT}; install a newer release"
         )

@@ -104,6 +104,8 @@ class CommitLog:
         self._verified_at = -math.inf
         self.listed_open: frozenset[str] = frozenset()
         """Open instants that the listing has shown by which the log was opened."""
+        self._manifests: list[str] = []
+        """Names of the checkpoints' manifests that the last listing has shown."""
         self._attempts: dict[str, _Attempt] = {}
         """Unclear attempts by nonce: when one is repeated, its entry may already be in the log."""
         self.history = History()
@@ -328,7 +330,20 @@ class CommitLog:
         )
 
     async def _open(self) -> None:
-        """Read the log from its newest checkpoint on, or else from the first entry on, up to what a listing shows."""
+        """Read the log from its newest checkpoint on, or else from the first entry on, up to what a listing shows.
+
+        Where that fails, and there are other checkpoints by now, the log was archived while it was read: it is read
+        again.
+        """
+        while True:
+            try:
+                return await self._read_from_start()
+            except CorruptObject:
+                tried = self._manifests
+                if (await read_listing(self._backend.list(HOODIE))).manifests == tried:
+                    raise
+
+    async def _read_from_start(self) -> None:
         table, writer_features = self.history.table, self.history.writer_features
         if not self._is_identified:
             with suppress(NotFound):
@@ -385,6 +400,7 @@ class CommitLog:
         await concurrently(_call, (look, start), limit=2)
         [listing], [base] = listings, bases
         self.listed_open = frozenset(listing.open)
+        self._manifests = listing.manifests
         if base is None and self._start is not None and listing.manifests:
             base = await self._start.newest(listing.manifests)
         return listing, base

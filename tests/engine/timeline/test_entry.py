@@ -152,12 +152,12 @@ def test_any_value_in_any_field_is_an_entry_or_a_corrupt_object(name, value):
     try:
         decoded = decode_entry(msgpack.packb(fields(**{name: value})), source="log/7")
     except (CorruptObject, UnsupportedTable) as error:
-        assert isinstance(error, UnsupportedTable) == (name == "format")  # noqa: PT017
+        assert name == "format" or isinstance(error, CorruptObject)  # noqa: PT017
         return
     assert decode_entry(encode_entry(decoded), source="log/7") == decoded
 
 
-@pytest.mark.parametrize("name", sorted(set(fields()) - {*LATER, "format"}))
+@pytest.mark.parametrize("name", sorted(set(fields()) - set(LATER)))
 def test_an_entry_that_lacks_a_field_is_a_corrupt_object(name):
     rest = fields()
     del rest[name]
@@ -175,7 +175,7 @@ def test_an_entry_of_an_earlier_release_is_read():
     assert entry.added == ENTRY.added
 
 
-@pytest.mark.parametrize("version", [0, FORMAT + 1, None, "1"])
+@pytest.mark.parametrize("version", [0, FORMAT + 1])
 def test_another_format_is_refused_and_blamed_on_another_release(version):
     with pytest.raises(UnsupportedTable, match=r"log/7 is of log format .* install a newer release"):
         decode_entry(msgpack.packb(fields(format=version)), source="log/7")

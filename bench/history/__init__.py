@@ -1,0 +1,1 @@
+"""Question ``history``: what opening, committing and cleaning cost after many commits."""
