@@ -31,3 +31,8 @@ async def concurrently(act: Callable[[T], Awaitable[object]], items: Iterable[T]
             tasks.start_soon(run, item)
     if failed:
         raise failed[0]
+
+
+async def at_once(*acts: Callable[[], Awaitable[object]]) -> None:
+    """Run these actions concurrently. Errors as in ``concurrently``."""
+    await concurrently(lambda act: act(), acts, limit=len(acts))

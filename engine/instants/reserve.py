@@ -1,9 +1,8 @@
 """Reservation of an instant: unique, and visible to other writers before any data is written."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from tallymark.backends.concurrently import concurrently
+from tallymark.backends.concurrently import at_once
 from tallymark.backends.errors import AlreadyExists, NotFound
 from tallymark.engine.instants.finish import drop_bookkeeping
 from tallymark.engine.instants.table_handle import TableHandle
@@ -66,12 +65,8 @@ async def _read_log(handle: TableHandle, reservation: Reservation | None) -> His
         if reservation is not None:
             await handle.backend.put(_type_path(reservation.instant), _TYPES[reservation.marker_kind])
 
-    await concurrently(_call, (read, put_type), limit=2)
+    await at_once(read, put_type)
     return handle.log.history
-
-
-async def _call(act: Callable[[], Awaitable[None]]) -> None:
-    await act()
 
 
 async def _undo(handle: TableHandle, reservation: Reservation) -> None:

@@ -1,11 +1,10 @@
 """Lookup or creation of the table of a job. A refused call changes nothing."""
 
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pyarrow as pa
 
-from tallymark.backends.concurrently import concurrently
+from tallymark.backends.concurrently import at_once, concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound
 from tallymark.backends.events import EventLog
@@ -128,12 +127,8 @@ async def _is_created(backend: Backend, wanted: TableProperties, trial: str) -> 
     async def drop() -> None:
         await clear(backend, trial)
 
-    await concurrently(_call, (create, drop), limit=2)
+    await at_once(create, drop)
     return not is_theirs
-
-
-async def _call(act: Callable[[], Awaitable[None]]) -> None:
-    await act()
 
 
 def _check_same(properties: TableProperties, wanted: TableProperties) -> None:

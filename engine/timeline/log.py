@@ -6,7 +6,7 @@ conflict (``conflict``), nor what follows from an entry.
 
 import math
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -14,7 +14,7 @@ from typing import Protocol
 
 import anyio
 
-from tallymark.backends.concurrently import concurrently
+from tallymark.backends.concurrently import at_once, concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import AlreadyExists, BackendError, InvalidPath, NotFound, NotPermitted, Unavailable
 from tallymark.backends.shown import shown
@@ -311,7 +311,7 @@ class CommitLog:
         async def read_next() -> None:
             found.update(await read_entries(self._backend, [first]))
 
-        await concurrently(_call, (check, read_next), limit=2)
+        await at_once(check, read_next)
         [continues] = answers
         if continues is None and read.head:
             await self._open()
@@ -397,7 +397,7 @@ class CommitLog:
         async def start() -> None:
             bases.append(await self._start.newest(()) if self._start is not None and by_pointer else None)
 
-        await concurrently(_call, (look, start), limit=2)
+        await at_once(look, start)
         [listing], [base] = listings, bases
         self.listed_open = frozenset(listing.open)
         self._manifests = listing.manifests
@@ -545,10 +545,6 @@ def _won(history: History, decided: Decided, entry: LogEntry) -> int:
         f"instant {entry.instant} was ended by another writer's {decided.kind} at position {decided.position}: it had "
         "been treated as dead; write again"
     )
-
-
-async def _call(act: Callable[[], Awaitable[None]]) -> None:
-    await act()
 
 
 def _is_of(base: HistoryBase, found: dict[int, LogEntry]) -> bool:
