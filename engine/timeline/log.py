@@ -75,6 +75,10 @@ class LogStart(Protocol):
         """
         ...
 
+    async def base_of(self, name: str) -> HistoryBase | None:
+        """Return the base that a manifest contains, which is not used; None where it is missing or unreadable."""
+        ...
+
     def refuse(self, reason: str) -> None:
         """Refuse the base: it is not of this log, and nothing else of it may be used."""
         ...
@@ -139,11 +143,21 @@ class CommitLog:
             if not self._is_started:
                 await self._open()
             else:
-                is_due = verify or anyio.current_time() - self._verified_at >= VERIFY_AFTER_S
-                window = await self._verify() if is_due else 1
-                while window and await self._read_window(window):
-                    window = min(window * 2, READ_AHEAD)
+                await self._read_on(verify or anyio.current_time() - self._verified_at >= VERIFY_AFTER_S)
         return self.history
+
+    async def _read_on(self, verify: bool) -> None:
+        """Read from the head to the end. An entry that is missing may have been archived since the head was read."""
+        read = self.history
+        try:
+            window = await self._verify() if verify else 1
+            while window and await self._read_window(window):
+                window = min(window * 2, READ_AHEAD)
+        except CorruptObject:
+            if self.history is read:
+                await self._verify()
+            if self.history is read:
+                raise
 
     async def reach(self, position: int) -> History:
         """Make the entries after a position available, in addition to those after the history's base.
@@ -179,8 +193,11 @@ class CommitLog:
         An entry that the listing does not show yet counts as put in the future.
         """
         put = {_number(entry.path): entry.modified async for entry in self._backend.list(LOG_FOLDER)}
-        start = max(self.history.start, min(put, default=1) - 1)
-        kept = (put.get(number, math.inf) for number in range(start + 1, self.history.head + 1))
+        head = self.history.head
+        start = max((number for number in put if number <= head), default=head)
+        while start in put:  # a put that arrives late may have repeated an entry before, which was archived
+            start -= 1
+        kept = (put.get(number, math.inf) for number in range(start + 1, head + 1))
         return EntryTimes(start, tuple(accumulate(kept, max)))
 
     async def win(self, entry: LogEntry, *, check: Callable[[History], None]) -> int:
@@ -282,17 +299,52 @@ class CommitLog:
 
     async def _continues(self, position: int) -> bool | None:
         """Return whether storage has the newest entry before a position that this process has read; None where no entry
-        is there. Without such an entry, the table's id is compared.
+        is there.
         """
-        own, table = self.history.own_before(position), self.history.table
+        own = self.history.own_before(position)
         try:
             if own == 0:
-                return not table or TableProperties.decode(await self._backend.get(PROPERTIES)).id == table
+                return await self._begins_here()
             return self.history.has_at(own, await read_entry(self._backend, own))
         except UnsupportedTable:
             return False
         except NotFound:
             return None
+
+    async def _begins_here(self) -> bool | None:
+        """Return whether the log in storage is that of this table, of which this process has read no entry; None where
+        it is archived from its first entry on.
+        """
+        table = self.history.table
+        if not table:
+            return True
+        is_same, is_archived = False, False
+
+        async def check_table() -> None:
+            nonlocal is_same
+            with suppress(NotFound):
+                is_same = TableProperties.decode(await self._backend.get(PROPERTIES)).id == table
+
+        async def check_start() -> None:
+            nonlocal is_archived
+            is_archived = await self._is_archived(table)
+
+        await at_once(check_table, check_start)
+        return None if is_same and is_archived else is_same
+
+    async def _is_archived(self, table: str) -> bool:
+        """Return whether entries of the table's log are archived. Without a pointer to checkpoints none are."""
+        if self._start is None:
+            return False
+        try:
+            await self._backend.get(LATEST_CHECKPOINT)
+        except NotFound:
+            return False
+        for name in (await read_listing(self._backend.list(HOODIE))).manifests:
+            base = await self._start.base_of(name)
+            if base is not None and base.table == table:
+                return base.start > 0
+        return False
 
     async def _verify(self) -> int:
         """Check that the log continues what was read, and read the next entry at the same time. Where the log was
@@ -313,7 +365,7 @@ class CommitLog:
 
         await at_once(check, read_next)
         [continues] = answers
-        if continues is None and read.head:
+        if continues is None:
             await self._open()
         is_archived = self.history is not read and self.history.base >= read.head
         if continues is not True and not is_archived:
@@ -335,6 +387,7 @@ class CommitLog:
         Where that fails, and there are other checkpoints by now, the log was archived while it was read: it is read
         again.
         """
+        self._is_started = False
         while True:
             try:
                 return await self._read_from_start()

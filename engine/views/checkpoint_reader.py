@@ -76,6 +76,10 @@ class Checkpoints:
                     return manifest.history
         return None
 
+    async def base_of(self, name: str) -> HistoryBase | None:
+        manifest = await self.read(name, is_needed=False)
+        return None if manifest is None else manifest.history
+
     def refuse(self, reason: str) -> None:
         assert self._base is not None, "what was not given cannot be refused"
         self._foreign.add(self._base.manifest.name)

@@ -18,6 +18,7 @@ import trio
 from tallymark.backends.contract import Entry, NewFile, check_path
 from tallymark.backends.errors import AlreadyExists, BackendError, NotFound, Unavailable
 from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tests.history import Began, History, Landed, Removed, Replaced, Sent, Strayed
 from tests.simulation.blocking import block_on
 from tests.simulation.fault_profile import Fate, FaultProfile, fate, fate_in_outage, later, reported_after_s
@@ -261,11 +262,21 @@ class Port:
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
 
     def _sent_twice(self, chance: random.Random, second: Fate, verb: str, path: str, act: Callable[[], Any]) -> Fate:
-        """Let the first copy land at some time; return the second one's fate, from now on."""
+        """Let the first copy land at some time; return the second one's fate, from now on.
+
+        A copy of a log entry or checkpoint does not land in another life: where the log that is left ends right before,
+        nobody can tell it from one that was won there.
+        """
+        life = self.objects.life
+
+        def land() -> None:
+            if life == self.objects.life or not path.startswith((f"{LOG_FOLDER}/", f"{CHECKPOINT_FOLDER}/")):
+                self._land(-1, act, None)
+
         first_s, silence_s = self.faults.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
         second = later(second, silence_s)
         what = "lands once more" if second.is_answered and first_s > reported_after_s(second) else "sent twice"
-        self._kernel.after(first_s, lambda: self._land(-1, act, None))
+        self._kernel.after(first_s, land)
         self.objects.mishaps[what] += 1
         by = self.process.name
         self._history.record(Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=what, for_s=first_s))

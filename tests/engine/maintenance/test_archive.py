@@ -12,6 +12,7 @@ from tallymark.engine.errors import InvalidRequest, TableReplaced
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.timeline.history import History, batch_order
 from tallymark.engine.timeline.instant import FLOOR
+from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, table, write_rows
 from tests.engine.timeline.entries import commit, history_of, instant, rollback
@@ -28,6 +29,25 @@ def short(backend: Backend, **settings):
 async def write(backend: Backend, mode: str = "append", months=None, **named):
     async with begin(short(backend), mode, **named) as job:
         return await job.commit([await write_rows(job, backend, months)])
+
+
+async def opened_log(store: Store) -> CommitLog:
+    properties = await table(store.backend).properties()
+    assert properties is not None
+    log: CommitLog = short(store.backend)._handle(properties).log
+    await log.refresh()
+    return log
+
+
+async def read_up_to(store: Store, head: int) -> CommitLog:
+    """Return a log that was read when it had so many entries; it has one more since."""
+    for _ in range(head):
+        await write(store.backend)
+    async with begin(short(store.backend)) as job:
+        log = await opened_log(store)
+        await job.commit([await write_rows(job, store.backend)])
+    assert log.history.head == head
+    return log
 
 
 def positions(store: Store) -> list[int]:
@@ -111,13 +131,10 @@ def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_s
             anyio.run(check, store, backend="trio")
 
 
-async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_nothing(store):
+@pytest.mark.parametrize("head", [0, 1])
+async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_nothing(store, head):
     """The put succeeds, since the entry that was there is deleted; so is the one before, which it reads again."""
-    await write(store.backend)
-    properties = await table(store.backend).properties()
-    assert properties is not None
-    sleeper = short(store.backend)._handle(properties).log
-    head = (await sleeper.refresh()).head
+    sleeper = await read_up_to(store, head)
     sleeper._verified_at = math.inf
     for _ in range(6):
         await write(store.backend)
@@ -127,6 +144,50 @@ async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_
     assert positions(store)[0] == head + 1
     await write(store.backend)
     await check_whole(store)
+
+
+async def test_a_reader_that_slept_while_the_log_was_archived_from_its_first_entry_on_reads_it_from_a_checkpoint(store):
+    sleeper = await read_up_to(store, 0)
+    for _ in range(6):
+        await write(store.backend)
+    await anyio.sleep(61)
+    assert (await sleeper.refresh()).head == 7
+
+
+async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoint(store, monkeypatch):
+    """The entries after the head are requested at once: an archive may delete some before they are read."""
+    sleeper = await read_up_to(store, 1)
+    for _ in range(2):
+        async with begin(table(store.backend)) as job:
+            await job.commit([await write_rows(job, store.backend)])
+    read, get = [], store.backend.get
+
+    async def overtaken(path):
+        if path == f"{LOG}{3:020d}" and not read:
+            read.append(path)
+            for _ in range(6):
+                await write(store.backend)
+            assert positions(store)[0] > 4
+        return await get(path)
+
+    monkeypatch.setattr(store.backend, "get", overtaken)
+    assert (await sleeper.refresh()).head == 10
+
+
+async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_other_entry_young(store):
+    longer = table(store.backend, views=OFTEN, commit=CommitSettings(log_entry_count=5, timeline_commit_count=2))
+    for _ in range(7):
+        async with begin(longer) as job:
+            await job.commit([await write_rows(job, store.backend)])
+    pointer, first = store.stored[LATEST_CHECKPOINT], positions(store)[0]
+    await write(store.backend)
+    assert positions(store)[0] > first + 1
+    store.clock.pass_lease()
+    for path, data in {LATEST_CHECKPOINT: pointer, entry_path(first): store.objects[entry_path(first)]}.items():
+        await store.backend.put(path, data)
+    log = await opened_log(store)
+    assert log.history.start < first < positions(store)[1] - 1
+    assert (await log.times()).at(8) < store.clock()
 
 
 async def test_a_reader_that_slept_until_its_head_was_archived_reads_on_from_a_checkpoint(store):

@@ -297,6 +297,9 @@ class Start:
     async def newest(self, listed: Sequence[str] = ()) -> HistoryBase | None:
         return None if listed else self.base
 
+    async def base_of(self, name: str) -> HistoryBase | None:
+        return self.base
+
     def refuse(self, reason: str) -> None:
         self.refused.append(reason)
 
