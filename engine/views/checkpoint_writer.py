@@ -167,7 +167,9 @@ class _New:
                     waiting = []
             waiting += cutter.end()
         done += await self._put_parts(waiting)
-        return tuple(sorted(done, key=lambda part: part.first)), self.view.floor
+        # a part that is used again lacks rows that only a position before its own floor sees
+        covered = max(self.view.floor, 0 if previous is None else previous.floor)
+        return tuple(sorted(done, key=lambda part: part.first)), covered
 
     async def _put_parts(self, parts: Sequence[list[Rows]]) -> list[Part]:
         done: list[Part] = []
@@ -206,7 +208,9 @@ class _New:
 
     def _start_there(self, manifest: Manifest, history: History) -> None:
         self.checkpoints.is_damaged = False
-        self.view.rebase(self.checkpoints.start_at(manifest))
+        base = self.checkpoints.start_at(manifest)
+        if base.floor <= self.view.floor:  # else the view keeps an older position, which its own base covers
+            self.view.rebase(base)
         history.forget(manifest.position)
         history.archive(manifest.history.start, manifest.history.floor)
 

@@ -384,9 +384,9 @@ def problems_of_timeline(objects: Objects, table: Table) -> Iterator[str]:
     """Yield what readers of the Hudi format would see otherwise: the timeline is a run of the log's commits."""
     shown_at = completed(objects)
     commits = [instant for instant, (_, kind) in table.instants.items() if kind == "commit"]
+    if f"{HUDI}{FLOOR}.commit" not in objects:  # archived: it starts with a later commit, and none is before
+        commits = [instant for instant in commits if instant >= min(shown_at, default=FLOOR)]
     visible = [instant in shown_at for instant in commits]
-    if f"{HUDI}{FLOOR}.commit" not in objects:  # archived: it starts with a later commit
-        visible = visible[visible.index(True) if True in visible else 0 :]
     if visible != sorted(visible, reverse=True):
         yield "the Hudi timeline lacks a commit before its last"
     for instant in filter(shown_at.__contains__, commits):

@@ -187,6 +187,22 @@ async def test_rows_that_no_answered_position_sees_go_from_parts_in_which_nothin
 
 
 @on_both_loops
+async def test_a_part_that_another_has_shortened_is_used_again_for_no_older_position():
+    """A view that keeps an older position answers for it, though the checkpoint that it writes does not."""
+    storage = await some_log()
+    keeper = Process(storage)
+    kept = (await keeper.sync()).pin(1)
+    await put_entries(storage, [clean(4, horizon=2)], after=3)
+    with parts_of(1):
+        await Process(storage).checkpoint()
+        await put_entries(storage, [commit(5, added=(data_file("month=2", 5),))], after=4)
+        await keeper.checkpoint()
+    newest, previous = manifests(storage)
+    assert (newest.position, newest.parts[0], newest.floor) == (5, previous.parts[0], previous.floor)
+    assert await kept.files("month=1") == (FIRST,)
+
+
+@on_both_loops
 async def test_a_partition_of_which_a_checkpoint_has_no_row_is_empty():
     storage = await some_log(THREE[0], commit(2, scope=partitions("month=1"), removed=(FIRST,)), clean(3, horizon=2))
     await Process(storage).checkpoint()

@@ -194,7 +194,7 @@ class WriterOfJob:
 
     def _note_error(self, error: tallymark.TallymarkError) -> None:
         kind = "defect" if isinstance(error, DEFECTS) else "error"
-        if self.plan.txn and isinstance(error, tallymark.InvalidRequest) and "is archived" in str(error):
+        if self.plan.txn and isinstance(error, tallymark.InvalidRequest) and "archived" in str(error):
             kind = "refused"
         self._note(**{kind: f"{type(error).__name__}: {error}"})
 
