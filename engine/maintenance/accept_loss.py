@@ -11,7 +11,6 @@ from tallymark.engine.errors import CorruptObject, LostEntries
 from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.tasks.file_name import is_file_of
 from tallymark.engine.timeline.listing import HOODIE, read_listing
-from tallymark.engine.timeline.log import LATEST_CHECKPOINT
 from tallymark.engine.timeline.projection import instant_of_projected
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.views.checkpoint_format import POINTER, encode_pointer, position_of
@@ -50,7 +49,7 @@ async def accept_loss(handle: TableHandle, properties: TableProperties) -> Accep
             await handle.log.refresh()
             break
         except LostEntries as loss:
-            if loss.evidence == (LATEST_CHECKPOINT,):
+            if loss.evidence == (POINTER,):
                 await _drop_checkpoints(handle.backend, loss.head)
             else:
                 lost += await _drop_projected(handle.backend, loss.evidence)

@@ -30,6 +30,7 @@ from tallymark.engine.packed import unpack
 from tallymark.engine.timeline.entry import EntryKind, check_features
 from tallymark.engine.timeline.history_base import Decided, HistoryBase
 from tallymark.engine.timeline.instant import FLOOR
+from tallymark.engine.timeline.log import LATEST_CHECKPOINT
 from tallymark.engine.views.base import PartitionState
 
 FORMAT = 1
@@ -104,7 +105,7 @@ def _crc(version: int, body: bytes | memoryview) -> int:
 
 
 CHECKPOINT_FOLDER = ".hoodie/.tallymark/checkpoint"
-POINTER = f"{CHECKPOINT_FOLDER}/latest"
+POINTER = LATEST_CHECKPOINT
 
 _KINDS: tuple[EntryKind, ...] = ("commit", "rollback", "clean")
 _REPLACING = 4
