@@ -3,7 +3,7 @@
 It follows a checkpoint, which contains all that later readers need of the entries before it, and records how far the
 log is archived. These rules keep everything else as it was:
 
-- *Needed entries remain*: those after the checkpoint from which the writer of an open instant has read the log, that of
+- *Needed entries remain*: those from the checkpoint on from which the writer of an open instant has read the log, that of
   an instant that is not finished, those from the first on that has replaced a file which is still retained, and those
   from the older of the two named checkpoints on.
 - *Entries are deleted in their order*, each before the next is requested, so that the log in storage is always a run
@@ -61,7 +61,8 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
     limit = known
     for reservation in open_:
         decided = history.decided(reservation.instant)
-        limit = min(limit, reservation.base, limit if decided is None else decided.position - 1)
+        base = max(0, reservation.base - 1)  # its writer reads the entry again with which its checkpoint ends
+        limit = min(limit, base, limit if decided is None else decided.position - 1)
     if properties.readers == "table":
         retained = history.replacing(range(history.horizon + 1, history.head + 1))
         limit = min([limit, *(position - 1 for position in retained[:1])])
