@@ -34,7 +34,7 @@ class Reservation:
     """Duration of the writer's lease: until a heartbeat is this old, the writer relies on not being rolled back."""
     base: int = 0
     """The position of the checkpoint from which its writer has read the log: it may need that checkpoint, and every
-    later entry. 0: it has read the log from the first entry on.
+    later entry, and its own. 0: it has read the log from the first entry on.
     """
 
     @property

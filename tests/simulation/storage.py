@@ -161,7 +161,13 @@ class Port:
 
     async def put(self, path: str, data: bytes) -> None:
         check_path(path)
-        await self._call("put", path, lambda: self.objects.put(path, data, self.process.name))
+        life = self.objects.life
+
+        def put() -> None:
+            if life == self.objects.life or not path.startswith(f"{CHECKPOINT_FOLDER}/"):
+                self.objects.put(path, data, self.process.name)
+
+        await self._call("put", path, put)
 
     async def put_new(self, path: str, data: bytes) -> None:
         check_path(path)
@@ -264,13 +270,13 @@ class Port:
     def _sent_twice(self, chance: random.Random, second: Fate, verb: str, path: str, act: Callable[[], Any]) -> Fate:
         """Let the first copy land at some time; return the second one's fate, from now on.
 
-        A copy of a log entry or checkpoint does not land in another life: where the log that is left ends right before,
-        nobody can tell it from one that was won there.
+        A copy of a log entry does not land in another life: where the log that is left ends right before, nobody can
+        tell it from one that was won there.
         """
         life = self.objects.life
 
         def land() -> None:
-            if life == self.objects.life or not path.startswith((f"{LOG_FOLDER}/", f"{CHECKPOINT_FOLDER}/")):
+            if life == self.objects.life or not path.startswith(f"{LOG_FOLDER}/"):
                 self._land(-1, act, None)
 
         first_s, silence_s = self.faults.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))

@@ -25,7 +25,8 @@ async def replace_table(scene: Scene, plan: ReplacementPlan) -> None:
     """Replace all of storage at once, when no instant is decided and not finished.
 
     Between its decision and its end a job deletes what its entry has replaced, and nothing tells it that the table is
-    another one. So these steps are not played in another life, nor are deletes and projections that were under way.
+    another one. So these steps are not played in another life, nor are deletes, projections and checkpoints that were
+    under way.
     """
     started = trio.current_time()
     objects, copy, copied = scene.objects, dict[str, bytes](), 0
