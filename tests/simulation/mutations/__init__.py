@@ -15,23 +15,24 @@ from tests.simulation.mutations import (
     segments,
     writing,
 )
-from tests.simulation.mutations.mutation import Mutation
 
-GROUPS: tuple[tuple[str, tuple[Mutation, ...]], ...] = (
-    ("Beginning", writing.BEGIN),
-    ("Marker, then data", writing.MARKERS),
-    ("Segments and their server", segments.SEGMENTS),
-    ("Data files and reports", writing.DATA),
-    ("Excluding what is lost", fencing.FENCES),
-    ("Deciding", deciding.DECISIONS),
-    ("Filling small files", filling.FILLS),
-    ("After the entry", deciding.POST_COMMIT),
-    ("Reading under a lease", reading.READERS),
-    ("Views", reading.VIEWS),
-    ("Rolling back", rolling_back.ROLLBACKS),
-    ("Dead or alive", rolling_back.LEASES),
-    ("Archiving", archiving.ARCHIVE),
-    ("Tables that are replaced", lives.LIVES),
-    ("Markers that others have changed", lives.DAMAGE),
+GROUPS = (
+    writing.BEGIN,
+    writing.MARKERS,
+    segments.SEGMENTS,
+    writing.DATA,
+    fencing.FENCES,
+    deciding.DECISIONS,
+    filling.FILLS,
+    deciding.POST_COMMIT,
+    reading.READERS,
+    reading.VIEWS,
+    rolling_back.ROLLBACKS,
+    rolling_back.LEASES,
+    archiving.ARCHIVE,
+    lives.LIVES,
+    lives.DAMAGE,
 )
 """All mutations, by the part of the protocol that they break."""
+
+MUTATIONS = tuple(mutation for group in GROUPS for mutation in group.mutations)

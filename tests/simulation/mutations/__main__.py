@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from functools import partial
 from multiprocessing import get_context
 
-from tests.simulation.mutations import GROUPS
+from tests.simulation.mutations import GROUPS, MUTATIONS
 from tests.simulation.mutations.hunt import Catch, hunt
 
 
 def main() -> int:
     options = _options()
-    every = [mutation.name for _, mutations in GROUPS for mutation in mutations]
-    names = [name for name in every if any(part in name for part in options.only)]
+    names = [mutation.name for mutation in MUTATIONS if any(part in mutation.name for part in options.only)]
     seeds = range(options.first, options.first + options.seeds)
     catches = {}
     for catch in _catches(names, seeds, options.processes):
@@ -47,11 +46,16 @@ def _line(catch: Catch) -> str:
 def markdown(catches: dict[str, Catch]) -> str:
     """A table a group: each mutation, how it goes wrong, what found it, and after how many seeds."""
     lines = []
-    for title, mutations in GROUPS:
-        if not any(mutation.name in catches for mutation in mutations):
+    for group in GROUPS:
+        if not any(mutation.name in catches for mutation in group.mutations):
             continue
-        lines += [f"### {title}", "", "| instead of what should be | so | found by | seeds |", "|---|---|---|---:|"]
-        for mutation in mutations:
+        lines += [
+            f"### {group.title}",
+            "",
+            "| instead of what should be | so | found by | seeds |",
+            "|---|---|---|---:|",
+        ]
+        for mutation in group.mutations:
             catch = catches.get(mutation.name)
             if catch is not None:
                 found = "not found" if catch.seed is None else f"`{catch.check}`"

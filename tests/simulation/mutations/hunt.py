@@ -10,7 +10,7 @@ from tallymark.backends.errors import TallymarkError
 from tests.simulation.kernel import Stuck
 from tests.simulation.kind import AnyPlan, draw, judge, run
 from tests.simulation.markers.marker_plan import MarkerPlan
-from tests.simulation.mutations import GROUPS
+from tests.simulation.mutations import MUTATIONS
 from tests.simulation.mutations.mutation import Mutation
 
 CHECKS = (
@@ -68,10 +68,9 @@ def hunt(name: str, seeds: Iterable[int]) -> Catch:
 
 def named(name: str) -> Mutation:
     """Raises LookupError for a name that nothing has."""
-    for _, mutations in GROUPS:
-        for mutation in mutations:
-            if mutation.name == name:
-                return mutation
+    for mutation in MUTATIONS:
+        if mutation.name == name:
+            return mutation
     raise LookupError(f"there is no mutation {name!r}")
 
 

@@ -13,30 +13,13 @@ from tallymark.engine.markers import loading, segment
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, method, nothing, replaced
+from tests.simulation.mutations.mutation import Group, replaced
+
+LIVES = Group("Tables that are replaced")
 
 _apply = History.apply
 _load = loading.load_markers
 _decode = segment.decode_segment
-
-
-def _apply_any_hash(history, entry):
-    is_ours = history.table != "" and entry.table == history.table
-    _apply(history, replace(entry, previous=history._hashes[-1]) if is_ours else entry)
-
-
-def _apply_any(history, entry):
-    _apply(history, replace(entry, table=history.table, previous=history._hashes[-1]))
-
-
-async def _end_as_ever(job, handle, properties):
-    with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
-        try:
-            await job.end()
-            await open_job._clean(handle, properties)
-            await checkpoint_due(handle, properties)
-        except TallymarkError:
-            return
 
 
 async def _any_fences(backend, path):
@@ -46,94 +29,89 @@ async def _any_fences(backend, path):
         return []
 
 
-LIVES = (
-    Mutation(
-        name="the hash of the entry before is not compared",
-        where=(where.is_replaced,),
-        breaks="an entry that was put after later ones of the former log counts in an older copy",
-        fault=lambda: method(History, "apply", _apply_any_hash),
-    ),
-    Mutation(
-        name="an entry counts whichever table it is of",
-        where=(where.is_replaced,),
-        breaks="a job of the former table commits into the one that was made again",
-        fault=lambda: method(History, "apply", _apply_any),
-    ),
-    Mutation(
-        name="a writer does not look at the log again after its put",
-        where=(where.is_replaced,),
-        breaks="it takes its void entry for a commit",
-        fault=lambda: method(CommitLog, "_check_same_log", nothing),
-    ),
-    Mutation(
-        name="a job that has found its table replaced ends as any other",
-        where=(where.is_replaced, where.has_checkpoints),
-        breaks="it projects the former log, and leaves a checkpoint of it",
-        fault=lambda: replaced(open_job._end, _end_as_ever),
-    ),
-)
+@LIVES.member(History, "apply", where.is_replaced)
+def _apply_any_hash(history, entry):
+    """The hash of the entry before is not compared. So an entry that was put after later ones of the former log counts
+    in an older copy.
+    """
+    is_ours = history.table != "" and entry.table == history.table
+    _apply(history, replace(entry, previous=history._hashes[-1]) if is_ours else entry)
 
 
+@LIVES.member(History, "apply", where.is_replaced)
+def _apply_any(history, entry):
+    """An entry counts whichever table it is of. So a job of the former table commits into the one that was made
+    again.
+    """
+    _apply(history, replace(entry, table=history.table, previous=history._hashes[-1]))
+
+
+@LIVES.member(CommitLog, "_check_same_log", where.is_replaced)
+async def _not_compared(*_):
+    """A writer does not look at the log again after its put. So it takes its void entry for a commit."""
+
+
+@LIVES.function(open_job._end, where.is_replaced, where.has_checkpoints)
+async def _end_as_ever(job, handle, properties):
+    """A job that has found its table replaced ends as any other. So it projects the former log, and leaves a checkpoint
+    of it.
+    """
+    with anyio.CancelScope(shield=True), anyio.move_on_after(handle.commit_settings.end_timeout_s):
+        try:
+            await job.end()
+            await open_job._clean(handle, properties)
+            await checkpoint_due(handle, properties)
+        except TallymarkError:
+            return
+
+
+DAMAGE = Group("Markers that others have changed")
+
+
+@DAMAGE.function(fencing.own_paths, where.has_foreign_names)
+def _all_paths(instant, paths, *, source):
+    """Foreign names among the markers are deleted. So files that another job has committed, the properties or the log
+    are gone.
+    """
+    return list(paths)
+
+
+@DAMAGE.fault(where.has_foreign_names)
+def _foreign_fences():
+    """Foreign names on a list of fences are swept. So files that another job has committed, the properties or the log
+    are gone.
+    """
+    return replaced(fencing.read_fences, _any_fences)
+
+
+@DAMAGE.function(segment.decode_segment, where.has_damage)
 def _decode_or_none(data, *, source, rewritten=False):
+    """A damaged segment counts as one without markers. So what a dead writer has left stays."""
     try:
         return _decode(data, source=source, rewritten=rewritten)
     except CorruptObject:
         return []
 
 
+@DAMAGE.function(segment.decode_segment, where.has_damage)
 def _decode_empty(data, *, source, rewritten=False):
+    """An empty segment counts as one without markers. So what a dead writer has left stays."""
     return _decode(data, source=source, rewritten=rewritten) if data else []
 
 
+@DAMAGE.function(loading.load_markers, where.has_damage)
 async def _unclaimed(backend, folder, *, concurrency):
+    """A claim without a segment counts as no markers. So what a dead writer has left stays."""
     loaded = await _load(backend, folder, concurrency=concurrency)
     loaded.is_claimed = False
     return loaded
 
 
+@DAMAGE.function(rollback.marked_paths, where.has_damage)
 async def _known_paths(handle, reservation):
+    """The table is not listed where markers are missing or unreadable. So what a dead writer has left stays."""
     try:
         loaded = await _load(handle.backend, segment.marker_folder(reservation.instant), concurrency=8)
     except CorruptObject:
         return frozenset()
     return loaded.paths
-
-
-DAMAGE = (
-    Mutation(
-        name="foreign names among the markers are deleted",
-        where=(where.has_foreign_names,),
-        breaks="files that another job has committed, the properties or the log are gone",
-        fault=lambda: replaced(fencing.own_paths, lambda instant, paths, *, source: list(paths)),
-    ),
-    Mutation(
-        name="foreign names on a list of fences are swept",
-        where=(where.has_foreign_names,),
-        breaks="files that another job has committed, the properties or the log are gone",
-        fault=lambda: replaced(fencing.read_fences, _any_fences),
-    ),
-    Mutation(
-        name="a damaged segment counts as one without markers",
-        where=(where.has_damage,),
-        breaks="what a dead writer has left stays",
-        fault=lambda: replaced(segment.decode_segment, _decode_or_none),
-    ),
-    Mutation(
-        name="an empty segment counts as one without markers",
-        where=(where.has_damage,),
-        breaks="what a dead writer has left stays",
-        fault=lambda: replaced(segment.decode_segment, _decode_empty),
-    ),
-    Mutation(
-        name="a claim without a segment counts as no markers",
-        where=(where.has_damage,),
-        breaks="what a dead writer has left stays",
-        fault=lambda: replaced(loading.load_markers, _unclaimed),
-    ),
-    Mutation(
-        name="the table is not listed where markers are missing or unreadable",
-        where=(where.has_damage,),
-        breaks="what a dead writer has left stays",
-        fault=lambda: replaced(rollback.marked_paths, _known_paths),
-    ),
-)

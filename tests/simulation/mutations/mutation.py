@@ -3,11 +3,13 @@
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 from unittest import mock
 
 Fault = Callable[[], AbstractContextManager[Any]]
+World = Literal["tables", "markers"]
+Wrong = TypeVar("Wrong", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,12 +21,53 @@ class Mutation:
     breaks: str
     """How that goes wrong, in a sentence."""
     fault: Fault
-    world: Literal["tables", "markers"] = "tables"
-    """Which plans are played: whole jobs, or servers of markers by themselves."""
-    where: tuple[Callable[[Any], bool], ...] = ()
+    world: World
+    where: tuple[Callable[[Any], bool], ...]
     """What must hold of a plan for the mutation to show at all (``where``)."""
-    by: tuple[str, ...] = ()
+    by: tuple[str, ...]
     """The checks that are to say no, where others would only notice that a file is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The mutations of one part of the protocol, each declared by a decorator of its wrong function.
+
+    The docstring of the function is the name of the mutation and how it goes wrong: ``NAME. So BREAKS.``
+    """
+
+    title: str
+    world: World = "tables"
+    """Which plans are played: whole jobs, or servers of markers by themselves."""
+    mutations: list[Mutation] = field(default_factory=list)
+
+    def function(self, right: Callable[..., Any], *where: Any, by: tuple[str, ...] = ()) -> Callable[[Wrong], Wrong]:
+        """Declare what is called instead of the function ``right``."""
+        return self._declared(lambda wrong: replaced(right, wrong), where, by)
+
+    def member(self, owner: Any, name: str, *where: Any, by: tuple[str, ...] = ()) -> Callable[[Wrong], Wrong]:
+        """Declare what a class has instead of its method, or a module instead of what it imports."""
+        return self._declared(lambda wrong: member(owner, name, wrong), where, by)
+
+    def fault(self, *where: Any, by: tuple[str, ...] = ()) -> Callable[[Fault], Fault]:
+        """Declare a function whose result is entered."""
+        return self._declared(lambda fault: fault(), where, by)
+
+    def _declared(self, enter: Callable[[Any], Any], where: Any, by: tuple[str, ...]) -> Callable[[Any], Any]:
+        def declare(wrong: Any) -> Any:
+            name, breaks = " ".join(wrong.__doc__.split()).removesuffix(".").split(". So ")
+            self.mutations.append(
+                Mutation(
+                    name=name[0].lower() + name[1:],
+                    breaks=breaks,
+                    fault=lambda: enter(wrong),
+                    world=self.world,
+                    where=where,
+                    by=by,
+                )
+            )
+            return wrong
+
+        return declare
 
 
 def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
@@ -45,10 +88,10 @@ def replaced(function: Callable[..., Any], wrong: Callable[..., Any]) -> Abstrac
     return _all([mock.patch.object(holder, name, wrong) for holder in holders])
 
 
-def method(owner: type[Any], name: str, wrong: Callable[..., Any]) -> AbstractContextManager[Any]:
-    """Replace a method of ``owner`` by ``wrong``. Raises AttributeError where there is no such method."""
+def member(owner: Any, name: str, wrong: Any) -> AbstractContextManager[Any]:
+    """Replace what a class or module has under a name by ``wrong``. Raises AttributeError where it has nothing."""
     if name not in vars(owner):
-        raise AttributeError(f"{owner.__name__} has no method {name}")
+        raise AttributeError(f"{owner.__name__} has no {name}")
     return mock.patch.object(owner, name, wrong)
 
 

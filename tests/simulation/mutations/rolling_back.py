@@ -13,9 +13,11 @@ from tallymark.engine.timeline.projection import PARTITION_METADATA, floor_files
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, both, method, nothing, replaced
+from tests.simulation.mutations.mutation import Group, both, replaced
 from tests.simulation.scene import START
 from tests.simulation.storage import EPOCH
+
+ROLLBACKS = Group("Rolling back")
 
 _decide = rollback.decide
 _until_known = recovery._until_its_writer_knows
@@ -46,12 +48,22 @@ async def _touch_first(handle, properties, reservation, **named):
     return await _roll_back(handle, properties, reservation, **named)
 
 
+@ROLLBACKS.fault()
+def _files_before_entry():
+    """A rollback touches files before its entry. So the writer commits in between, and its files are deleted."""
+    return both(replaced(recovery.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first))
+
+
+@ROLLBACKS.function(rollback.decide)
 async def _no_entry(handle, reservation):
+    """A rollback puts no entry. So the writer commits after it, and its files are deleted."""
     decision = (await handle.log.refresh()).decision(reservation.instant)
     return "rollback" if decision is None else decision[1].kind
 
 
+@ROLLBACKS.function(rollback.roll_back, where.has_mishap_or_storm)
 async def _forget_first(handle, properties, reservation, **named):
+    """A rollback drops the markers before the files. So if it dies in between, no process can name the files."""
     instant = reservation.instant
     if await _decide(handle, reservation) == "commit":
         await finish(handle, properties, reservation)
@@ -64,7 +76,11 @@ async def _forget_first(handle, properties, reservation, **named):
     return rollback.Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
 
 
+@ROLLBACKS.function(rollback.roll_back)
 async def _with_metadata(handle, properties, reservation, **named):
+    """A rollback removes the metadata of the partitions, too. So Hudi on Java does not find the partition of another's
+    files.
+    """
     ended = await _roll_back(handle, properties, reservation, **named)
     if ended.outcome == "rolled back":
         found = [entry.path async for entry in handle.backend.list("") if entry.path.endswith(f"/{PARTITION_METADATA}")]
@@ -72,105 +88,72 @@ async def _with_metadata(handle, properties, reservation, **named):
     return ended
 
 
-ROLLBACKS = (
-    Mutation(
-        name="a rollback touches files before its entry",
-        breaks="the writer commits in between, and its files are deleted",
-        fault=lambda: both(replaced(recovery.end_instant, _touch_first), replaced(rollback.roll_back, _touch_first)),
-    ),
-    Mutation(
-        name="a rollback puts no entry",
-        breaks="the writer commits after it, and its files are deleted",
-        fault=lambda: replaced(rollback.decide, _no_entry),
-    ),
-    Mutation(
-        name="a rollback drops the markers before the files",
-        where=(where.has_mishap_or_storm,),
-        breaks="if it dies in between, no process can name the files",
-        fault=lambda: replaced(rollback.roll_back, _forget_first),
-    ),
-    Mutation(
-        name="a rollback removes the metadata of the partitions, too",
-        breaks="Hudi on Java does not find the partition of another's files",
-        fault=lambda: replaced(rollback.roll_back, _with_metadata),
-    ),
-    Mutation(
-        name="no floor is put below the first commit",
-        by=("all_or_nothing", "nothing_lost"),
-        breaks="files that are older than the first commit count as committed",
-        fault=lambda: replaced(floor_files, lambda _: ()),
-    ),
-)
+@ROLLBACKS.function(floor_files, by=("all_or_nothing", "nothing_lost"))
+def _no_floor(_):
+    """No floor is put below the first commit. So files that are older than the first commit count as committed."""
+    return ()
 
 
-async def _ages_by_own_clock(handle, own):
-    now = (handle.clock.now() - START).total_seconds() + EPOCH
-    beats = {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
-    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
-
-
-def _impatient(reservation, ages, *, seen_from):
-    return reservation.writer.is_gone(seen_from=seen_from) or ages.get(reservation.instant, 1e9) > 1.0
+LEASES = Group("Dead or alive")
 
 
 def _only_beats(reservation, ages, *, seen_from):
     return ages.get(reservation.instant, 1e9) > reservation.expiry_s
 
 
+@LEASES.function(recovery.heartbeat_ages, where.has_wrong_clock)
+async def _ages_by_own_clock(handle, own):
+    """A heartbeat's age is measured by the local clock. So a living writer is rolled back by one whose clock is
+    ahead.
+    """
+    now = (handle.clock.now() - START).total_seconds() + EPOCH
+    beats = {entry.path: entry.modified async for entry in handle.backend.list(HEARTBEAT_FOLDER)}
+    return {path.rpartition("/")[2]: now - modified for path, modified in beats.items() if path != own}
+
+
+@LEASES.function(recovery.is_dead)
+def _impatient(reservation, ages, *, seen_from):
+    """A writer without a heartbeat for a second is dead. So a living writer is rolled back."""
+    return reservation.writer.is_gone(seen_from=seen_from) or ages.get(reservation.instant, 1e9) > 1.0
+
+
+@LEASES.member(Lease, "keep")
+def _one_heartbeat(_):
+    """No writer puts a second heartbeat. So a living writer is rolled back."""
+    return anyio.sleep_forever()
+
+
+@LEASES.member(WriterIdentity, "is_gone")
+def _never_gone(*_, seen_from):
+    """A process that has ended is not noticed by another on its machine. So the first write after a crash leaves what
+    the crashed one has left.
+    """
+    return False
+
+
+@LEASES.function(recovery.is_dead)
+def _never_dead(*_, seen_from):
+    """No writer ever counts as dead. So what dead writers have left stays."""
+    return False
+
+
+@LEASES.member(Lease, "renew", where.without_staging, where.has_halted_service)
 async def _beat_blindly(lease):
+    """A heartbeat does not read the log. So a writer that was rolled back does not learn it, and keeps acking."""
     if not lease._is_over:
         begun = anyio.current_time()
         await lease._backend.put(lease.path, b"")
         lease._last_heartbeat = begun
 
 
+@LEASES.function(recovery._until_its_writer_knows, where.without_staging, where.has_service, where.has_operator)
+async def _not_waited(*_):
+    """A rollback does not wait until the writer knows. So a marker is acked after the rollback has read the markers."""
+
+
+@LEASES.function(recovery._until_its_writer_knows, where.without_staging, where.loses_heartbeats)
 async def _until_a_quarter_has_passed(handle, reservation):
+    """A rollback waits for a quarter of the lease, not for half of it. So a marker is acked after the rollback has read
+    the markers.
+    """
     await _until_known(handle, replace(reservation, expiry_s=reservation.expiry_s / 2))
-
-
-LEASES = (
-    Mutation(
-        name="a heartbeat's age is measured by the local clock",
-        where=(where.has_wrong_clock,),
-        breaks="a living writer is rolled back by one whose clock is ahead",
-        fault=lambda: replaced(recovery.heartbeat_ages, _ages_by_own_clock),
-    ),
-    Mutation(
-        name="a writer without a heartbeat for a second is dead",
-        breaks="a living writer is rolled back",
-        fault=lambda: replaced(recovery.is_dead, _impatient),
-    ),
-    Mutation(
-        name="no writer puts a second heartbeat",
-        breaks="a living writer is rolled back",
-        fault=lambda: method(Lease, "keep", lambda _: anyio.sleep_forever()),
-    ),
-    Mutation(
-        name="a process that has ended is not noticed by another on its machine",
-        breaks="the first write after a crash leaves what the crashed one has left",
-        fault=lambda: method(WriterIdentity, "is_gone", lambda *_, seen_from: False),
-    ),
-    Mutation(
-        name="no writer ever counts as dead",
-        breaks="what dead writers have left stays",
-        fault=lambda: replaced(recovery.is_dead, lambda *_, seen_from: False),
-    ),
-    Mutation(
-        name="a heartbeat does not read the log",
-        where=(where.without_staging, where.has_halted_service),
-        breaks="a writer that was rolled back does not learn it, and keeps acking",
-        fault=lambda: method(Lease, "renew", _beat_blindly),
-    ),
-    Mutation(
-        name="a rollback does not wait until the writer knows",
-        where=(where.without_staging, where.has_service, where.has_operator),
-        breaks="a marker is acked after the rollback has read the markers",
-        fault=lambda: replaced(recovery._until_its_writer_knows, nothing),
-    ),
-    Mutation(
-        name="a rollback waits for a quarter of the lease, not for half of it",
-        where=(where.without_staging, where.loses_heartbeats),
-        breaks="a marker is acked after the rollback has read the markers",
-        fault=lambda: replaced(recovery._until_its_writer_knows, _until_a_quarter_has_passed),
-    ),
-)

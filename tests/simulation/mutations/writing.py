@@ -27,7 +27,9 @@ from tests.simulation import storage
 from tests.simulation.blocking import block_on
 from tests.simulation.executor import Stage
 from tests.simulation.mutations import where
-from tests.simulation.mutations.mutation import Mutation, Without, both, method, nothing, replaced
+from tests.simulation.mutations.mutation import Group, Without, both, member, replaced
+
+BEGIN = Group("Beginning")
 
 
 async def _put_over(handle, reservation):
@@ -40,8 +42,27 @@ _is_taken = reserve.is_taken
 _reserve = reserve.reserve
 
 
+async def _blind_to_open(handle, **options):
+    """Reserve without regard to the instants of open writers, but recover them."""
+    await handle.log.refresh()
+    listed, handle.log.listed_open = handle.log.listed_open, frozenset()
+    reservation, lease = await _reserve(handle, **options)
+    handle.log.listed_open = listed
+    return reservation, lease
+
+
+@BEGIN.fault()
+def _reserved_by_a_plain_put():
+    """An instant is reserved by a plain put, whether an open writer has it or not. So two writers of one millisecond
+    share an instant, its markers and its end.
+    """
+    return both(replaced(reserve.is_taken, _put_over), replaced(reserve.reserve, _blind_to_open))
+
+
+@BEGIN.function(reserve.reserve, where.has_twins)
 async def _read_first(handle, *, operation, marker_kind):
-    """As ``reserve``, but for the order of its two looks."""
+    """The log is read before the reservation. So an instant is taken that has been committed in between."""
+    # As ``reserve``, but for the order of its two looks.
     newest = (await handle.log.refresh()).reached_instant
     while True:
         instant = instant_time(handle.clock.now(), after=newest)
@@ -62,7 +83,9 @@ async def _read_first(handle, *, operation, marker_kind):
         newest = max(newest, instant)
 
 
+@BEGIN.function(reserve.reserve)
 async def _without_beat(handle, **options):
+    """No heartbeat is put before the reservation. So a writer that has just started is treated as dead."""
     muted = copy.copy(handle)
     muted.backend = Without(handle.backend, "put", HEARTBEAT_FOLDER)
     reservation, lease = await _reserve(muted, **options)
@@ -70,52 +93,50 @@ async def _without_beat(handle, **options):
     return reservation, lease
 
 
-async def _blind_to_open(handle, **options):
-    """Reserve without regard to the instants of open writers, but recover them."""
-    await handle.log.refresh()
-    listed, handle.log.listed_open = handle.log.listed_open, frozenset()
-    reservation, lease = await _reserve(handle, **options)
-    handle.log.listed_open = listed
-    return reservation, lease
-
-
+@BEGIN.function(reserve.reserve, where.has_mishap_or_storm)
 async def _nothing_listed(handle, **options):
+    """A writer does not look for open instants. So what a dead writer has left stays."""
     reservation, lease = await _reserve(handle, **options)
     handle.log.listed_open = frozenset()
     return reservation, lease
 
 
-BEGIN = (
-    Mutation(
-        name="an instant is reserved by a plain put, whether an open writer has it or not",
-        breaks="two writers of one millisecond share an instant, its markers and its end",
-        fault=lambda: both(replaced(reserve.is_taken, _put_over), replaced(reserve.reserve, _blind_to_open)),
-    ),
-    Mutation(
-        name="the log is read before the reservation",
-        where=(where.has_twins,),
-        breaks="an instant is taken that has been committed in between",
-        fault=lambda: replaced(reserve.reserve, _read_first),
-    ),
-    Mutation(
-        name="no heartbeat is put before the reservation",
-        breaks="a writer that has just started is treated as dead",
-        fault=lambda: replaced(reserve.reserve, _without_beat),
-    ),
-    Mutation(
-        name="a writer does not look for open instants",
-        where=(where.has_mishap_or_storm,),
-        breaks="what a dead writer has left stays",
-        fault=lambda: replaced(reserve.reserve, _nothing_listed),
-    ),
-)
+MARKERS = Group("Marker, then data")
 
 
+@MARKERS.member(MarkersAhead, "_await")
+def _not_awaited(*_):
+    """A data file is started before its marker is acked. So a file is stored that no marker names."""
+
+
+@MARKERS.member(Lease, "check_open", where.without_staging, where.has_halted_service)
+async def _not_checked(*_):
+    """An ack does not check its lease. So a writer that was rolled back while it was paused keeps acking."""
+
+
+@MARKERS.member(MarkerDirectory, "seal", where.without_staging, where.has_service, where.has_late_tasks)
+def _not_sealed(_):
+    """The service is not sealed. So a marker is acked after the job has read its markers."""
+
+
+@MARKERS.member(Fencer, "close", where.without_staging, where.has_direct, where.has_late_tasks)
 async def _close_staging_only(fencer):
+    """The seal is not put. So a task that puts its own markers does not learn that the job has ended."""
     await close_staging(fencer.backend, fencer.instant)
 
 
+@MARKERS.member(DirectFlag, "put", where.has_service)
+async def _not_flagged(*_):
+    """A task that falls back puts its markers without the flag. So its job treats what it has marked as unmarked: files
+    of lost attempts stay.
+    """
+
+
+@MARKERS.member(WriteJob, "_seal", where.halts_at_its_flag)
 async def _flag_first(job):
+    """A job looks for the flag of direct markers before it puts its seal. So what a task marks itself in between is
+    neither committed nor excluded.
+    """
     flagged = await is_flagged(job._handle.backend, job.instant)
 
     async def as_read(*_):
@@ -125,50 +146,14 @@ async def _flag_first(job):
         return await _seal(job)
 
 
-MARKERS = (
-    Mutation(
-        name="a data file is started before its marker is acked",
-        breaks="a file is stored that no marker names",
-        fault=lambda: method(MarkersAhead, "_await", lambda *_: None),
-    ),
-    Mutation(
-        name="an ack does not check its lease",
-        where=(where.without_staging, where.has_halted_service),
-        breaks="a writer that was rolled back while it was paused keeps acking",
-        fault=lambda: method(Lease, "check_open", nothing),
-    ),
-    Mutation(
-        name="the service is not sealed",
-        where=(where.without_staging, where.has_service, where.has_late_tasks),
-        breaks="a marker is acked after the job has read its markers",
-        fault=lambda: method(MarkerDirectory, "seal", lambda _: None),
-    ),
-    Mutation(
-        name="the seal is not put",
-        where=(where.without_staging, where.has_direct, where.has_late_tasks),
-        breaks="a task that puts its own markers does not learn that the job has ended",
-        fault=lambda: method(Fencer, "close", _close_staging_only),
-    ),
-    Mutation(
-        name="a task that falls back puts its markers without the flag",
-        where=(where.has_service,),
-        breaks="its job treats what it has marked as unmarked: files of lost attempts stay",
-        fault=lambda: method(DirectFlag, "put", nothing),
-    ),
-    Mutation(
-        name="a job looks for the flag of direct markers before it puts its seal",
-        where=(where.halts_at_its_flag,),
-        breaks="what a task marks itself in between is neither committed nor excluded",
-        fault=lambda: method(WriteJob, "_seal", _flag_first),
-    ),
-    Mutation(
-        name="a task that puts its own markers reads neither the seal nor the log",
-        where=(where.without_staging, where.has_late_tasks),
-        breaks="its marker lands after the job has read them, and its file after that",
-        fault=lambda: replaced(seal.check_unsealed, nothing),
-    ),
-)
+@MARKERS.function(seal.check_unsealed, where.without_staging, where.has_late_tasks)
+async def _neither_seal_nor_log(*_):
+    """A task that puts its own markers reads neither the seal nor the log. So its marker lands after the job has read
+    them, and its file after that.
+    """
 
+
+DATA = Group("Data files and reports")
 
 _begun = OpenFile._begun
 _rename = OpenFile._rename
@@ -198,20 +183,6 @@ class _Repeated:
                 return  # by the first put, it thinks
 
 
-def _open_again(file, backend, staging):
-    try:
-        return backend.new_file(file._file.path, staging=staging)
-    except NotFound:
-        block_on(backend.open_staging(staging))
-        return backend.new_file(file._file.path, staging=staging)
-
-
-def _rename_unmarked(file, names_tried, error):
-    before, file._take = file._take, lambda _: new_file_name(instant=file._instant, task=0, stage=0, attempt=0)
-    _rename(file, names_tried, error)
-    file._take = before
-
-
 def _rename_and_give_back(file, names_tried, error):
     vars(file._take.__self__).setdefault("given_back", []).append(file._file.path)
     _rename(file, names_tried, error)
@@ -232,57 +203,64 @@ async def _report_all(stage, patience_s):
     return list(vars(stage).get("reports", []))
 
 
+@DATA.member(OpenFile, "_begun", where.without_staging, where.has_storm, where.has_late_tasks)
+def _put_again(*of):
+    """A data file whose put was not answered is put again under its name. So the first copy is deleted as a loser's,
+    and the second lands after that.
+    """
+    return _Repeated(_begun(*of))
+
+
+@DATA.fault(where.without_staging, where.has_repeats)
+def _repeated_by_the_client():
+    """The store's client repeats the put of a data file. So its first copy lands after the second was deleted as a
+    loser's.
+    """
+    return mock.patch.object(storage, "TWICE", (*storage.TWICE, "data"))
+
+
+@DATA.member(OpenFile, "_rename", where.without_staging, where.has_storm)
+def _rename_unmarked(file, names_tried, error):
+    """A file whose put is unclear is put under another name that was not marked. So a file is stored that no marker
+    names.
+    """
+    before, file._take = file._take, lambda _: new_file_name(instant=file._instant, task=0, stage=0, attempt=0)
+    _rename(file, names_tried, error)
+    file._take = before
+
+
+@DATA.fault(where.without_staging, where.has_storm)
+def _given_back():
+    """The name of a file whose put is unclear is given back as unused. So no process closes it, and the file is stored
+    twice.
+    """
+    return both(
+        member(OpenFile, "_rename", _rename_and_give_back),
+        mock.patch.object(MarkersAhead, "unused", property(_unused_and_given_back)),
+    )
+
+
+@DATA.member(OpenFile, "_begun", where.with_staging, where.has_late_tasks)
+def _open_again(file, backend, staging):
+    """A task opens a closed staging directory again. So it publishes after its job has ended."""
+    try:
+        return backend.new_file(file._file.path, staging=staging)
+    except NotFound:
+        block_on(backend.open_staging(staging))
+        return backend.new_file(file._file.path, staging=staging)
+
+
+@DATA.fault(by=("rows_are_those_of_committed_writers",))
+def _all_attempts():
+    """All attempts that have finished are committed, not one per task. So rows are in the table twice."""
+    return both(
+        member(Stage, "_receive", _hear_all),
+        member(Stage, "run", _report_all),
+        replaced(reports.check_reports, lambda reports, _: list(reports)),
+    )
+
+
+@DATA.function(file_name.new_file_name)
 def _same_file_id(*, instant, task, stage, attempt):
+    """The files of a task share a file id. So readers of the Hudi format treat one as a newer version of the other."""
     return f"{UUID(int=task, version=4)}-0_{task}-{stage}-{attempt}_{instant}.parquet"
-
-
-DATA = (
-    Mutation(
-        name="a data file whose put was not answered is put again under its name",
-        where=(where.without_staging, where.has_storm, where.has_late_tasks),
-        breaks="the first copy is deleted as a loser's, and the second lands after that",
-        fault=lambda: method(OpenFile, "_begun", lambda *of: _Repeated(_begun(*of))),
-    ),
-    Mutation(
-        name="the store's client repeats the put of a data file",
-        where=(where.without_staging, where.has_repeats),
-        breaks="its first copy lands after the second was deleted as a loser's",
-        fault=lambda: mock.patch.object(storage, "TWICE", (*storage.TWICE, "data")),
-    ),
-    Mutation(
-        name="a file whose put is unclear is put under another name that was not marked",
-        where=(where.without_staging, where.has_storm),
-        breaks="a file is stored that no marker names",
-        fault=lambda: method(OpenFile, "_rename", _rename_unmarked),
-    ),
-    Mutation(
-        name="the name of a file whose put is unclear is given back as unused",
-        where=(where.without_staging, where.has_storm),
-        breaks="no process closes it, and the file is stored twice",
-        fault=lambda: both(
-            method(OpenFile, "_rename", _rename_and_give_back),
-            mock.patch.object(MarkersAhead, "unused", property(_unused_and_given_back)),
-        ),
-    ),
-    Mutation(
-        name="a task opens a closed staging directory again",
-        where=(where.with_staging, where.has_late_tasks),
-        breaks="it publishes after its job has ended",
-        fault=lambda: method(OpenFile, "_begun", _open_again),
-    ),
-    Mutation(
-        name="all attempts that have finished are committed, not one per task",
-        by=("rows_are_those_of_committed_writers",),
-        breaks="rows are in the table twice",
-        fault=lambda: both(
-            method(Stage, "_receive", _hear_all),
-            method(Stage, "run", _report_all),
-            replaced(reports.check_reports, lambda reports, _: list(reports)),
-        ),
-    ),
-    Mutation(
-        name="the files of a task share a file id",
-        breaks="readers of the Hudi format treat one as a newer version of the other",
-        fault=lambda: replaced(file_name.new_file_name, _same_file_id),
-    ),
-)
