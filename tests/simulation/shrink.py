@@ -1,22 +1,13 @@
 """Smaller plans that fail as well, so that a reader can see why they fail."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from tallymark.engine.settings import MarkerSettings
 from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.markers.marker_plan import ClientPlan, MarkerPlan, MarkerVisitorPlan, RequestPlan, ServerPlan
-from tests.simulation.plan import (
-    AttemptPlan,
-    Mishap,
-    Plan,
-    TaskPlan,
-    ViewerPlan,
-    ViewQueryPlan,
-    VisitorPlan,
-    WriterPlan,
-)
+from tests.simulation.plan import Mishap, Plan, TaskPlan, ViewerPlan, VisitorPlan, WriterPlan
 
 P = TypeVar("P")
 T = TypeVar("T")
@@ -25,51 +16,13 @@ ATTEMPTS_MAX = 400
 """Runs that are tried; each takes a few hundredths of a second."""
 
 PLAINEST: dict[type[Any], dict[str, Any]] = {
-    Plan: {
-        "has_past": False,
-        "retain_hours": None,
-        "by_year": False,
-        "checkpoint_entries": 64,
-        "kept_entries": 64,
-        "replacement": None,
-        "damage": None,
-    },
-    WriterPlan: {
-        "mishap": None,
-        "clock_s": 0.0,
-        "read_before_s": None,
-        "month": None,
-        "year": None,
-        "fill_bytes": 0,
-        "loses_rewrite_answer": False,
-        "beats_lost_after_s": 0.0,
-        "respects_claims": True,
-        "queue_limit": 100_000,
-    },
-    AttemptPlan: {"mishap": None, "raises": False, "dies_after": False, "astray": None},
-    VisitorPlan: {"mishap": None, "back": None, "hold_s": 0.0},
-    ViewerPlan: {"mishap": None},
-    ViewQueryPlan: {"pause_s": 0.0, "is_leased": False},
-    ServerPlan: {"mishap": None, "waits_for_last": False, "start_s": 0.0},
-    ClientPlan: {"mishap": None},
-    MarkerVisitorPlan: {"mishap": None},
-    Mishap: {"dies_after_steps": 0},
-    FaultProfile: {
-        "tail": 0.0,
-        "lost_request": 0.0,
-        "lost_answer": 0.0,
-        "late": 0.0,
-        "throttled": 0.0,
-        "twice": 0.0,
-        "reset": 0.0,
-        "unreachable": 0.0,
-        "spread": 0.0,
-        "outage": None,
-        "page_size": 1000,
-        "delete_size": 1000,
-    },
+    WriterPlan: {"clock_s": 0.0},
+    ServerPlan: {"waits_for_last": False, "start_s": 0.0},
 }
-"""Value of each field that makes a part of a plan simpler."""
+"""Values that make a part of a plan simpler, of fields without a default; those of the others are their defaults."""
+
+KEPT = (FaultProfile, "put_s"), (Mishap, "after"), (RequestPlan, "server")
+"""Fields whose default is not simpler."""
 
 PARTS: dict[type[Any], dict[str, int]] = {
     Plan: {"writers": 0, "visitors": 0, "viewers": 0},
@@ -127,23 +80,32 @@ def _smaller(whole: Any) -> Iterator[Any]:
     parts = PARTS.get(type(whole), {})
     for name, count_min in parts.items():
         yield from (_with(whole, name, fewer) for fewer in _fewer(getattr(whole, name), count_min))
-    for name, plainest in PLAINEST.get(type(whole), {}).items():
+    for name, plainest in _plainest(type(whole)).items():
         if getattr(whole, name) != plainest:
             yield _with(whole, name, plainest)
     for field in fields(whole):
         value = getattr(whole, field.name)
         if isinstance(value, FaultProfile) and value != (reliable := FaultProfile(put_s=value.put_s)):
             yield _with(whole, field.name, reliable)
-        if type(value) in PLAINEST:
+        if is_dataclass(value) and not isinstance(value, MarkerSettings):
             yield from (_with(whole, field.name, smaller) for smaller in _smaller(value))
     for name in parts:
         yield from _with_smaller_part(whole, name)
 
 
+def _plainest(part: type[Any]) -> dict[str, Any]:
+    defaults = {
+        each.name: each.default
+        for each in fields(part)
+        if (part, each.name) not in KEPT and each.name not in PARTS.get(part, {})
+    }
+    return {name: value for name, value in defaults.items() if value is not MISSING} | PLAINEST.get(part, {})
+
+
 def _with_smaller_part(whole: Any, name: str) -> Iterator[Any]:
     items = getattr(whole, name)
     for place, part in enumerate(items):
-        if type(part) in PLAINEST or type(part) in PARTS:
+        if is_dataclass(part):
             for smaller in _smaller(part):
                 yield _with(whole, name, (*items[:place], smaller, *items[place + 1 :]))
 

@@ -143,7 +143,7 @@ def part_lost_to_a_year(index: HistoryIndex) -> int:
     return sum(_names_a_part(index, told) and bool(scope["prefixes"]) for told, scope in _lost(index))
 
 
-def year_beside_a_longer_one(index: HistoryIndex) -> int:
+def year_beside_longer_one(index: HistoryIndex) -> int:
     """Overwrites of all of a year, beside files of another year whose path starts with the same characters."""
     return sum(
         any(file[0].startswith(prefix) and not file[0].startswith(f"{prefix}/") for prefix in scope["prefixes"])

@@ -97,10 +97,6 @@ def _no_floor(_):
 LEASES = Group("Dead or alive")
 
 
-def _only_beats(reservation, ages, *, seen_from):
-    return ages.get(reservation.instant, 1e9) > reservation.expiry_s
-
-
 @LEASES.function(recovery.heartbeat_ages, where.has_wrong_clock)
 async def _ages_by_own_clock(handle, own):
     """A heartbeat's age is measured by the local clock. So a living writer is rolled back by one whose clock is

@@ -1,9 +1,9 @@
 """Plans in which a mutation can show at all: the others need not be played to know that they do not show it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from tests.simulation.markers.marker_plan import MarkerPlan
-from tests.simulation.plan import Mishap, Plan, WriterPlan
+from tests.simulation.plan import Mishap, Plan, VisitorPlan, WriterPlan
 from tests.simulation.variations import RECUT_LANDMARKS
 
 LEASE_S = 120.0
@@ -11,63 +11,73 @@ LEASE_S = 120.0
 _EARLY = (None, ("put", "/beat/"))
 """Landmarks before the reservation."""
 
-
-def without_staging(plan: Plan) -> bool:
-    return not plan.has_staging
+Condition = Callable[[Plan], bool]
 
 
-def with_staging(plan: Plan) -> bool:
-    return plan.has_staging
+def _has_writer(fits: Callable[[WriterPlan], object], *, count: int = 1) -> Condition:
+    """Some writers are so."""
+    return lambda plan: sum(bool(fits(writer)) for writer in plan.writers) >= count
+
+
+def _has_visitor(fits: Callable[[VisitorPlan], object]) -> Condition:
+    return lambda plan: any(fits(visitor) for visitor in plan.visitors)
+
+
+def _is_so(fits: Condition) -> Condition:
+    return fits
+
+
+def _is_halted(writer: WriterPlan) -> bool:
+    return writer.mishap is not None and writer.mishap.what == "stopped" and writer.mishap.for_s > LEASE_S
+
+
+def _of_writers(plan: Plan) -> Iterator[Mishap]:
+    return (writer.mishap for writer in plan.writers if writer.mishap is not None)
+
+
+with_staging = _is_so(lambda plan: plan.has_staging)
+without_staging = _is_so(lambda plan: not plan.has_staging)
+has_storm = _is_so(lambda plan: not plan.faults.is_storage_reliable)
+has_repeats = _is_so(lambda plan: plan.faults.twice > 0)
+has_bodies = _is_so(lambda plan: plan.body_bytes < 1 << 20)
+has_checkpoints = _is_so(lambda plan: plan.checkpoint_entries < 64)
+has_viewer = _is_so(lambda plan: bool(plan.viewers))
+keeps_replaced = _is_so(lambda plan: plan.retain_hours is not None)
+is_replaced = _is_so(lambda plan: plan.replacement is not None)
+has_foreign_names = _is_so(lambda plan: plan.damage is not None and plan.damage.what == "foreign names")
+has_damage = _is_so(lambda plan: plan.damage is not None and plan.damage.what != "foreign names")
+
+has_direct = _has_writer(lambda writer: writer.kind == "direct")
+has_service = _has_writer(lambda writer: writer.kind == "batched")
+has_overwrite = _has_writer(lambda writer: writer.mode == "overwrite")
+has_rival_overwrites = _has_writer(lambda writer: writer.mode == "overwrite", count=2)
+overwrites_what_was_read = _has_writer(lambda writer: writer.mode == "overwrite" and writer.read_before_s is not None)
+has_rerun = _has_writer(lambda writer: writer.txn is not None)
+has_fill = _has_writer(lambda writer: writer.fill_bytes)
+loses_heartbeats = _has_writer(lambda writer: writer.beats_lost_after_s)
+halts_at_its_flag = _has_writer(lambda writer: writer.mishap and writer.mishap.after == ("get", "/DIRECT"))
+has_halted_service = _has_writer(lambda writer: writer.kind == "batched" and _is_halted(writer))
+"""A writer that serves markers pauses for longer than its lease."""
+pauses_while_rewriting = _has_writer(
+    lambda writer: writer.fill_bytes and _is_halted(writer) and writer.mishap and writer.mishap.after in RECUT_LANDMARKS
+)
+"""A writer may lose a small file, and pause before its new rows are in the table."""
+
+has_operator = _has_visitor(lambda visitor: visitor.what == "roll back one")
+has_lease = _has_visitor(lambda visitor: visitor.what == "read under a lease")
+has_lease_at_head = _has_visitor(lambda visitor: visitor.what == "read under a lease" and visitor.back is None)
+halts_at_a_clean = _has_visitor(
+    lambda visitor: (
+        visitor.what == "read under a lease" and visitor.mishap and visitor.mishap.after == ("put", "/read/")
+    )
+)
+"""A reader stops before it looks for open cleans."""
 
 
 def has_late_tasks(plan: Plan) -> bool:
     """A task may still be at work when its job is being ended."""
     is_given_up = any(writer.raises or writer.patience_s < 1e9 or writer.mishap for writer in plan.writers)
     return is_given_up or any(len(task.attempts) > 1 for writer in plan.writers for task in writer.tasks)
-
-
-def has_direct(plan: Plan) -> bool:
-    return any(writer.kind == "direct" for writer in plan.writers)
-
-
-def has_service(plan: Plan) -> bool:
-    return any(writer.kind == "batched" for writer in plan.writers)
-
-
-def has_rival_overwrites(plan: Plan) -> bool:
-    return sum(writer.mode == "overwrite" for writer in plan.writers) > 1
-
-
-def has_overwrite(plan: Plan) -> bool:
-    return any(writer.mode == "overwrite" for writer in plan.writers)
-
-
-def has_rerun(plan: Plan) -> bool:
-    return any(writer.txn is not None for writer in plan.writers)
-
-
-def overwrites_what_was_read(plan: Plan) -> bool:
-    return any(writer.mode == "overwrite" and writer.read_before_s is not None for writer in plan.writers)
-
-
-def keeps_replaced(plan: Plan) -> bool:
-    return plan.retain_hours is not None
-
-
-def has_lease(plan: Plan) -> bool:
-    return any(visitor.what == "read under a lease" for visitor in plan.visitors)
-
-
-def has_lease_at_head(plan: Plan) -> bool:
-    return any(visitor.what == "read under a lease" and visitor.back is None for visitor in plan.visitors)
-
-
-def has_viewer(plan: Plan) -> bool:
-    return bool(plan.viewers)
-
-
-def has_checkpoints(plan: Plan) -> bool:
-    return plan.checkpoint_entries < 64
 
 
 def names_a_year(plan: Plan) -> bool:
@@ -81,86 +91,15 @@ def has_twins(plan: Plan) -> bool:
     return len(set(begun)) < len(begun) and is_halted
 
 
-def has_halted_service(plan: Plan) -> bool:
-    """A writer that serves markers pauses for longer than its lease."""
-    return any(writer.kind == "batched" and _is_halted(writer) for writer in plan.writers)
-
-
-def has_operator(plan: Plan) -> bool:
-    return any(visitor.what == "roll back one" for visitor in plan.visitors)
-
-
-def has_fill(plan: Plan) -> bool:
-    return any(writer.fill_bytes for writer in plan.writers)
-
-
-def pauses_while_rewriting(plan: Plan) -> bool:
-    """A writer may lose a small file, and pause before its new rows are in the table."""
-    return any(
-        writer.fill_bytes and _is_halted(writer) and writer.mishap and writer.mishap.after in RECUT_LANDMARKS
-        for writer in plan.writers
-    )
-
-
-def has_death(plan: Plan) -> bool:
-    """A process dies, or is cancelled during its work."""
-    mishaps = [*_of_writers(plan), *(visitor.mishap for visitor in plan.visitors if visitor.mishap)]
-    return any(mishap.what in ("killed", "cancelled") for mishap in mishaps)
-
-
 def has_mishap_or_storm(plan: Plan) -> bool:
-    return has_death(plan) or has_storm(plan)
-
-
-def has_storm(plan: Plan) -> bool:
-    return not plan.faults.is_storage_reliable
-
-
-def has_repeats(plan: Plan) -> bool:
-    return bool(plan.faults.twice)
+    """A process dies, or is cancelled during its work, or requests to storage are lost."""
+    mishaps = [*_of_writers(plan), *(visitor.mishap for visitor in plan.visitors if visitor.mishap)]
+    return any(mishap.what in ("killed", "cancelled") for mishap in mishaps) or has_storm(plan)
 
 
 def has_wrong_clock(plan: Plan) -> bool:
     return any(mishap.what == "clock jumps" for mishap in _of_writers(plan)) and len(plan.writers) > 1
 
 
-def has_bodies(plan: Plan) -> bool:
-    return plan.body_bytes < 1 << 20
-
-
-def is_replaced(plan: Plan) -> bool:
-    return plan.replacement is not None
-
-
-def has_foreign_names(plan: Plan) -> bool:
-    return plan.damage is not None and plan.damage.what == "foreign names"
-
-
-def has_damage(plan: Plan) -> bool:
-    return plan.damage is not None and plan.damage.what != "foreign names"
-
-
-def loses_heartbeats(plan: Plan) -> bool:
-    return any(writer.beats_lost_after_s for writer in plan.writers)
-
-
-def halts_at_its_flag(plan: Plan) -> bool:
-    return any(mishap.after == ("get", "/DIRECT") for mishap in _of_writers(plan))
-
-
-def halts_at_a_clean(plan: Plan) -> bool:
-    """A reader stops before it looks for open cleans."""
-    mishaps = [visitor.mishap for visitor in plan.visitors if visitor.what == "read under a lease" and visitor.mishap]
-    return has_lease(plan) and any(mishap.after == ("put", "/read/") for mishap in mishaps)
-
-
 def has_many_servers(plan: MarkerPlan) -> bool:
     return len(plan.servers) > 1
-
-
-def _of_writers(plan: Plan) -> Iterator[Mishap]:
-    return (writer.mishap for writer in plan.writers if writer.mishap is not None)
-
-
-def _is_halted(writer: WriterPlan) -> bool:
-    return writer.mishap is not None and writer.mishap.what == "stopped" and writer.mishap.for_s > LEASE_S
