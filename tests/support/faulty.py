@@ -9,17 +9,16 @@ Nothing is random, and delays are ``anyio.sleep``: on trio's MockClock they cost
 """
 
 import math
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import BinaryIO, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
 import anyio
 
-from tallymark.backends.contract import Backend, Entry, NewFile
+from tallymark.backends.contract import Backend, NewFile
 from tallymark.backends.errors import BackendError, NotPermitted, Unavailable
-
-T = TypeVar("T")
+from tests.support.wrapped import WrappedBackend
 
 Verb = Literal["get", "put", "put_new", "list", "delete", "new_file", "publish", "open_staging", "close_staging"]
 Where = str | Callable[[str], bool]
@@ -89,11 +88,11 @@ class Call:
     """``anyio.current_time()``; NaN for the blocking verbs."""
 
 
-class FaultyBackend:
+class FaultyBackend(WrappedBackend):
     """A backend around another one, with a script of faults and a record of all calls."""
 
     def __init__(self, inner: Backend, *script: Fault) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self.calls: list[Call] = []
         self._script: list[Fault] = []
         self._met: list[int] = []
@@ -113,49 +112,21 @@ class FaultyBackend:
         """The paths that were asked for with this verb, in order."""
         return [path for call in self.calls if call.verb == verb for path in call.paths]
 
-    @property
-    def url(self) -> str:
-        return self.inner.url
-
-    @property
-    def has_staging(self) -> bool:
-        return self.inner.has_staging
-
-    async def get(self, path: str) -> bytes:
-        return await self._through("get", (path,), lambda: self.inner.get(path), b"")
-
-    async def put(self, path: str, data: bytes) -> None:
-        await self._through("put", (path,), lambda: self.inner.put(path, data), None)
-
-    async def put_new(self, path: str, data: bytes) -> None:
-        await self._through("put_new", (path,), lambda: self.inner.put_new(path, data), None)
-
-    async def list(self, directory: str) -> AsyncIterator[Entry]:
-        async def gather() -> Sequence[Entry]:
-            return [entry async for entry in self.inner.list(directory)]
-
-        nothing: Sequence[Entry] = ()
-        for entry in await self._through("list", (directory,), gather, nothing):
-            yield entry
-
-    async def delete(self, paths: Sequence[str]) -> None:
-        await self._through("delete", tuple(paths), lambda: self.inner.delete(paths), None)
-
-    async def open_staging(self, directory: str) -> None:
-        await self._through("open_staging", (directory,), lambda: self.inner.open_staging(directory), None)
-
-    async def close_staging(self, directory: str) -> None:
-        await self._through("close_staging", (directory,), lambda: self.inner.close_staging(directory), None)
-
     def new_file(self, path: str, *, staging: str) -> NewFile:
         _raise_first(self._meet("new_file", (path,), started_s=math.nan))
-        return _FaultyFile(self, path, self.inner.new_file(path, staging=staging))
+        return super().new_file(path, staging=staging)
 
-    async def _through(self, verb: Verb, paths: tuple[str, ...], do: Callable[[], Awaitable[T]], nothing: T) -> T:
+    def _publish(self, path: str, file: NewFile) -> None:
+        met = self._meet("publish", (path,), started_s=math.nan)
+        if all(fault.lands for fault in met):
+            file.publish()
+        _raise_first(met)
+
+    async def _through(self, verb: Verb, paths: tuple[str, ...], do: Callable[[], Awaitable[Any]]) -> Any:
         """What ``do`` answers, unless a fault keeps the call from storage or the answer from the caller."""
         met = self._meet(verb, paths, started_s=anyio.current_time())
         await _sleep(sum(fault.before_s for fault in met))
-        answer, error = nothing, None
+        answer, error = None, None
         if all(fault.lands for fault in met):
             try:
                 answer = await do()
@@ -177,29 +148,6 @@ class FaultyBackend:
                 if fault.nth in (None, self._met[index]):
                     met.append(fault)
         return met
-
-
-class _FaultyFile:
-    def __init__(self, backend: FaultyBackend, path: str, inner: NewFile) -> None:
-        self._backend = backend
-        self._path = path
-        self._inner = inner
-
-    @property
-    def sink(self) -> BinaryIO:
-        return self._inner.sink
-
-    def publish(self) -> None:
-        met = self._backend._meet("publish", (self._path,), started_s=math.nan)
-        if all(fault.lands for fault in met):
-            self._inner.publish()
-        _raise_first(met)
-
-    def again(self, path: str) -> NewFile:
-        return _FaultyFile(self._backend, path, self._inner.again(path))
-
-    def abandon(self) -> None:
-        self._inner.abandon()
 
 
 async def _sleep(seconds: float) -> None:

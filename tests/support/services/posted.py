@@ -1,60 +1,37 @@
 """Storage whose puts cannot be called back: who stops waiting does not stop what was sent."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
 
-from tallymark.backends.contract import Backend, Entry, NewFile
+from tallymark.backends.contract import Backend
 from tallymark.backends.errors import BackendError
+from tests.support.wrapped import WrappedBackend
 
 
-class PostedBackend:
+class PostedBackend(WrappedBackend):
     """Puts are carried by tasks of the network's own, and land ``delay_s(path)`` after they were sent.
 
     As with a worker thread or a connection, cancelling the caller leaves them on their way.
     """
 
     def __init__(self, inner: Backend, network: TaskGroup, delay_s: Callable[[str], float]) -> None:
-        self.inner = inner
-        self.url = inner.url
-        self.has_staging = inner.has_staging
+        super().__init__(inner)
         self._network = network
         self._delay_s = delay_s
 
-    async def put(self, path: str, data: bytes) -> None:
-        await self._post(path, lambda: self.inner.put(path, data))
-
-    async def put_new(self, path: str, data: bytes) -> None:
-        await self._post(path, lambda: self.inner.put_new(path, data))
-
-    async def get(self, path: str) -> bytes:
-        return await self.inner.get(path)
-
-    async def list(self, directory: str) -> AsyncIterator[Entry]:
-        for entry in [entry async for entry in self.inner.list(directory)]:
-            yield entry
-
-    async def delete(self, paths) -> None:
-        await self.inner.delete(paths)
-
-    async def open_staging(self, directory: str) -> None:
-        await self.inner.open_staging(directory)
-
-    async def close_staging(self, directory: str) -> None:
-        await self.inner.close_staging(directory)
-
-    def new_file(self, path: str, *, staging: str) -> NewFile:
-        return self.inner.new_file(path, staging=staging)
-
-    async def _post(self, path: str, put) -> None:
+    async def _through(self, verb: str, paths: tuple[str, ...], do: Callable[[], Awaitable[Any]]) -> Any:
+        if verb not in ("put", "put_new"):
+            return await do()
         answered = anyio.Event()
         errors: list[BackendError] = []
 
         async def carry() -> None:
-            await anyio.sleep(self._delay_s(path))
+            await anyio.sleep(self._delay_s(paths[0]))
             try:
-                await put()
+                await do()
             except BackendError as error:
                 errors.append(error)
             answered.set()
@@ -63,3 +40,4 @@ class PostedBackend:
         await answered.wait()
         if errors:
             raise errors[0]
+        return None
