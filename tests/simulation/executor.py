@@ -22,7 +22,6 @@ from tallymark.engine.tasks.marker_sources import DirectMarkers, FallbackMarkers
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import TaskWriter
 from tallymark.engine.tasks.ticket import WriteTicket
-from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import block_on, run_blocking, until_done
 from tests.simulation.client import Client
 from tests.simulation.plan import YEARS, AttemptPlan, TaskPlan
@@ -242,13 +241,9 @@ class _Recorded:
         self._asked: list[Future[None]] = []
 
     def request(self, paths: Sequence[str], io: MarkerIo = "CREATE") -> Future[None]:
-        scene, request = self.scene, self.scene.next_request()
-        names = tuple(f"{path}.marker.{io}" for path in paths)
-        scene.history.record(
-            Asked(at=scene.kernel.now, request=request, server=self._name, instant=self.ticket.instant, names=names)
-        )
+        request = self.scene.record_request(self._name, self.ticket.instant, paths, io)
         future = self._source.request(paths, io)
-        future.add_done_callback(partial(self._answered, request))
+        future.add_done_callback(lambda done: self.scene.record_answer(request, done.exception()))
         self._asked.append(future)
         return future
 
@@ -268,11 +263,3 @@ class _Recorded:
     async def settled(self) -> None:
         for future in self._asked:
             await until_done(future, float("inf"))
-
-    def _answered(self, request: int, future: Future[None]) -> None:
-        at, error = self.scene.kernel.now, future.exception()
-        if error is None:
-            self.scene.history.record(Acked(at=at, request=request, answers=()))
-        else:
-            name = type(error).__name__
-            self.scene.history.record(Refused(at=at, request=request, error=name, message=str(error)))

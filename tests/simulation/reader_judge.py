@@ -70,7 +70,7 @@ def a_view_is_never_newer_than_its_reader(history: History) -> None:
     for event in replay.events():
         if isinstance(event, Viewed):
             newer = set(event.files) - _files_at(replay, event)
-            _hold(not newer, f"not there at its position: {newer}", event, history)
+            _check(not newer, f"not there at its position: {newer}", event, history)
 
 
 def never_misses_a_committed_file(history: History) -> None:
@@ -80,12 +80,12 @@ def never_misses_a_committed_file(history: History) -> None:
         if isinstance(event, Viewed):
             held = _files_at(replay, event)
             missed = held - set(event.files)
-            _hold(not missed, f"there at its position: {missed}", event, history)
-            _hold(event.is_named == bool(held), f"partitions tell otherwise: {event.is_named}", event, history)
+            _check(not missed, f"there at its position: {missed}", event, history)
+            _check(event.is_named == bool(held), f"partitions tell otherwise: {event.is_named}", event, history)
         elif isinstance(event, Synced):
             head = len(replay.states) - 1
             is_between = event.head_before <= event.position <= head
-            _hold(is_between, f"not between {event.head_before} and {head}", event, history)
+            _check(is_between, f"not between {event.head_before} and {head}", event, history)
 
 
 MANIFEST = re.compile(r"\.hoodie/\.tallymark/checkpoint/\d{20}-[0-9a-f]{32}")
@@ -97,7 +97,7 @@ def never_serves_a_deleted_file(history: History) -> None:
     for event in replay.events():
         if isinstance(event, Viewed) and _is_retained(replay, event.position):
             gone = set(event.files) - replay.storage.keys()
-            _hold(not gone, f"not there: {gone}", event, history)
+            _check(not gone, f"not there: {gone}", event, history)
 
 
 def answers_exactly_what_is_retained(history: History) -> None:
@@ -108,10 +108,10 @@ def answers_exactly_what_is_retained(history: History) -> None:
     for event in replay.events():
         if isinstance(event, TurnedAway):
             since = max(_retained_since(replay, len(replay.states) - 1), _archived_before(replay))
-            _hold(event.position < since, f"turned away, and retained is all since {since}", event, history)
+            _check(event.position < since, f"turned away, and retained is all since {since}", event, history)
         elif isinstance(event, Viewed):
             since = _retained_since(replay, event.head)
-            _hold(event.position >= since, f"answered, and retained is what there is since {since}", event, history)
+            _check(event.position >= since, f"answered, and retained is what there is since {since}", event, history)
 
 
 def _retained_since(replay: Replay, head: int) -> int:
@@ -126,11 +126,6 @@ def _files_at(replay: Replay, event: Viewed) -> set[str]:
 
 def _is_retained(replay: Replay, position: int) -> bool:
     return replay.states[position] <= replay.live | replay.retained.keys()
-
-
-def _hold(holds: bool, otherwise: str, event: Event, history: History) -> None:
-    if not holds:
-        raise AssertionError(f"{event.at:.4f} {event}: {otherwise}\n{history!r}")
 
 
 def _archived_before(replay: Replay) -> int:

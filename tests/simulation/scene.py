@@ -1,7 +1,7 @@
 """The one world of a run: its storage, its network, its processes, and what is written down about them."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
@@ -9,7 +9,8 @@ from typing import Any, Protocol
 
 import trio
 
-from tests.history import Befell, History
+from tallymark.engine.markers.name import MarkerIo
+from tests.history import Acked, Asked, Befell, Event, History, Refused
 from tests.simulation.fault_profile import FaultProfile
 from tests.simulation.kernel import Kernel
 from tests.simulation.network import Network
@@ -94,11 +95,24 @@ class Scene:
     def clock(self, process: Process) -> Clock:
         return self._clocks[process]
 
-    def next_request(self) -> int:
-        return next(self._requests)
+    def record(self, kind: type[Event], **fields: Any) -> None:
+        """Record that it happens now."""
+        self.history.record(kind(at=self.kernel.now, **fields))
 
     def note(self, process: Process, what: str) -> None:
-        self.history.record(Befell(at=self.kernel.now, process=process.name, what=what))
+        self.record(Befell, process=process.name, what=what)
+
+    def record_request(self, server: str, instant: str, paths: Iterable[str], io: MarkerIo = "CREATE") -> int:
+        """Record that markers of these paths are requested. Returns the number of the request."""
+        request, names = next(self._requests), tuple(f"{path}.marker.{io}" for path in paths)
+        self.record(Asked, request=request, server=server, instant=instant, names=names)
+        return request
+
+    def record_answer(self, request: int, error: BaseException | None, answers: tuple[str, ...] = ()) -> None:
+        if error is None:
+            self.record(Acked, request=request, answers=answers)
+        else:
+            self.record(Refused, request=request, error=type(error).__name__, message=str(error))
 
     def lease_left_s(self, expiry_s: float) -> float:
         """Return the seconds until no writer without another heartbeat can be treated as alive."""

@@ -16,7 +16,6 @@ from tallymark.engine.rpc import server
 from tallymark.engine.tasks import marker_prefetch, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.history import Acked, Asked, Refused
 from tests.simulation.blocking import run_blocking, wait
 from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
@@ -81,16 +80,13 @@ async def _create_direct(
     check_open: Callable[[], Awaitable[None]],
 ) -> None:
     """The marker of a driver's own file, written down as those of tasks are."""
-    request, by, history = scene.next_request(), current().name, scene.history
-    names = tuple(f"{path}.marker.CREATE" for path in paths)
-    history.record(Asked(at=scene.kernel.now, request=request, server=by, instant=instant, names=names))
+    request = scene.record_request(current().name, instant, paths)
     try:
         await create_direct(backend, instant, paths, check_open)
     except TallymarkError as error:
-        name = type(error).__name__
-        history.record(Refused(at=scene.kernel.now, request=request, error=name, message=str(error)))
+        scene.record_answer(request, error)
         raise
-    history.record(Acked(at=scene.kernel.now, request=request, answers=()))
+    scene.record_answer(request, None)
 
 
 def current() -> Process:

@@ -3,6 +3,8 @@
 Each answer is recorded at the moment at which it is given.
 """
 
+from typing import Any
+
 import trio
 
 from tallymark.backends.errors import BackendError
@@ -10,7 +12,7 @@ from tallymark.engine.errors import InvalidRequest, TryAgain, UnsupportedTable
 from tallymark.engine.inspection.table_view import TableView
 from tallymark.engine.table import Table
 from tallymark.engine.views.view import ViewAt
-from tests.history import Held, Released, Synced, TurnedAway, Viewed
+from tests.history import Event, Held, Released, Synced, TurnedAway, Viewed
 from tests.simulation.executor import partition_of
 from tests.simulation.plan import ViewerPlan, ViewQueryPlan
 from tests.simulation.process import Process
@@ -65,9 +67,7 @@ class _Viewer:
     async def _sync(self) -> None:
         head_before = len(log_entries(self._scene.objects.whole))
         at = await self._view.sync()
-        self._scene.history.record(
-            Synced(at=self._scene.kernel.now, reader=self._process.name, head_before=head_before, position=at.position)
-        )
+        self._record(Synced, head_before=head_before, position=at.position)
 
     def _position(self, plan: ViewQueryPlan) -> int:
         match plan.of:
@@ -79,17 +79,14 @@ class _Viewer:
                 return self._head
 
     async def _query_under_lease(self, plan: ViewQueryPlan, position: int) -> None:
-        name = self._process.name
         async with self._reading:
             try:
                 async with self._table.reading(as_of=position) as snapshot:
-                    files = tuple(file.path for file in snapshot.files)
-                    held = Held(at=self._scene.kernel.now, reader=name, position=position, files=files)
-                    self._scene.history.record(held)
+                    self._record(Held, position=position, files=tuple(file.path for file in snapshot.files))
                     try:
                         await self._query_at(plan, position)
                     finally:
-                        self._scene.history.record(Released(at=self._scene.kernel.now, reader=name))
+                        self._record(Released)
             except InvalidRequest as error:
                 self._scene.note(self._process, f"gets no lease: {error}")
 
@@ -100,20 +97,14 @@ class _Viewer:
                 await self._request(answers, partition)
                 await trio.sleep(plan.pause_s)
         except InvalidRequest:
-            self._scene.history.record(
-                TurnedAway(at=self._scene.kernel.now, reader=self._process.name, position=position)
-            )
+            self._record(TurnedAway, position=position)
 
     async def _request(self, answers: ViewAt, partition: str) -> None:
         files = await answers.files(partition)
-        self._scene.history.record(
-            Viewed(
-                at=self._scene.kernel.now,
-                reader=self._process.name,
-                head=self._head,
-                position=answers.position,
-                partition=partition,
-                files=tuple(file.path for file in files),
-                is_named=partition in await answers.partitions(),
-            )
-        )
+        head, paths = self._head, tuple(file.path for file in files)
+        is_named = partition in await answers.partitions()
+        position = answers.position
+        self._record(Viewed, head=head, position=position, partition=partition, files=paths, is_named=is_named)
+
+    def _record(self, kind: type[Event], **fields: Any) -> None:
+        self._scene.record(kind, reader=self._process.name, **fields)

@@ -20,7 +20,7 @@ from tallymark.engine.rpc.server import JobServer
 from tallymark.engine.settings import CommitSettings, ServiceSettings
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import CommitLog, new_nonce
-from tests.history import Acked, Asked, Ended, GaveUp, Loaded, Refused
+from tests.history import Ended, GaveUp, Loaded
 from tests.simulation.markers.marker_plan import INSTANTS, ActPlan, RequestPlan, ServerPlan
 from tests.simulation.process import Process
 from tests.simulation.scene import Scene
@@ -97,14 +97,14 @@ class Server:
 
     async def create(self, instant: str, paths: Sequence[str]) -> None:
         """Ask the engine, and write down what comes of it. Raises what it raises."""
-        request = self._asked(instant, paths)
+        request = self._scene.record_request(self.life(instant), instant, paths)
         try:
             answers = await self._directory(instant).create(*paths)
         except TallymarkError as error:
             self._record(request, error)
             raise
         except trio.Cancelled:
-            self._scene.history.record(GaveUp(at=trio.current_time(), request=request))
+            self._scene.record(GaveUp, request=request)
             raise
         self._record(request, answers)
 
@@ -125,8 +125,8 @@ class Server:
 
     async def create_many(self, instant: str, requests: Sequence[CreateMarkers], settle: Settle) -> None:
         """As ``create``, for requests that came together."""
-        history = self._scene.history
-        numbers = {id(request): self._asked(instant, request.paths) for request in requests}
+        life = self.life(instant)
+        numbers = {id(request): self._scene.record_request(life, instant, request.paths) for request in requests}
 
         async def record(outcomes: Sequence[tuple[CreateMarkers, tuple[MarkerAnswer, ...] | TallymarkError]]) -> None:
             for request, outcome in outcomes:
@@ -141,22 +141,15 @@ class Server:
             raise
         except trio.Cancelled:
             for number in numbers.values():
-                history.record(GaveUp(at=trio.current_time(), request=number))
+                self._scene.record(GaveUp, request=number)
             raise
-
-    def _asked(self, instant: str, paths: Sequence[str]) -> int:
-        scene, request, life = self._scene, self._scene.next_request(), self.life(instant)
-        names = tuple(f"{path}.marker.CREATE" for path in paths)
-        scene.history.record(Asked(at=trio.current_time(), request=request, server=life, instant=instant, names=names))
-        return request
 
     def _record(self, request: int, outcome: tuple[MarkerAnswer, ...] | TallymarkError) -> None:
         if isinstance(outcome, TallymarkError):
             self._scene.mishaps["refused as overloaded"] += isinstance(outcome, Overloaded)
-            name, message = type(outcome).__name__, str(outcome)
-            self._scene.history.record(Refused(at=trio.current_time(), request=request, error=name, message=message))
+            self._scene.record_answer(request, outcome)
         else:
-            self._scene.history.record(Acked(at=trio.current_time(), request=request, answers=_words(outcome)))
+            self._scene.record_answer(request, None, tuple(answer.value for answer in outcome))
 
     async def _keep_engine(self) -> None:
         while True:
@@ -174,7 +167,7 @@ class Server:
 
     def _ended(self, error: str, instants: Sequence[str]) -> None:
         for instant in instants:
-            self._scene.history.record(Ended(at=trio.current_time(), server=self.life(instant), error=error))
+            self._scene.record(Ended, server=self.life(instant), error=error)
 
     async def _request(self, plan: RequestPlan) -> None:
         await trio.sleep(plan.at_s)
@@ -252,16 +245,8 @@ async def deleted(scene: Scene, process: Process, directory: MarkerDirectory) ->
 
 
 def note_loaded(scene: Scene, reader: str, instant: str, events_before: int, names: Iterable[str]) -> None:
-    scene.history.record(
-        Loaded(
-            at=trio.current_time(), reader=reader, instant=instant, events_before=events_before, names=frozenset(names)
-        )
-    )
+    scene.record(Loaded, reader=reader, instant=instant, events_before=events_before, names=frozenset(names))
 
 
 def paths_of(plan: RequestPlan) -> list[str]:
     return [f"month={name % 3}/f{name}.parquet" for name in plan.names]
-
-
-def _words(answers: Sequence[MarkerAnswer]) -> tuple[str, ...]:
-    return tuple(answer.value for answer in answers)

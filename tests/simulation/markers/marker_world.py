@@ -16,7 +16,7 @@ from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.loading import load_markers
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.timeline.log import CommitLog
-from tests.history import Acked, Asked, GaveUp, History, Refused
+from tests.history import Acked, GaveUp, History, Refused
 from tests.simulation.blocking import until_done
 from tests.simulation.client import Client
 from tests.simulation.fault_profile import FaultProfile
@@ -199,23 +199,13 @@ class _Client:
         client = await self._client(number, instant, background)
         if client is None:
             return None
-        scene, request = self._scene, self._scene.next_request()
-        names = tuple(f"{path}.marker.CREATE" for path in paths_of(plan))
-        scene.history.record(
-            Asked(at=trio.current_time(), request=request, server=self._process.name, instant=instant, names=names)
-        )
+        request = self._scene.record_request(self._process.name, instant, paths_of(plan))
         future = client.request(paths_of(plan))
         await until_done(future, plan.patience_s)
-        at = trio.current_time()
         if not future.done():
-            scene.history.record(GaveUp(at=at, request=request))
+            self._scene.record(GaveUp, request=request)
             return None
-        error = future.exception()
-        if error is None:
-            scene.history.record(Acked(at=at, request=request, answers=()))
-        else:
-            name = type(error).__name__
-            scene.history.record(Refused(at=at, request=request, error=name, message=str(error)))
+        self._scene.record_answer(request, future.exception())
         return future
 
     async def _client(self, number: int, instant: str, background: TaskGroup) -> Client | None:
