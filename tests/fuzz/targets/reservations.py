@@ -1,9 +1,11 @@
 """What writers and readers leave of themselves: reservations of instants, and readers' leases."""
 
-from tallymark.engine.errors import CorruptObject
+from functools import partial
+
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tests.fuzz.round_trip import comes_back
 
 SOMEBODY = WriterIdentity(host="h", boot_id="b", pid_namespace=None, pid=(1 << 22) - 1, started="12")
 HERE = WriterIdentity(host="h", boot_id="b", pid_namespace="p", pid=1, started="1")
@@ -25,24 +27,10 @@ def seeds() -> list[bytes]:
 
 def target(data: bytes) -> bool:
     """Of what was read, everybody can ask whether its process is gone."""
-    return is_reservation(data) | is_reader(data)
-
-
-def is_reservation(data: bytes) -> bool:
-    try:
-        reservation = Reservation.decode(data, source="here")
-    except CorruptObject:
-        return False
-    assert Reservation.decode(reservation.encode(), source="here") == reservation
-    reservation.writer.is_gone(seen_from=HERE)
-    return True
-
-
-def is_reader(data: bytes) -> bool:
-    try:
-        reader = Reader.decode(data, source="here")
-    except CorruptObject:
-        return False
-    assert Reader.decode(reader.encode(), source="here") == reader
-    reader.is_dead(1.0, seen_from=HERE)
-    return True
+    reservation = comes_back(data, partial(Reservation.decode, source="here"), Reservation.encode)
+    reader = comes_back(data, partial(Reader.decode, source="here"), Reader.encode)
+    if reservation is not None:
+        reservation.writer.is_gone(seen_from=HERE)
+    if reader is not None:
+        reader.is_dead(1.0, seen_from=HERE)
+    return reservation is not None or reader is not None
