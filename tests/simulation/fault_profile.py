@@ -107,21 +107,18 @@ def _unkind(faults: FaultProfile, chance: random.Random, half_s: float) -> Fate:
 
 
 def _mishap(name: str, faults: FaultProfile, chance: random.Random, half_s: float, silence_s: float) -> Fate:
-    long_s = faults.tail_s * chance.random()
-    match name:
-        case "lost request":
-            return Fate(lands_after_s=None, answered_after_s=silence_s, is_answered=False, name=name)
-        case "throttled":
-            return Fate(lands_after_s=None, answered_after_s=half_s, is_answered=False, name=name)
-        case "lost answer":
-            return Fate(lands_after_s=half_s, answered_after_s=silence_s, is_answered=False, name=name)
-        case "late landing":
-            late_s = silence_s + faults.late_s * chance.random()
-            return Fate(lands_after_s=late_s, answered_after_s=silence_s, is_answered=False, name=name)
-        case "tail before":
-            return Fate(lands_after_s=half_s + long_s, answered_after_s=half_s, is_answered=True, name=name)
-        case _:
-            return Fate(lands_after_s=half_s, answered_after_s=half_s + long_s, is_answered=True, name=name)
+    long_s = half_s + faults.tail_s * chance.random()
+    late_s = silence_s + faults.late_s * chance.random() if name == "late landing" else 0.0
+    lands_s, answered_s = {
+        "lost request": (None, silence_s),
+        "throttled": (None, half_s),
+        "lost answer": (half_s, silence_s),
+        "late landing": (late_s, silence_s),
+        "tail before": (long_s, half_s),
+        "tail after": (half_s, long_s),
+    }[name]
+    is_answered = name.startswith("tail")
+    return Fate(lands_after_s=lands_s, answered_after_s=answered_s, is_answered=is_answered, name=name)
 
 
 FIRST_SEGMENT = f"/{segment_name(FIRST_INCARNATION, 0)}"

@@ -1,5 +1,6 @@
 """Index over a run's history, built once, for the counts of failures."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -38,66 +39,31 @@ class HistoryIndex:
         self.swept = outcome.swept if isinstance(outcome, Outcome) else {}
         self.events = self.lives[-1].history.events if self.lives else outcome.history.events
         """Where a table was replaced, those of its last life."""
-        self.notes: list[tuple[int, Befell]] = []
-        self.strayed: list[Strayed] = []
-        self.told: list[Told] = []
-        self.refused: list[tuple[int, Refused]] = []
-        self.asked: dict[int, Asked] = {}
-        self.asked_at: list[tuple[int, Asked]] = []
-        self.gave_up: list[tuple[int, str, tuple[str, ...]]] = []
-        """Where, and which markers of which instant."""
-        self.answered: dict[int, int] = {}
-        """Request to the place of its answer."""
-        self.acked: dict[str, int] = {}
-        """Path of a data file to the place of its marker's ack."""
-        self.begun: dict[str, str] = {}
-        """Path of a data file to the process that has started it."""
-        self.sent: list[tuple[int, Sent]] = []
-        self.landed: dict[str, list[tuple[int, Landed]]] = {}
-        self.removed: dict[str, list[tuple[int, Removed]]] = {}
-        self.instant_of: dict[str, str] = {}
-        """Writer to its instant."""
+        found: dict[type[Event], list[tuple[int, Any]]] = defaultdict(list)
         for place, event in enumerate(self.events):
-            self._take(place, event)
-
-    def _take(self, place: int, event: Event) -> None:
-        match event:
-            case Landed():
-                self.landed.setdefault(event.path, []).append((place, event))
-            case Removed():
-                self.removed.setdefault(event.path, []).append((place, event))
-            case Sent():
-                self.sent.append((place, event))
-            case Strayed():
-                self.strayed.append(event)
-            case Began():
-                self.begun[event.path] = event.by
-            case Told():
-                self.told.append(event)
-            case Befell():
-                self._take_note(place, event)
-            case _:
-                self._take_request(place, event)
-
-    def _take_note(self, place: int, event: Befell) -> None:
-        self.notes.append((place, event))
-        if event.what.startswith("has instant "):
-            self.instant_of[event.process] = event.what.rpartition(" ")[2]
-
-    def _take_request(self, place: int, event: Event) -> None:
-        match event:
-            case Asked():
-                self.asked[event.request] = event
-                self.asked_at.append((place, event))
-            case Acked():
-                self.answered[event.request] = place
-                self.acked |= {name.partition(".marker.")[0]: place for name in self.asked[event.request].names}
-            case Refused():
-                self.answered[event.request] = place
-                self.refused.append((place, event))
-            case GaveUp():
-                asked = self.asked[event.request]
-                self.gave_up.append((place, asked.instant, asked.names))
+            found[type(event)].append((place, event))
+        self.notes: list[tuple[int, Befell]] = found[Befell]
+        self.strayed: list[Strayed] = [event for _, event in found[Strayed]]
+        self.told: list[Told] = [event for _, event in found[Told]]
+        self.refused: list[tuple[int, Refused]] = found[Refused]
+        self.asked_at: list[tuple[int, Asked]] = found[Asked]
+        self.asked: dict[int, Asked] = {asked.request: asked for _, asked in self.asked_at}
+        gave_up = [(place, self.asked[event.request]) for place, event in found[GaveUp]]
+        self.gave_up = [(place, asked.instant, asked.names) for place, asked in gave_up]
+        """Where, and which markers of which instant."""
+        self.answered = {event.request: place for place, event in found[Acked] + found[Refused]}
+        """Request to the place of its answer."""
+        acked = [(place, name) for place, event in found[Acked] for name in self.asked[event.request].names]
+        self.acked = {name.partition(".marker.")[0]: place for place, name in acked}
+        """Path of a data file to the place of its marker's ack."""
+        self.begun: dict[str, str] = {event.path: event.by for _, event in found[Began]}
+        """Path of a data file to the process that has started it."""
+        self.sent: list[tuple[int, Sent]] = found[Sent]
+        self.landed: dict[str, list[tuple[int, Landed]]] = _by_path(found[Landed])
+        self.removed: dict[str, list[tuple[int, Removed]]] = _by_path(found[Removed])
+        reserved = (note for _, note in self.notes if note.what.startswith("has instant "))
+        self.instant_of = {note.process: note.what.rpartition(" ")[2] for note in reserved}
+        """Writer to its instant."""
 
     @cached_property
     def decisions(self) -> dict[str, Decision]:
@@ -191,3 +157,10 @@ class HistoryIndex:
                     live.pop(file_path(file), None)
                 live |= {file_path(file): file for file in decision.entry["added"]}
         return list(live.values())
+
+
+def _by_path(events: list[tuple[int, Any]]) -> dict[str, list[tuple[int, Any]]]:
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for place, event in events:
+        found.setdefault(event.path, []).append((place, event))
+    return found

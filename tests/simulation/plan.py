@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tallymark.engine.settings import MarkerKind
 from tests.simulation.fault_profile import FIRST_SEGMENT, FaultProfile, draw_fault_profile, with_repeats
@@ -374,17 +374,10 @@ def draw_mishap(
     at_step = round(math.exp(chance.random() * math.log(steps if after is None else STEPS_AFTER_MAX)))
     if after is not None:
         at_step = 0 if chance.random() < 0.4 else at_step
-    match chance.choice(possible):
-        case "killed":
-            return Mishap(what="killed", at_step=at_step, after=after)
-        case "stopped":
-            for_s = chance.choice((1.0, 30.0, 70.0, 150.0, 190.0, 400.0))
-            return Mishap(what="stopped", at_step=at_step, after=after, for_s=for_s)
-        case "cancelled":
-            return Mishap(what="cancelled", at_step=at_step, after=after)
-        case _:
-            for_s = chance.choice((-3600.0, 3600.0, 7.0))
-            return Mishap(what="clock jumps", at_step=at_step, after=after, for_s=for_s)
+    what: Any = chance.choice(possible)
+    times_s = {"stopped": (1.0, 30.0, 70.0, 150.0, 190.0, 400.0), "clock": (-3600.0, 3600.0, 7.0)}
+    for_s = chance.choice(times_s[what]) if what in times_s else 0.0
+    return Mishap(what="clock jumps" if what == "clock" else what, at_step=at_step, after=after, for_s=for_s)
 
 
 def draw_host(chance: random.Random) -> str:

@@ -163,17 +163,16 @@ def _cleaner(chance: random.Random, moments: tuple[float, ...]) -> VisitorPlan:
 def _reader_during_cleans(chance: random.Random, moments: tuple[float, ...]) -> tuple[VisitorPlan, ...]:
     """Cleans may expire a part of what has been replaced by then."""
     at_s = max(moments) + chance.choice((10.0, 20.0, 40.0))
-    reader = VisitorPlan(
-        host=draw_host(chance),
-        what="read under a lease",
-        at_s=(at_s,),
-        back=chance.choice((1, 1, 2)),
-        hold_s=100.0,
-    )
-    cleaner = VisitorPlan(
-        host=draw_host(chance), what="clean at once", at_s=tuple(at_s + later_s for later_s in (5.0, 20.0, 60.0))
-    )
-    return reader, cleaner
+    reader = _long_reader(draw_host(chance), at_s, back=chance.choice((1, 1, 2)))
+    return reader, _cleaner_after(draw_host(chance), at_s, 5.0, 20.0, 60.0)
+
+
+def _long_reader(host: str, at_s: float, *, back: int | None = None, mishap: Mishap | None = None) -> VisitorPlan:
+    return VisitorPlan(host=host, what="read under a lease", at_s=(at_s,), back=back, hold_s=100.0, mishap=mishap)
+
+
+def _cleaner_after(host: str, at_s: float, *later_s: float) -> VisitorPlan:
+    return VisitorPlan(host=host, what="clean at once", at_s=tuple(at_s + each for each in later_s))
 
 
 def _overwriters(chance: random.Random, moment: float) -> tuple[WriterPlan, ...]:
@@ -199,31 +198,15 @@ def _paused_clean(chance: random.Random, moments: tuple[float, ...]) -> tuple[Vi
     halted = Mishap(what="stopped", at_step=chance.randint(2, 5), after=("put", "/open/"), for_s=for_s)
     cleaner = VisitorPlan(host=draw_host(chance), what="clean at once", at_s=(at_s,), mishap=halted)
     late_s = chance.choice((0.5, 1.0, 5.0))
-    reader = VisitorPlan(
-        host=draw_host(chance),
-        what="read under a lease",
-        at_s=(at_s + late_s,),
-        back=chance.choice((1, 1, 2)),
-        hold_s=100.0,
-    )
-    return cleaner, reader
+    return cleaner, _long_reader(draw_host(chance), at_s + late_s, back=chance.choice((1, 1, 2)))
 
 
 def _paused_reader(chance: random.Random, moments: tuple[float, ...]) -> tuple[VisitorPlan, ...]:
     """Before its lease is there, while what it has read of the log is replaced, and cleaned."""
     moment = chance.choice(moments)
     halted = Mishap(what="stopped", at_step=chance.randint(2, 9), after=("list", "/log"), for_s=100.0)
-    reader = VisitorPlan(
-        host=draw_host(chance),
-        what="read under a lease",
-        at_s=(moment + chance.choice((0.0, 0.0, 0.1, 1.0)),),
-        hold_s=100.0,
-        mishap=halted,
-    )
-    cleaner = VisitorPlan(
-        host=draw_host(chance), what="clean at once", at_s=tuple(moment + later_s for later_s in (10.0, 40.0, 90.0))
-    )
-    return reader, cleaner
+    reader = _long_reader(draw_host(chance), moment + chance.choice((0.0, 0.0, 0.1, 1.0)), mishap=halted)
+    return reader, _cleaner_after(draw_host(chance), moment, 10.0, 40.0, 90.0)
 
 
 def _around(chance: random.Random, moments: tuple[float, ...]) -> tuple[float, ...]:

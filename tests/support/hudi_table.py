@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -48,18 +49,8 @@ class HandMadeTable:
     def overwrite(
         self, instant: str, scope: Scope, added: Sequence[DataFile] = (), removed: Sequence[DataFile] = ()
     ) -> LogEntry:
-        return self.project(
-            LogEntry(
-                kind="commit",
-                instant=instant,
-                nonce="n",
-                base=0,
-                operation="overwrite",
-                scope=scope,
-                added=tuple(added),
-                removed=tuple(removed),
-            )
-        )
+        entry = LogEntry(kind="commit", instant=instant, nonce="n", base=0, operation="overwrite", scope=scope)
+        return self.project(replace(entry, added=tuple(added), removed=tuple(removed)))
 
     def project(self, entry: LogEntry) -> LogEntry:
         new = {file.partition for file in entry.added} - self._known

@@ -5,8 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -32,6 +32,37 @@ def start_program(module: str, *arguments: str, **environment: str) -> "subproce
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+@contextmanager
+def serving_program(module: str, **environment: str) -> Iterator[int]:
+    """Run a server as a program, which prints its port, until the block ends. Yields the port."""
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", module],
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            port = process.stdout.readline().strip()
+            assert port, f"the server did not start: python -m {module}"
+            yield int(port)
+        finally:
+            process.kill()
+
+
+def serve_while_parent_lives(serve: Callable[[], None], port: int) -> None:
+    """The other side of it: print the port, and serve in a thread. Ends the process when its parent has ended."""
+    parent, never = os.getppid(), threading.Event()
+    threading.Thread(target=serve, daemon=True).start()
+    print(port, flush=True)
+    while os.getppid() == parent:
+        never.wait(0.5)
+    os._exit(0)
 
 
 def run_until_killed(module: str, *arguments: str) -> Callable[[], None]:

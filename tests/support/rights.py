@@ -19,17 +19,13 @@ def locked_folder() -> Iterator[Path]:
 
     It lies outside pytest's own folders, which only their owner may enter.
     """
-    is_root = os.geteuid() == 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o555)
-        if is_root:
-            os.seteuid(NOBODY)
         try:
-            yield folder
+            with as_nobody():
+                yield folder
         finally:
-            if is_root:
-                os.seteuid(0)
             folder.chmod(0o755)
 
 

@@ -4,8 +4,6 @@ It is our own model of the XML API (``gcs_model``), not Google's software: what 
 """
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +14,7 @@ from urllib.parse import quote, urlencode
 from xml.etree import ElementTree as ET
 
 from tallymark.backends import StorageOptions
-from tests.support.process import ROOT
+from tests.support.process import serving_program
 from tests.support.services.gcs_model import ONE_WRITE_A_SECOND
 
 TOKEN = "TALLYMARK_TESTS_GCS_TOKEN"
@@ -98,17 +96,5 @@ def _address(bucket: str, key: str) -> str:
 @contextmanager
 def gcs_facade() -> Iterator[GcsFacade]:
     """A server on a free port of this machine, until the block ends or this process dies."""
-    with subprocess.Popen(
-        [sys.executable, "-W", "ignore", "-m", "tests.support.services.gcs_program"],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            port = process.stdout.readline().strip()
-            assert port, "the model of GCS did not start"
-            yield GcsFacade(f"http://127.0.0.1:{port}")
-        finally:
-            process.kill()
+    with serving_program("tests.support.services.gcs_program") as port:
+        yield GcsFacade(f"http://127.0.0.1:{port}")

@@ -1,14 +1,11 @@
 """The model of Google Cloud Storage as a program that speaks HTTP; says its port on standard output."""
 
-import os
-import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+from tests.support.process import serve_while_parent_lives
 from tests.support.services.gcs_model import GcsModel
 from tests.support.services.http_message import Request
-
-ORPHAN_POLL_S = 0.5
 
 
 class GcsServer(ThreadingHTTPServer):
@@ -54,13 +51,8 @@ class GcsHandler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    parent, server, never = os.getppid(), GcsServer(), threading.Event()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdout.write(f"{server.server_port}\n")
-    sys.stdout.flush()
-    while os.getppid() == parent:
-        never.wait(ORPHAN_POLL_S)
-    os._exit(0)
+    server = GcsServer()
+    serve_while_parent_lives(server.serve_forever, server.server_port)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,6 @@ atomic and a slow upload holds up nobody. Says its port on standard output; ends
 """
 
 import io
-import os
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from werkzeug.serving import make_server
 
-ORPHAN_POLL_S = 0.5
+from tests.support.process import serve_while_parent_lives
 
 Environment = dict[str, Any]
 Application = Callable[[Environment, Any], Iterable[bytes]]
@@ -42,17 +40,10 @@ class QuietHandler(MotoRequestHandler):
 
 
 def main() -> None:
-    parent = os.getppid()
     application = OneAtATime(DomainDispatcherApplication(create_backend_app))
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=QuietHandler)
     server.daemon_threads = True  # type: ignore[attr-defined]
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    sys.stdout.write(f"{server.port}\n")
-    sys.stdout.flush()
-    never = threading.Event()
-    while os.getppid() == parent:
-        never.wait(ORPHAN_POLL_S)
-    os._exit(0)
+    serve_while_parent_lives(server.serve_forever, server.port)
 
 
 def _body(environment: Environment) -> bytes:

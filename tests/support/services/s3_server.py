@@ -4,9 +4,6 @@ It accepts every key and checks no rights, and keeps all objects in memory: buck
 Its requests are atomic (``s3_program``). The server is as fast as one core, some hundred puts a second.
 """
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from tallymark.backends import StorageOptions
-from tests.support.process import ROOT
+from tests.support.process import serving_program
 
 REGION = "us-east-1"
 
@@ -37,7 +34,7 @@ class S3Server:
 
     @property
     def options(self) -> StorageOptions:
-        return StorageOptions(endpoint=self.endpoint, region=REGION, path_style=True)
+        return self.behind(self.endpoint)
 
     def behind(self, endpoint: str) -> StorageOptions:
         """The options that lead to this server through a proxy."""
@@ -94,22 +91,7 @@ class S3Server:
 @contextmanager
 def s3_server() -> Iterator[S3Server]:
     """A server on a free port of this machine, until the block ends or this process dies."""
-    command = [sys.executable, "-W", "ignore", "-m", "tests.support.services.s3_program"]
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env={**os.environ, **ENVIRONMENT},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-    ) as process:
-        try:
-            assert process.stdout is not None
-            port = process.stdout.readline().strip()
-            assert port, f"the S3 server did not start: {' '.join(command)}"
-            server = S3Server(f"http://127.0.0.1:{port}")
-            yield server
-            server.client.close()
-        finally:
-            process.kill()
+    with serving_program("tests.support.services.s3_program", **ENVIRONMENT) as port:
+        server = S3Server(f"http://127.0.0.1:{port}")
+        yield server
+        server.client.close()
