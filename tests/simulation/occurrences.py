@@ -60,7 +60,7 @@ OF_SERVERS: dict[str, Callable[[HistoryIndex], int]] = {
 OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a put of a log entry is unclear": requests.strayed("put", LOG, "lost answer", "late landing"),
     "a put of a log entry never lands": requests.strayed("put", LOG, "lost request"),
-    "a writer cannot know whether it has committed": rivals.outcome_unknown,
+    "a writer cannot know whether it has committed": rivals.ended("CommitUnknown"),
     "a put of a data file is unclear": requests.data_put_unclear,
     "a data file's put is unclear, and it goes under another name": requests.counted("data file under another name"),
     "a put lands after a delete of its name": requests.after_a_delete("late landing"),
@@ -107,7 +107,7 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "two writers try the same instant": writers.same_instant,
     "a reserved instant turns out older than the log's newest": writers.instant_given_up,
     # rivals
-    "of two overwrites of a partition one is refused": rivals.conflict,
+    "of two overwrites of a partition one is refused": rivals.ended("ConflictError"),
     "an overwrite of a year loses to one of some of its months": rivals.year_lost_to_a_part,
     "an overwrite within a year loses to one of all of it": rivals.part_lost_to_a_year,
     "an overwrite of a year keeps another year whose number starts with the same digits": rivals.year_beside_longer_one,
@@ -136,8 +136,8 @@ OF_TABLES: dict[str, Callable[[HistoryIndex], int]] = {
     "a writer is rolled back by another while it rewrites a lost fill": fills.ended_while_rewriting,
     # visitors
     "a clean expires kept files": rivals.files_expired,
-    "a clean runs beside an open job": rivals.clean_beside_a_job,
-    "a read runs beside an open job": rivals.read_beside_a_job,
+    "a clean runs beside an open job": rivals.beside_a_job("clean", who="visitor"),
+    "a read runs beside an open job": rivals.beside_a_job("read"),
     # readers under leases
     "files are replaced that a reader's lease protects": readers.outlasted,
     "a reader takes its lease on files that were replaced before": readers.leased_older,

@@ -35,13 +35,14 @@ def _between(index: HistoryIndex, decision: Decision) -> list[Decision]:
     return [one for one in index.commits if decision.entry["base"] < one.position < decision.position]
 
 
-def _rewritten(index: HistoryIndex, process: str, before: int) -> set[str]:
-    """What a driver itself had marked by then."""
+def _rewritten(index: HistoryIndex, process: str, before: int, *, ending: str = "") -> set[str]:
+    """What a driver itself, or a task, had marked by then."""
     return {
         name.partition(".marker.")[0]
         for place, asked in index.asked_at
         if place < before and asked.server == process
         for name in asked.names
+        if name.endswith(ending)
     }
 
 
@@ -105,10 +106,4 @@ def zombie_with_old_rows(index: HistoryIndex) -> int:
 
 def _merges(index: HistoryIndex, process: str, before: int) -> set[str]:
     """The files of old rows and new ones that a task had marked by then."""
-    return {
-        name.partition(".marker.")[0]
-        for place, asked in index.asked_at
-        if place < before and asked.server == process
-        for name in asked.names
-        if name.endswith(".MERGE")
-    }
+    return _rewritten(index, process, before, ending=".MERGE")

@@ -5,23 +5,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tests.history import Told
-from tests.simulation.history_index import OPEN, HistoryIndex
+from tests.simulation.history_index import OPEN, Decision, HistoryIndex
 from tests.simulation.plan import Plan
 
 
-def conflict(index: HistoryIndex) -> int:
-    return sum(event.outcome == "ConflictError" for event in index.told)
+def ended(outcome: str) -> Callable[[HistoryIndex], int]:
+    """Count writes that ended so for their writers."""
+    return lambda index: sum(event.outcome == outcome for event in index.told)
 
 
-def outcome_unknown(index: HistoryIndex) -> int:
-    return sum(event.outcome == "CommitUnknown" for event in index.told)
-
-
-def overwrite_beside_append(index: HistoryIndex) -> int:
-    """Overwrites that committed after an append which they had not seen, and which stays."""
+def _beside_an_append(index: HistoryIndex, is_later: Callable[[Decision, Decision], bool]) -> int:
+    """Overwrites since whose base an append has come that stays, for which ``is_later(overwrite, append)``."""
     return sum(
         any(
-            overwrite.entry["base"] < append.position < overwrite.position
+            overwrite.entry["base"] < append.position
+            and is_later(overwrite, append)
             and any(_holds(overwrite.entry["scope"], file[0]) for file in append.entry["added"])
             for append in index.commits
             if append.entry["operation"] == "append"
@@ -36,18 +34,15 @@ def _holds(scope: dict[str, Any], partition: str) -> bool:
     return bool(scope["all"]) or partition in scope["partitions"] or below
 
 
+def overwrite_beside_append(index: HistoryIndex) -> int:
+    """Overwrites that committed after an append which they had not seen, and which stays."""
+    return _beside_an_append(index, lambda overwrite, append: append.position < overwrite.position)
+
+
 def overwrite_of_what_was_read(index: HistoryIndex) -> int:
     """Overwrites that went by what their writer had read, and beside it an append that came before they began."""
-    return sum(
-        any(
-            overwrite.entry["base"] < append.position
-            and append.place < _reserved(index, overwrite.entry["instant"])
-            and any(_holds(overwrite.entry["scope"], file[0]) for file in append.entry["added"])
-            for append in index.commits
-            if append.entry["operation"] == "append"
-        )
-        for overwrite in index.commits
-        if overwrite.entry["scope"]
+    return _beside_an_append(
+        index, lambda overwrite, append: append.place < _reserved(index, overwrite.entry["instant"])
     )
 
 
@@ -115,18 +110,11 @@ def empty(*, dynamic: bool) -> Callable[[HistoryIndex], int]:
     )
 
 
-def clean_beside_a_job(index: HistoryIndex) -> int:
-    return sum(
+def beside_a_job(what: str, *, who: str = "") -> Callable[[HistoryIndex], int]:
+    """Count rounds of visitors while an instant is open."""
+    return lambda index: sum(
         any(index.is_open(instant, place) for instant in index.instant_of.values())
-        for place, process in index.process_events("does its round: clean")
-        if process.startswith("visitor")
-    )
-
-
-def read_beside_a_job(index: HistoryIndex) -> int:
-    return sum(
-        any(index.is_open(instant, place) for instant in index.instant_of.values())
-        for place, _ in index.process_events("does its round: read")
+        for place, _ in index.process_events(f"does its round: {what}", who=who)
     )
 
 
