@@ -43,6 +43,12 @@ def backend(request, proxy, bucket):
     return s3_backend(proxy.endpoint, bucket, request_timeout_s=patience_s(request, late_s=LATE_S))
 
 
+@pytest.fixture
+def server():
+    with scripted_server() as server:
+        yield server
+
+
 @unclear
 @on_both_loops
 async def test_put_new_succeeds_through_any_fault_and_stores_its_bytes_once(s3, bucket, proxy, backend, name):
@@ -119,65 +125,59 @@ async def test_put_new_stays_unknown_when_no_answer_comes_at_all(bucket, proxy):
 
 
 @on_both_loops
-async def test_a_refusal_after_an_unclear_attempt_is_no_proof_that_nothing_was_written():
-    with scripted_server() as server:
-        backend = s3_backend(server.endpoint, "lake")
-        server.say(refusal(500, "InternalError"), refusal(404, ""), refusal(403, "AccessDenied"))
-        with pytest.raises(Unavailable, match="an earlier request may have been taken"):
-            await backend.put_new("a", b"")
-        nonces = [asked.headers["x-amz-meta-tallymark-nonce"] for asked in server.asked if asked.method == "PUT"]
-        assert len(nonces) == 2
-        assert len(set(nonces)) == 1
+async def test_a_refusal_after_an_unclear_attempt_is_no_proof_that_nothing_was_written(server):
+    backend = s3_backend(server.endpoint, "lake")
+    server.say(refusal(500, "InternalError"), refusal(404, ""), refusal(403, "AccessDenied"))
+    with pytest.raises(Unavailable, match="an earlier request may have been taken"):
+        await backend.put_new("a", b"")
+    nonces = [asked.headers["x-amz-meta-tallymark-nonce"] for asked in server.asked if asked.method == "PUT"]
+    assert len(nonces) == 2
+    assert len(set(nonces)) == 1
 
 
 @on_both_loops
-async def test_a_refusal_is_no_proof_while_an_attempt_that_was_given_up_is_still_on_its_way():
-    with scripted_server() as server:
-        backend = s3_backend(server.endpoint, "lake", RetrySettings(attempt_timeout_s=3.0, pause_s=0))
-        server.say(Say(wait_s=20), refusal(403, "AccessDenied"))
-        with pytest.raises(Unavailable, match="an earlier request may have been taken"):
-            await backend.put_new("a", b"")
-        assert server.verbs == ["PUT", "PUT"]
+async def test_a_refusal_is_no_proof_while_an_attempt_that_was_given_up_is_still_on_its_way(server):
+    backend = s3_backend(server.endpoint, "lake", RetrySettings(attempt_timeout_s=3.0, pause_s=0))
+    server.say(Say(wait_s=20), refusal(403, "AccessDenied"))
+    with pytest.raises(Unavailable, match="an earlier request may have been taken"):
+        await backend.put_new("a", b"")
+    assert server.verbs == ["PUT", "PUT"]
 
 
 @on_both_loops
-async def test_a_refusal_at_once_is_a_refusal():
-    with scripted_server() as server:
-        backend = s3_backend(server.endpoint, "lake")
-        server.say(refusal(403, "AccessDenied"))
-        with pytest.raises(NotPermitted, match="s3:PutObject"):
-            await backend.put_new("a", b"")
-        assert server.verbs == ["PUT"]
+async def test_a_refusal_at_once_is_a_refusal(server):
+    backend = s3_backend(server.endpoint, "lake")
+    server.say(refusal(403, "AccessDenied"))
+    with pytest.raises(NotPermitted, match="s3:PutObject"):
+        await backend.put_new("a", b"")
+    assert server.verbs == ["PUT"]
 
 
-def test_taken_and_not_to_be_read_is_a_refusal_that_names_the_right():
-    with scripted_server() as server:
-        client = s3_backend(server.endpoint, "lake", ONCE)._client
-        server.say(refusal(412, "PreconditionFailed"), refusal(403, "AccessDenied"))
-        with pytest.raises(NotPermitted, match="s3:GetObject"):
-            Claim(client, "a", b"").attempt()
-        assert server.verbs == ["PUT", "HEAD"]
-
-
-def test_a_412_of_a_request_that_somebody_on_the_way_had_repeated_is_ones_own():
-    with scripted_server() as server:
-        client = s3_backend(server.endpoint, "lake", ONCE)._client
-        stored = dict(Say().headers)
-
-        def answer(asked):
-            if asked.method == "PUT":
-                stored["x-amz-meta-tallymark-nonce"] = asked.headers["x-amz-meta-tallymark-nonce"]
-                return refusal(412, "PreconditionFailed")
-            return Say(headers=stored)
-
-        server.answer = answer
+def test_taken_and_not_to_be_read_is_a_refusal_that_names_the_right(server):
+    client = s3_backend(server.endpoint, "lake", ONCE)._client
+    server.say(refusal(412, "PreconditionFailed"), refusal(403, "AccessDenied"))
+    with pytest.raises(NotPermitted, match="s3:GetObject"):
         Claim(client, "a", b"").attempt()
-        assert server.verbs == ["PUT", "HEAD"]
+    assert server.verbs == ["PUT", "HEAD"]
 
 
-def test_a_throttled_put_that_has_left_nothing_is_throttled():
-    with scripted_server() as server:
-        client = s3_backend(server.endpoint, "lake", ONCE)._client
-        server.say(refusal(503, "SlowDown"), refusal(404, ""))
-        with pytest.raises(Throttled, match="SlowDown"):
-            Claim(client, "a", b"").attempt()
+def test_a_412_of_a_request_that_somebody_on_the_way_had_repeated_is_ones_own(server):
+    client = s3_backend(server.endpoint, "lake", ONCE)._client
+    stored = dict(Say().headers)
+
+    def answer(asked):
+        if asked.method == "PUT":
+            stored["x-amz-meta-tallymark-nonce"] = asked.headers["x-amz-meta-tallymark-nonce"]
+            return refusal(412, "PreconditionFailed")
+        return Say(headers=stored)
+
+    server.answer = answer
+    Claim(client, "a", b"").attempt()
+    assert server.verbs == ["PUT", "HEAD"]
+
+
+def test_a_throttled_put_that_has_left_nothing_is_throttled(server):
+    client = s3_backend(server.endpoint, "lake", ONCE)._client
+    server.say(refusal(503, "SlowDown"), refusal(404, ""))
+    with pytest.raises(Throttled, match="SlowDown"):
+        Claim(client, "a", b"").attempt()

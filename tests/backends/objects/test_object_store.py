@@ -20,7 +20,7 @@ def counts(backend):
     return {found.request_class: dict(found.outcomes) for found in backend.statistics().classes}
 
 
-def page(keys, *, is_truncated):
+def page(keys, *, is_truncated=False):
     entries = "".join(
         f"<Contents><Key>{key}</Key><Size>3</Size><LastModified>2025-11-21T08:00:00.500Z</LastModified></Contents>"
         for key in keys
@@ -52,7 +52,7 @@ async def test_each_verb_is_one_request_that_is_counted_with_its_bytes(server, b
     assert server.verbs == ["PUT", "PUT"]
     server.say(Say(200, b"<DeleteResult><Deleted><Key>t/a</Key></Deleted></DeleteResult>"))
     await backend.delete(["a"])
-    server.say(page(["t/m/1"], is_truncated=False))
+    server.say(page(["t/m/1"]))
     await listed(backend, "m")
     assert counts(backend) == {"get": {"ok": 1}, "put": {"ok": 2}, "delete": {"ok": 1}, "list": {"ok": 1}}
     statistics = backend.statistics()
@@ -72,9 +72,7 @@ async def test_reading_back_a_put_is_counted(server, backend):
 async def test_a_listing_asks_for_a_page_at_a_time_and_counts_each(server, backend):
     keys = [f"t/m/{number:04}" for number in range(2500)]
     server.say(
-        page(keys[:1000], is_truncated=True),
-        page(keys[1000:2000], is_truncated=True),
-        page(keys[2000:], is_truncated=False),
+        *(page(keys[start:end], is_truncated=end < 2500) for start, end in ((0, 1000), (1000, 2000), (2000, 2500)))
     )
     found = [entry async for entry in backend.list("m")]
     assert [f"t/{entry.path}" for entry in found] == keys
@@ -95,7 +93,7 @@ async def test_a_listing_that_is_left_asks_for_no_more(server, backend):
 
 @on_both_loops
 async def test_a_listing_can_begin_in_the_middle(server, backend):
-    server.say(page(["t/m/5", "t/m/6"], is_truncated=False))
+    server.say(page(["t/m/5", "t/m/6"]))
     assert [entry.path async for entry in backend.list_after("m", "m/4")] == ["m/5", "m/6"]
     assert "start-after=t/m/4" in server.asked[0].target
 

@@ -6,6 +6,7 @@ import pytest
 from tallymark.backends import BackendError, NotPermitted, StorageOptions, Throttled, Unavailable
 from tallymark.backends.retry import RetrySettings
 from tallymark.backends.testing import listed
+from tests.backends.objects.test_object_store import page
 from tests.support.loops import on_both_loops
 from tests.support.s3_clients import patience_s, retrying_s3
 from tests.support.services.fault_plan import Fault, Kind
@@ -162,28 +163,8 @@ async def test_of_a_bucket_that_does_not_exist_nothing_is_made(s3):
 
 
 @on_both_loops
-async def test_one_key_of_many_that_may_not_be_deleted_is_named_and_the_others_go():
-    with scripted_server() as server:
-        server.say(
-            Say(
-                200,
-                b"<DeleteResult><Deleted><Key>t/a</Key></Deleted><Error><Key>t/b</Key><Code>AccessDenied</Code>"
-                b"<Message>Access Denied</Message></Error></DeleteResult>",
-            )
-        )
-        with pytest.raises(NotPermitted, match="key 't/b'"):
-            await retrying_s3(server.endpoint, "lake").delete(["t/a", "t/b"])
-
-
-@on_both_loops
 async def test_a_store_that_lists_out_of_order_is_refused():
-    def entry(key: str) -> str:
-        return (
-            f"<Contents><Key>{key}</Key><Size>1</Size><LastModified>2025-11-21T08:00:00.000Z</LastModified></Contents>"
-        )
-
     with scripted_server() as server:
-        body = f"<ListBucketResult><IsTruncated>false</IsTruncated>{entry('t/b')}{entry('t/a')}</ListBucketResult>"
-        server.say(Say(200, body.encode()))
+        server.say(page(["t/b", "t/a"]))
         with pytest.raises(BackendError, match="out of order"):
             await listed(retrying_s3(server.endpoint, "lake"), "t")
