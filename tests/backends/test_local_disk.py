@@ -137,6 +137,7 @@ async def test_a_limit_of_file_sizes_is_named(peek):
         (errno.EDQUOT, f"the quota of user {os.geteuid()} on .* is used up"),
         (errno.EROFS, "is read-only"),
         (errno.EPERM, "this process is user .* Check rights"),
+        (errno.EACCES, "this process is user .* Check rights"),
     ],
 )
 @PUTS
@@ -144,8 +145,9 @@ async def test_a_limit_of_file_sizes_is_named(peek):
 async def test_what_a_sync_tells_of_the_disk_is_told_with_rule_and_remedy(peek, monkeypatch, verb, code, told):
     monkeypatch.setattr(os, "fsync", raising(OSError(code, os.strerror(code))))
     with pytest.raises(NotPermitted, match=rf"p/a: .*{told}"):
-        await getattr(peek.backend, verb)("p/a", b"rows")
+        await getattr(peek.backend, verb)("p/a", b"rows" * 25_000)
     assert peek.objects() == {}
+    assert peek.directories() == []
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN])
@@ -190,11 +192,14 @@ async def test_a_name_that_the_file_system_does_not_take_is_an_invalid_path(peek
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK])
 @on_both_loops
-async def test_a_file_system_without_hard_links_is_named_also_to_a_data_file(peek, monkeypatch, code):
+async def test_a_file_system_without_hard_links_is_named_to_an_object_and_to_a_data_file(peek, monkeypatch, code):
     await peek.backend.open_staging(STAGING)
     file = peek.backend.new_file("p=1/a", staging=STAGING)
     monkeypatch.setattr(os, "link", raising(OSError(code, os.strerror(code), "source", None, "target")))
-    with pytest.raises(NotPermitted, match=r"makes no hard links here .* such as ext4 or xfs"):
+    reason = r"makes no hard links here .* such as ext4 or xfs"
+    with pytest.raises(NotPermitted, match=reason):
+        await peek.backend.put_new("p=2/a", b"")
+    with pytest.raises(NotPermitted, match=reason):
         file.publish()
     await peek.backend.close_staging(STAGING)
     assert peek.objects() == {}

@@ -47,29 +47,23 @@ class RiggedBackend:
         await self._inner.put(path, data)
 
     async def get(self, path: str) -> bytes:
-        fault = self._due("get", [path])
-        self._strike(fault, "before")
-        data = await self._inner.get(path)
-        self._strike(fault, "after")
-        return data
+        return await self._call("get", path)
 
     async def put_new(self, path: str, data: bytes) -> None:
-        fault = self._due("put_new", [path])
-        self._strike(fault, "before")
-        await self._inner.put_new(path, data)
-        self._strike(fault, "after")
+        await self._call("put_new", path, data)
 
     async def open_staging(self, directory: str) -> None:
-        fault = self._due("open_staging", [directory])
-        self._strike(fault, "before")
-        await self._inner.open_staging(directory)
-        self._strike(fault, "after")
+        await self._call("open_staging", directory)
 
     async def close_staging(self, directory: str) -> None:
-        fault = self._due("close_staging", [directory])
+        await self._call("close_staging", directory)
+
+    async def _call(self, verb: Verb, path: str, *data: bytes) -> Any:
+        fault = self._due(verb, [path])
         self._strike(fault, "before")
-        await self._inner.close_staging(directory)
+        result = await getattr(self._inner, verb)(path, *data)
         self._strike(fault, "after")
+        return result
 
     async def delete(self, paths: Sequence[str]) -> None:
         fault = self._due("delete", paths)
