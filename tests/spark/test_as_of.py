@@ -47,15 +47,3 @@ def test_a_scan_of_what_is_retained_outlasts_an_overwrite_and_not_a_clean(spark:
     with pytest.raises(tallymark.InvalidRequest, match="readers='directory': the table was made with readers='table'"):
         tallymark.write(rows(spark, 4), url, mode="append", readers="directory")
     assert tallymark.read(spark, url, as_of=1).count() == 6
-
-
-def test_what_was_not_or_is_no_more_is_one_clear_error(spark: SparkSession, tmp_path: Path) -> None:
-    url = str(tmp_path / "table")
-    tallymark.write(rows(spark, 1), url, mode="append", partition_by=["part"])
-    tallymark.write(rows(spark, 2), url, mode="overwrite")
-    with pytest.raises(tallymark.InvalidRequest, match=r"no longer all retained.*since position 2"):
-        tallymark.read(spark, url, as_of=1)
-    with pytest.raises(tallymark.InvalidRequest, match=r"positions 0 \(empty\) to 2"):
-        tallymark.read(spark, url, as_of=9)
-    with pytest.raises(tallymark.InvalidRequest, match="has no time zone"):
-        tallymark.read(spark, url, as_of="2026-11-21T09:00:00")

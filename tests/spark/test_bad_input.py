@@ -152,19 +152,23 @@ def test_a_nullable_column_without_nulls_fits_a_table_that_allows_none(spark: Sp
     assert back.schema == spark.range(3).schema
 
 
-def test_a_directory_that_holds_something_else_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path, UnsupportedTable, "is not empty.*notes.txt"))
-
-
-def test_a_plain_parquet_directory_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    good(spark).write.parquet(str(tmp_path / "plain"))
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "plain", UnsupportedTable, "holds no table"))
-
-
-def test_a_file_in_the_tables_place_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("url", "error", "message"),
+    [
+        ("folder", UnsupportedTable, "is not empty.*notes.txt"),
+        ("plain", UnsupportedTable, "holds no table"),
+        ("file", NotPermitted, "file.*Check rights and path"),
+        ("file/below", NotPermitted, "Check rights and path"),
+    ],
+)
+def test_a_place_that_holds_something_else_is_refused(
+    spark: SparkSession, tmp_path: Path, url: str, error: type[TallymarkError], message: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/notes.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file", NotPermitted, "file.*Check rights and path"))
+    good(spark).write.parquet(str(tmp_path / "plain"))
+    untouched(tmp_path, lambda: refused(good(spark), tmp_path / url, error, message))
 
 
 @pytest.mark.parametrize(
@@ -203,11 +207,6 @@ def test_an_unknown_scheme_is_refused(spark: SparkSession) -> None:
 
 def test_a_store_that_lives_in_the_driver_is_refused(spark: SparkSession) -> None:
     refused(good(spark), "memory:", InvalidRequest, "'memory:' lives in the driver")
-
-
-def test_storage_that_cannot_be_written_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("mine")
-    untouched(tmp_path, lambda: refused(good(spark), tmp_path / "file/below", NotPermitted, "Check rights and path"))
 
 
 @pytest.mark.usefixtures("table")  # a first write imports what nobody may not even read
@@ -274,14 +273,6 @@ NIGHTLY: dict[str, tuple[dict[str, Any], str]] = {
         "base=9: the log ends at position 2.*give one at which this table was read",
     ),
     "negative base": ({"base": -1}, "base=-1: give a position"),
-    "table that is not in the catalog": (
-        {"mode": "append", "catalog_table": "default.flights"},
-        NOT_IN_CATALOG.format("default"),
-    ),
-    "database that is not in the catalog": (
-        {"mode": "append", "catalog_table": "nobodys.flights"},
-        NOT_IN_CATALOG.format("nobodys"),
-    ),
 }
 
 
@@ -295,19 +286,33 @@ def test_a_call_on_a_table_of_flights_is_refused_before_anything_changes(
 
 
 @pytest.mark.parametrize("database", ["default", "nobodys"])
-def test_a_new_table_is_not_made_for_a_catalog_that_does_not_know_it(
-    spark: SparkSession, tmp_path: Path, database: str
+@pytest.mark.parametrize("is_new", [False, True])
+def test_a_table_that_the_catalog_does_not_know_is_refused(
+    spark: SparkSession, nightly: Path, tmp_path: Path, is_new: bool, database: str
 ) -> None:
+    root, url = (tmp_path, tmp_path / "new") if is_new else (nightly, nightly)
     message, name = NOT_IN_CATALOG.format(database), f"{database}.flights"
     df = flights(spark, (9, 2013, 1))
-    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, message, catalog_table=name))
+    untouched(root, lambda: refused(df, url, InvalidRequest, message, catalog_table=name))
 
 
-def test_an_as_of_whose_files_are_gone_is_refused_and_nothing_changes(spark: SparkSession, nightly: Path) -> None:
-    before = tree(nightly)
-    with pytest.raises(InvalidRequest, match=r"as_of=1.*is deleted at once.*give position 2 or a later one"):
-        tallymark.read(spark, str(nightly), as_of=1)
-    assert tree(nightly) == before
+@pytest.mark.parametrize(
+    ("as_of", "message"),
+    [
+        (1, r"as_of=1.*is deleted at once.*give position 2 or a later one"),
+        (1, r"no longer all retained.*since position 2"),
+        (9, r"positions 0 \(empty\) to 2"),
+        ("2026-11-21T09:00:00", "has no time zone"),
+    ],
+)
+def test_an_as_of_that_was_not_or_is_no_more_is_refused_and_nothing_changes(
+    spark: SparkSession, nightly: Path, as_of: int | str, message: str
+) -> None:
+    def read() -> None:
+        with pytest.raises(InvalidRequest, match=message):
+            tallymark.read(spark, str(nightly), as_of=as_of)
+
+    untouched(nightly, read)
 
 
 @pytest.mark.parametrize(

@@ -61,25 +61,24 @@ def test_a_static_overwrite_replaces_the_whole_table(spark: SparkSession, table:
     assert_readers_agree(spark, table, new)
 
 
-@pytest.mark.parametrize(("said", "rows_left"), [("dynamic", 60), ("DYNAMIC", 60), ("static", 20)])
+@pytest.mark.parametrize(
+    ("said", "by_the_call", "rows_left"),
+    [
+        ("dynamic", {}, 60),
+        ("DYNAMIC", {}, 60),
+        ("static", {}, 20),
+        ("dynamic", {"partition_overwrite": "static"}, 20),
+    ],
+)
 def test_the_session_says_how_to_overwrite_where_the_call_does_not(
-    spark: SparkSession, table: Path, said: str, rows_left: int
+    spark: SparkSession, table: Path, said: str, by_the_call: dict[str, str], rows_left: int
 ) -> None:
     spark.conf.set(OVERWRITE_MODE, said)
     try:
-        write(rows(spark, version=1, where="part = 1"), table, mode="overwrite")
+        write(rows(spark, version=1, where="part = 1"), table, mode="overwrite", **by_the_call)
     finally:
         spark.conf.unset(OVERWRITE_MODE)
     assert tallymark.read(spark, str(table)).count() == rows_left
-
-
-def test_the_call_overrules_the_session(spark: SparkSession, table: Path) -> None:
-    spark.conf.set(OVERWRITE_MODE, "dynamic")
-    try:
-        write(rows(spark, version=1, where="part = 1"), table, mode="overwrite", partition_overwrite="static")
-    finally:
-        spark.conf.unset(OVERWRITE_MODE)
-    assert tallymark.read(spark, str(table)).count() == 20
 
 
 def test_a_table_without_partitions_is_overwritten_as_a_whole_also_dynamically(

@@ -15,6 +15,7 @@ from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.every_spark]
 
+LARGE_STRINGS = "spark.sql.execution.arrow.useLargeVarTypes"
 NOON = dt.datetime(2024, 2, 29, 12, 0, 0, 123456)  # noqa: DTZ001
 
 EVERY_TYPE: Sequence[tuple[str, t.DataType, object]] = (
@@ -61,9 +62,17 @@ def every_type(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([given, nulls], schema).coalesce(1)
 
 
-def test_every_type_comes_back_with_its_nullability_and_metadata(every_type: DataFrame, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("is_large", "partition_by"), [("false", []), ("true", ["text"])])
+def test_every_type_comes_back_with_its_nullability_and_metadata(
+    every_type: DataFrame, tmp_path: Path, is_large: str, partition_by: list[str]
+) -> None:
+    """Also where Spark delivers large strings."""
     spark = every_type.sparkSession
-    tallymark.write(every_type, str(tmp_path / "t"), mode="append")
+    spark.conf.set(LARGE_STRINGS, is_large)
+    try:
+        tallymark.write(every_type, str(tmp_path / "t"), mode="append", partition_by=partition_by)
+    finally:
+        spark.conf.unset(LARGE_STRINGS)
     back = tallymark.read(spark, str(tmp_path / "t"))
     assert back.schema == every_type.schema
     assert back.schema.json() == every_type.schema.json()
@@ -75,18 +84,6 @@ def test_four_readers_see_the_same_values_of_every_type(every_type: DataFrame, t
     tallymark.write(every_type, str(tmp_path / "t"), mode="append", partition_by=["text"])
     exactly_the_committed_files(tmp_path / "t")
     assert assert_readers_agree(every_type.sparkSession, tmp_path / "t", every_type) == 2
-
-
-def test_spark_may_deliver_large_strings(every_type: DataFrame, tmp_path: Path) -> None:
-    spark = every_type.sparkSession
-    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
-    try:
-        tallymark.write(every_type, str(tmp_path / "t"), mode="append", partition_by=["text"])
-    finally:
-        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
-    back = tallymark.read(spark, str(tmp_path / "t"))
-    assert back.schema == every_type.schema
-    assert sorted(back.collect(), key=repr) == sorted(every_type.collect(), key=repr)
 
 
 def test_char_and_varchar_come_back_as_what_they_were(spark: SparkSession, tmp_path: Path) -> None:
