@@ -94,9 +94,9 @@ class ListsByPrefix(MemoryBackend):
 
 class RefusesToDeleteWhatIsAbsent(MemoryBackend):
     async def delete(self, paths: Sequence[str]) -> None:
+        if absent := [path for path in paths if path not in self._objects]:
+            raise NotFound(absent[0])
         await super().delete(paths)
-        if "x" in paths:
-            raise NotFound("x")
 
 
 class DeletesOneRequestOnly(MemoryBackend):

@@ -13,6 +13,10 @@ def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments])
 
 
+def on_gcs(gcs):
+    return ("--storage", f"endpoint={gcs.endpoint}", "--storage", f"credentials={CREDENTIALS}")
+
+
 def test_without_a_question_the_questions_are_listed():
     result = run()
     assert result.exit_code == 0
@@ -63,12 +67,7 @@ def test_nothing_is_left_on_the_store_and_nothing_else_is_touched(measured):
 
 def test_an_object_store_of_the_users_own_is_measured_and_left_as_it_was(gcs, tmp_path):
     bucket, answer = gcs.bucket(), tmp_path / "answer.json"
-    how = (
-        "--storage",
-        f"endpoint={gcs.endpoint}",
-        "--storage",
-        "credentials=tests.support.services.gcs_facade:credentials",
-    )
+    how = on_gcs(gcs)
     result = run("backends", "--url", f"gs://{bucket}/mine", *how, "--quick", "--seconds", 0.5, "--json", answer)
     assert (result.exit_code, result.stderr) == (0, "")
     (table,) = json.loads(answer.read_text())["tables"]
@@ -89,25 +88,21 @@ def test_an_hdfs_is_measured_in_a_directory_that_is_there_and_left_as_it_was(dfs
     assert (dfs.objects("/bench"), dfs.directories("/bench")) == ({}, [])
 
 
-def test_an_option_that_is_not_known_is_refused_before_anything_is_measured():
-    result = run("backends", "--url", "memory:", "--storage", "colour=red")
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--storage", "colour=red"), "colour is not known"),
+        (("--json", "/no/such/place/answer.json"), "answer.json cannot be written"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_measured(option, said):
+    result = run("backends", "--url", "memory:", *option)
     assert result.exit_code == 2
-    assert "colour is not known" in result.stderr
-
-
-def test_a_file_that_cannot_be_written_is_refused_before_anything_is_measured(tmp_path):
-    result = run("backends", "--url", "memory:", "--json", tmp_path / "missing" / "answer.json")
-    assert result.exit_code == 2
-    assert "answer.json cannot be written" in result.stderr
+    assert said in result.stderr
 
 
 def test_a_store_that_refuses_is_one_line_that_says_why(gcs):
-    how = (
-        "--storage",
-        f"endpoint={gcs.endpoint}",
-        "--storage",
-        "credentials=tests.support.services.gcs_facade:credentials",
-    )
+    how = on_gcs(gcs)
     result = run("backends", "--url", "gs://no-such-bucket", *how, "--quick")
     assert result.exit_code == 1
     assert "no-such-bucket" in result.stderr

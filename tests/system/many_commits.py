@@ -18,7 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
 
@@ -175,14 +175,7 @@ class Scene:
 
     @property
     def options(self) -> StorageOptions:
-        faulty = self.server.behind(self.proxy.endpoint)
-        return StorageOptions(
-            endpoint=faulty.endpoint,
-            region=faulty.region,
-            path_style=faulty.path_style,
-            credentials=faulty.credentials,
-            request_timeout_s=PATIENCE_S,
-        )
+        return replace(self.server.behind(self.proxy.endpoint), request_timeout_s=PATIENCE_S)
 
     @property
     def url(self) -> str:

@@ -5,24 +5,17 @@ Fewer here than a release is accepted by: ``TALLYMARK_TESTS_FULL=1`` plays 50 co
 
 import os
 
+import pytest
+
 from tests.support.services.fault_plan import Kind
-from tests.support.services.gcs_facade import GcsFacade
-from tests.support.services.s3_server import S3Server
 from tests.system.many_commits import RATE, Size, judge, play, scene_of, summary
 
 SIZE = Size(commits=50, files=200) if os.environ.get("TALLYMARK_TESTS_FULL") else Size(commits=4, files=40)
 
 
-def test_commits_on_s3_amid_faults_of_every_kind_keep_every_promise(s3: S3Server) -> None:
-    commit_amid_faults(s3)
-
-
-def test_commits_on_gcs_amid_faults_of_every_kind_keep_every_promise(gcs: GcsFacade) -> None:
-    commit_amid_faults(gcs)
-
-
-def commit_amid_faults(server: S3Server | GcsFacade) -> None:
-    with scene_of(server) as scene:
+@pytest.mark.parametrize("store", ["s3", "gcs"])
+def test_commits_amid_faults_of_every_kind_keep_every_promise(request: pytest.FixtureRequest, store: str) -> None:
+    with scene_of(request.getfixturevalue(store)) as scene:
         play(scene, SIZE)
         print(summary(scene, SIZE))
         assert {kind for kind in Kind if not happened(scene.proxy.faults, kind)} == set()

@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,15 @@ async def write_some(backend: LocalBackend, *, before_commit: Callable[[], objec
     return committed_files(objects(Path(backend._root)))
 
 
+@contextmanager
+def refused(disk: Path, said: str, error: type[TallymarkError] = NotPermitted) -> Iterator[None]:
+    """The block fails in time, and the error names the disk and what it is."""
+    began = time.monotonic()
+    with pytest.raises(error, match=rf"{disk} \(tmpfs.*{said}"):
+        yield
+    assert time.monotonic() - began < BOUND_S
+
+
 def pass_lease(disk: Path) -> None:
     """All that is there is older than a lease."""
     for file in files(disk / "table"):
@@ -64,11 +74,9 @@ def pass_lease(disk: Path) -> None:
 async def test_a_task_that_fills_the_disk_fails_by_name_and_the_table_is_as_it_was(disk):
     backend = LocalBackend(disk / "table")
     before = await write_some(backend)
-    began = time.monotonic()
-    with pytest.raises(TallymarkError, match=rf"{disk} \(tmpfs.*is full"):
+    with refused(disk, "is full", TallymarkError):
         async with begin(table(backend), markers=MarkerSettings()) as job:
             await write_in_thread(job, backend, incompressible(1_000_000))
-    assert time.monotonic() - began < BOUND_S
     assert data_files(disk / "table") == before
     table_is_at_rest(objects(disk / "table"))
 
@@ -78,10 +86,8 @@ async def test_a_disk_that_is_full_when_a_write_begins_refuses_it_and_the_next_w
     backend = LocalBackend(disk / "table")
     before = await write_some(backend)
     ballast = fill(disk)
-    began = time.monotonic()
-    with pytest.raises(NotPermitted, match=rf"{disk} \(tmpfs.*is full"):
+    with refused(disk, "is full"):
         await write_some(backend)
-    assert time.monotonic() - began < BOUND_S
     assert committed_files(objects(disk / "table")) == before
     ballast.unlink()
     after = await write_some(backend)
@@ -97,13 +103,10 @@ async def test_a_disk_that_fills_up_before_the_commit_leaves_the_table_as_it_was
 ):
     backend = LocalBackend(disk / "table")
     before = await write_some(backend)
-    began = time.monotonic()
-    ballast = disk / "ballast"
-    with pytest.raises(NotPermitted, match=rf"{disk} \(tmpfs.*is full"):
+    with refused(disk, "is full"):
         await write_some(backend, before_commit=lambda: fill(disk))
-    assert time.monotonic() - began < BOUND_S
     assert committed_files(objects(disk / "table")) == before
-    ballast.unlink()
+    (disk / "ballast").unlink()
     pass_lease(disk)
     after = await write_some(backend)
     assert before < after == data_files(disk / "table")
@@ -115,9 +118,7 @@ async def test_a_table_on_a_read_only_disk_is_read_and_a_write_is_refused_by_nam
     backend = LocalBackend(disk / "table")
     before = await write_some(backend)
     make_read_only(disk)
-    began = time.monotonic()
-    with pytest.raises(NotPermitted, match=rf"{disk} \(tmpfs.*is read-only"):
+    with refused(disk, "is read-only"):
         await write_some(backend)
-    assert time.monotonic() - began < BOUND_S
     snapshot = await table(LocalBackend(disk / "table")).snapshot()
     assert {file.path for file in snapshot.files} == before == data_files(disk / "table")

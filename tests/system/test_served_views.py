@@ -107,6 +107,12 @@ def job(place: Path, start: Start, *, delay_s: float = 0.0, wait_s: float = WAIT
         assert result.position == begun.ticket.base + 2
 
 
+@contextmanager
+def viewed(folder: Path, start: Start, **how: float) -> Iterator[tuple[Scene, JobView]]:
+    with job(folder / "table", start, **how) as scene, open_view(scene.ticket, backend=scene.storage) as view:
+        yield scene, view
+
+
 def assert_in_bounds(scene: Scene, *, readings: int) -> None:
     """A reading of the log is a look for a checkpoint, and one for each entry."""
     assert max(scene.durations) < scene.wait_s + READING_S
@@ -120,20 +126,14 @@ def after(scene: Scene, count: int) -> Callable[[], bool]:
 
 
 def test_while_the_service_answers_storage_is_not_asked(tmp_path: Path, start: Start) -> None:
-    with (
-        job(tmp_path / "table", start, wait_s=ANSWERED_S) as scene,
-        open_view(scene.ticket, backend=scene.storage) as view,
-    ):
+    with viewed(tmp_path, start, wait_s=ANSWERED_S) as (scene, view):
         scene.look_up(view, after(scene, 200))
         assert view.statistics().by_log == 0
     assert_in_bounds(scene, readings=0)
 
 
 def test_the_service_is_killed(tmp_path: Path, start: Start) -> None:
-    with (
-        job(tmp_path / "table", start, wait_s=ANSWERED_S) as scene,
-        open_view(scene.ticket, backend=scene.storage) as view,
-    ):
+    with viewed(tmp_path, start, wait_s=ANSWERED_S) as (scene, view):
         scene.look_up(view, after(scene, 100))
         scene.service.kill()
         scene.look_up(view, after(scene, 200))
@@ -143,7 +143,7 @@ def test_the_service_is_killed(tmp_path: Path, start: Start) -> None:
 
 
 def test_the_service_stands_still_and_goes_on(tmp_path: Path, start: Start) -> None:
-    with job(tmp_path / "table", start) as scene, open_view(scene.ticket, backend=scene.storage) as view:
+    with viewed(tmp_path, start) as (scene, view):
         scene.look_up(view, after(scene, 100))
         scene.service.signal(signal.SIGSTOP)
         scene.service.await_stopped()
@@ -157,7 +157,7 @@ def test_the_service_stands_still_and_goes_on(tmp_path: Path, start: Start) -> N
 
 
 def test_the_service_is_slow(tmp_path: Path, start: Start) -> None:
-    with job(tmp_path / "table", start, delay_s=60.0) as scene, open_view(scene.ticket, backend=scene.storage) as view:
+    with viewed(tmp_path, start, delay_s=60.0) as (scene, view):
         scene.look_up(view, after(scene, 200))
         reading = view.statistics()
     assert (reading.source, reading.by_service, reading.log_readings) == ("log", 0, 1)
@@ -165,7 +165,7 @@ def test_the_service_is_slow(tmp_path: Path, start: Start) -> None:
 
 
 def test_the_service_is_killed_and_another_life_takes_its_place(tmp_path: Path, start: Start) -> None:
-    with job(tmp_path / "table", start) as scene, open_view(scene.ticket, backend=scene.storage) as view:
+    with viewed(tmp_path, start) as (scene, view):
         scene.look_up(view, after(scene, 100))
         scene.service.kill()
         scene.look_up(view, lambda: view.statistics().source == "log")
@@ -183,7 +183,7 @@ def _is_asked(scene: Scene, view: JobView) -> bool:
 def test_the_service_that_takes_its_place_is_of_another_release(
     tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with job(tmp_path / "table", start) as scene, open_view(scene.ticket, backend=scene.storage) as view:
+    with viewed(tmp_path, start) as (scene, view):
         scene.look_up(view, after(scene, 100))
         scene.service.kill()
         scene.serve_again(protocol=handshake.PROTOCOL + 1)

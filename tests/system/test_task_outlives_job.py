@@ -36,6 +36,15 @@ def second_attempt(first: TaskPlan) -> TaskPlan:
     return TaskPlan(task=first.task, attempt=1, first_id=first.first_id, row_count=first.row_count, width=first.width)
 
 
+def start_and_await_stop(start: Start, write: WritePlan) -> tuple[Fork, Stopped]:
+    """One task stands still, and the driver waits before the job ends."""
+    driver = start(drive, write)
+    task = driver.hear(Stopped)
+    await_stopped(task.pid)
+    driver.hear(Waiting)
+    return driver, task
+
+
 def assert_goes_on_in_vain(driver: Fork, table: Path, task: Stopped, rows) -> None:
     """The disk is as it should be before and after, and shows no other data file in between."""
     before = assert_at_rest(table, rows)
@@ -52,10 +61,7 @@ def assert_goes_on_in_vain(driver: Fork, table: Path, task: Stopped, rows) -> No
 def test_a_task_that_goes_on_after_its_job_has_ended_leaves_nothing(table: Path, start: Start, stops, end: End) -> None:
     late = straggler(stops)
     write = WritePlan(table=str(table), tasks=(late, second_attempt(late), OTHER_TASK), end=end, waits="to end")
-    driver = start(drive, write)
-    task = driver.hear(Stopped)
-    await_stopped(task.pid)
-    driver.hear(Waiting)
+    driver, task = start_and_await_stop(start, write)
     assert [name for name in files(table) if "/staged/" in name] != [], "it holds a file that is not whole"
     driver.tell("go")
     assert driver.hear(JobEnded).outcome == end
@@ -69,10 +75,8 @@ def test_a_task_that_goes_on_after_its_job_was_rolled_back_by_another_leaves_not
     table: Path, start: Start, stops
 ) -> None:
     """Its driver lives, and is told by its own next look at the log."""
-    driver = start(drive, WritePlan(table=str(table), tasks=(straggler(stops), OTHER_TASK), waits="to end"))
-    task = driver.hear(Stopped)
-    await_stopped(task.pid)
-    driver.hear(Waiting)
+    write = WritePlan(table=str(table), tasks=(straggler(stops), OTHER_TASK), waits="to end")
+    driver, task = start_and_await_stop(start, write)
     instant = driver.hear(JobBegun).instant
     assert driver.hear(AttemptEnded).outcome == "reported"
     [ended] = anyio.run(tallymark.open_table(table).rollback, instant)
@@ -90,10 +94,7 @@ def test_a_task_that_goes_on_between_seal_and_entry_of_its_job_leaves_nothing(ta
     write = WritePlan(
         table=str(table), tasks=tasks, fault=STOPPED_BEFORE_ENTRY, waits="to end", marker_wait_s=SHORT_WAIT_S
     )
-    driver = start(drive, write)
-    task = driver.hear(Stopped)
-    await_stopped(task.pid)
-    driver.hear(Waiting)
+    driver, task = start_and_await_stop(start, write)
     assert {driver.hear(AttemptEnded).outcome for _ in range(2)} == {"reported"}
     driver.tell("go")
     driver.await_stopped()
