@@ -12,6 +12,7 @@ HADOOPS_OWN = (
     "\n  software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider,"
     "\n  org.apache.hadoop.fs.s3a.auth.IAMInstanceCredentialsProvider\n"
 )
+FROM_ENVIRONMENT = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 PROVIDER = "fs.s3a.aws.credentials.provider"
 KEYS = {"fs.s3a.access.key": "AKIAKEY", "fs.s3a.secret.key": "hush"}
 IN_THE_ENVIRONMENT = {"AWS_ACCESS_KEY_ID": "AKIAKEY"}
@@ -108,10 +109,9 @@ def test_a_provider_of_profiles_is_a_profile():
 
 def test_of_profiles_and_keys_in_the_environment_that_holds_which_hadoop_asks_first():
     profiles = "software.amazon.awssdk.auth.credentials.ProfileCredentialsProvider"
-    environment = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
     assert options({PROVIDER: profiles}, IN_THE_ENVIRONMENT).profile == "default"
-    assert options({PROVIDER: f"{profiles},{environment}"}, IN_THE_ENVIRONMENT).profile == "default"
-    assert options({PROVIDER: f"{environment},{profiles}"}, IN_THE_ENVIRONMENT).profile is None
+    assert options({PROVIDER: f"{profiles},{FROM_ENVIRONMENT}"}, IN_THE_ENVIRONMENT).profile == "default"
+    assert options({PROVIDER: f"{FROM_ENVIRONMENT},{profiles}"}, IN_THE_ENVIRONMENT).profile is None
 
 
 @pytest.mark.parametrize("keys", ["", "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider,"])
@@ -128,8 +128,7 @@ def test_keys_in_the_environment_are_not_used_where_hadoop_was_told_to_ask_roles
         options({PROVIDER: keys + role}, IN_THE_ENVIRONMENT)
     assert "unset it, or add" in str(caught.value)
     assert "AKIAKEY" not in str(caught.value)
-    environment = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
-    assert options({PROVIDER: f"{role},{environment}"}, IN_THE_ENVIRONMENT) == StorageOptions()
+    assert options({PROVIDER: f"{role},{FROM_ENVIRONMENT}"}, IN_THE_ENVIRONMENT) == StorageOptions()
 
 
 def test_the_whole_chain_takes_the_profile_that_the_environment_names():
