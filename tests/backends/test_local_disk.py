@@ -13,6 +13,7 @@ from tallymark.backends import InvalidPath, NotPermitted, Unavailable
 from tallymark.backends.local import SCRATCH, LocalBackend
 from tallymark.backends.testing import STAGING, listed
 from tests.backends.local_peek import LocalPeek
+from tests.backends.test_local_durability import failing
 from tests.support.loops import on_both_loops
 from tests.support.mounted import make_read_only, mounted
 
@@ -140,12 +141,13 @@ async def test_a_limit_of_file_sizes_is_named(peek):
         (errno.EACCES, "this process is user .* Check rights"),
     ],
 )
+@pytest.mark.parametrize("on", ["any", "file"])
 @PUTS
 @on_both_loops
-async def test_what_a_sync_tells_of_the_disk_is_told_with_rule_and_remedy(peek, monkeypatch, verb, code, told):
-    monkeypatch.setattr(os, "fsync", raising(OSError(code, os.strerror(code))))
+async def test_what_a_sync_tells_of_the_disk_is_told_with_rule_and_remedy(peek, monkeypatch, verb, on, code, told):
+    failing(monkeypatch, "fsync", code, on=on)
     with pytest.raises(NotPermitted, match=rf"p/a: .*{told}"):
-        await getattr(peek.backend, verb)("p/a", b"rows" * 25_000)
+        await getattr(peek.backend, verb)("p/a", b"x" * 100_000)
     assert peek.objects() == {}
     assert peek.directories() == []
 
@@ -167,14 +169,7 @@ async def test_a_file_system_that_does_not_sync_directories_is_refused_before_an
     peek, monkeypatch, verb
 ):
     (peek.root / SCRATCH).mkdir(parents=True)
-    real = os.fsync
-
-    def files_only(file: int) -> None:
-        if Path(f"/proc/self/fd/{file}").is_dir():
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        real(file)
-
-    monkeypatch.setattr(os, "fsync", files_only)
+    failing(monkeypatch, "fsync", errno.EINVAL, on="directory")
     for _ in range(2):
         with pytest.raises(NotPermitted, match="does not sync directories"):
             await getattr(peek.backend, verb)("a", b"")
