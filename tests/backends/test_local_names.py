@@ -9,6 +9,7 @@ import pytest
 from tallymark.backends import AlreadyExists, Unavailable
 from tallymark.backends.testing import STAGING
 from tests.backends.local_peek import LocalPeek
+from tests.backends.test_local_durability import written
 from tests.support.loops import on_both_loops
 
 LOST = pytest.mark.parametrize("code", [errno.EEXIST, errno.EIO, errno.ETIMEDOUT, errno.ESTALE])
@@ -32,25 +33,14 @@ def answering(monkeypatch: pytest.MonkeyPatch, call: str, code: int, *, landed: 
 
 
 @LOST
+@pytest.mark.parametrize("verb", ["put_new", "publish"])
 @on_both_loops
-async def test_a_link_that_was_made_and_whose_answer_was_lost_is_ours(peek, monkeypatch, code):
+async def test_a_link_that_was_made_and_whose_answer_was_lost_is_ours(peek, monkeypatch, verb, code):
     (peek.root / "p").mkdir()
     answering(monkeypatch, "link", code, landed=True)
-    await peek.backend.put_new("p/a", b"mine")
-    assert peek.objects() == {"p/a": b"mine"}
-
-
-@LOST
-@on_both_loops
-async def test_a_data_file_whose_link_was_made_and_whose_answer_was_lost_is_published(peek, monkeypatch, code):
-    (peek.root / "p").mkdir()
-    await peek.backend.open_staging(STAGING)
-    file = peek.backend.new_file("p/a", staging=STAGING)
-    file.sink.write(b"rows")
-    answering(monkeypatch, "link", code, landed=True)
-    file.publish()
+    await written(peek, verb, "p/a", b"mine")
     await peek.backend.close_staging(STAGING)
-    assert peek.objects() == {"p/a": b"rows"}
+    assert peek.objects() == {"p/a": b"mine"}
 
 
 @on_both_loops

@@ -59,16 +59,11 @@ def test_costs_are_those_of_the_users_price_list():
     assert meter.statistics().cost(prices) == pytest.approx(2 * 0.005 + 0.004 + 2 * 0.0004 + 2 * 0.01 + 0.09)
 
 
-def test_what_a_store_throttles_it_does_not_bill():
+def test_what_a_store_throttles_it_does_not_bill_and_nothing_costs_without_a_price():
     meter = RequestMeter()
     for outcome in ("ok", "exists", "unknown", "throttled"):
-        meter.record("put", outcome)
+        meter.record("put", outcome, sent=10**9)
     assert meter.statistics().cost(PriceList(currency="USD", put=1000)) == 3
-
-
-def test_nothing_costs_anything_without_a_price():
-    meter = RequestMeter()
-    meter.record("put", "ok", sent=10**9)
     assert meter.statistics().cost(PriceList(currency="USD")) == 0
 
 

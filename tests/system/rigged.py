@@ -47,7 +47,8 @@ class RiggedBackend:
         await self._inner.put(path, data)
 
     async def get(self, path: str) -> bytes:
-        return await self._call("get", path)
+        data: bytes = await self._call("get", path)
+        return data
 
     async def put_new(self, path: str, data: bytes) -> None:
         await self._call("put_new", path, data)

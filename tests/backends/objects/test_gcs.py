@@ -224,21 +224,20 @@ def failing_provider() -> None:
     raise ValueError("the CANARY has no key")
 
 
-@pytest.mark.parametrize("option", [{"region": "eu"}, {"profile": "mine"}, {"path_style": True}])
-def test_options_of_s3_are_refused_for_a_bucket_of_gcs(option):
-    with pytest.raises(InvalidPath, match="is S3's"):
-        open_backend("gs://bucket/t", options=StorageOptions(**option))
-
-
-def test_the_scheme_gcs_is_refused_with_the_one_to_use():
-    with pytest.raises(InvalidPath, match="use 'gs://bucket/t'"):
-        open_backend("gcs://bucket/t")
-
-
-@pytest.mark.parametrize("url", ["gs:", "gs://", "gs:///t", "gs://user:key@bucket/t"])
-def test_a_url_without_a_bucket_or_with_credentials_is_refused(url):
-    with pytest.raises(InvalidPath) as caught:
-        open_backend(url)
+@pytest.mark.parametrize(
+    ("url", "options", "rule"),
+    [
+        *(
+            ("gs://bucket/t", option, "is S3's")
+            for option in ({"region": "eu"}, {"profile": "mine"}, {"path_style": True})
+        ),
+        ("gcs://bucket/t", {}, "use 'gs://bucket/t'"),
+        *((url, {}, ".") for url in ("gs:", "gs://", "gs:///t", "gs://user:key@bucket/t")),
+    ],
+)
+def test_a_url_or_an_option_that_gcs_has_not_is_refused_with_the_rule(url, options, rule):
+    with pytest.raises(InvalidPath, match=rule) as caught:
+        open_backend(url, options=StorageOptions(**options))
     assert "key@" not in str(caught.value)
 
 
