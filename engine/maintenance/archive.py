@@ -3,9 +3,9 @@
 It follows a checkpoint, which contains all that later readers need of the entries before it, and records how far the
 log is archived. These rules keep everything else as it was:
 
-- *Needed entries remain*: those from the checkpoint on from which the writer of an open instant has read the log, that of
-  an instant that is not finished, those from the first on that has replaced a file which is still retained, and those
-  from the older of the two named checkpoints on.
+- *Needed entries remain*: those from the checkpoint on from which the writer of an open instant has read the log, that
+  of an instant that is not finished, those from the first on that has replaced a file which is still retained, and
+  those from the older of the two named checkpoints on.
 - *Entries are deleted in their order*, each before the next is requested, so that the log in storage is always a run
   without a gap. A writer that was stopped until its next position was free again finds the entry before it missing
   (``CommitLog.win``), and a reader finds its head missing (``CommitLog.refresh``).

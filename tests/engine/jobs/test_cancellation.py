@@ -32,18 +32,18 @@ class CancellingBackend(DyingBackend):
         self._cancel_at = at
         self._lands = lands
 
-    async def _live(self, call):
+    async def _through(self, verb, paths, do):
         self.count += 1
         is_the_one = self.count == self._cancel_at
         if is_the_one and not self._lands:
             self.scope.cancel()
         try:
-            return await call()
+            return await do()
         finally:
             if is_the_one and self._lands:
                 self.scope.cancel()
 
-    def _publish(self, file) -> None:
+    def _publish(self, path, file) -> None:
         file.publish()  # blocks: nothing can be cancelled there
 
 
