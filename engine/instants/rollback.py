@@ -116,7 +116,10 @@ async def _is_open(handle: TableHandle, reservation: Reservation) -> bool:
 
 
 async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:
-    """Win a rollback entry for its instant unless the log has decided it. Return the kind of the deciding entry."""
+    """Win a rollback entry for its instant unless the log has decided it. Return the kind of the deciding entry.
+
+    An archived entry has nothing left to finish, whether its instant is before the floor or not.
+    """
     instant = reservation.instant
     history = await handle.log.refresh()
     if history.decided(instant) is None:
@@ -135,4 +138,4 @@ async def decide(handle: TableHandle, reservation: Reservation) -> DecisionKind:
             pass  # decided by another writer since
     decided = history.decided(instant)
     assert decided is not None
-    return decided.kind
+    return decided.kind if decided.position > handle.log.history.start else "archived"

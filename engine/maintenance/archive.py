@@ -4,8 +4,8 @@ It follows a checkpoint, which contains all that later readers need of the entri
 log is archived. These rules keep everything else as it was:
 
 - *Needed entries remain*: those from the checkpoint on from which the writer of an open instant has read the log, that
-  of an instant that is not finished, those from the first on that has replaced a file which is still retained, and
-  those from the older of the two named checkpoints on.
+  of an instant that is not finished, those from the first on that has replaced a file which is still retained or which
+  a clean has yet to delete, and those from the older of the two named checkpoints on.
 - *Entries are deleted in their order*, each before the next is requested, so that the log in storage is always a run
   without a gap. A writer that was stopped until its next position was free again finds the entry before it missing
   (``CommitLog.win``), and a reader finds its head missing (``CommitLog.refresh``).
@@ -64,7 +64,8 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
         base = max(0, reservation.base - 1)  # its writer reads the entry again with which its checkpoint ends
         limit = min(limit, base, limit if decided is None else decided.position - 1)
     if properties.readers == "table":
-        retained = history.replacing(range(history.horizon + 1, history.head + 1))
+        may_be_cleaning = {*(reservation.instant for reservation in open_), *history.instants_after(known)}
+        retained = history.replacing(range(_first_kept(history, may_be_cleaning), history.head + 1))
         limit = min([limit, *(position - 1 for position in retained[:1])])
     written_before = 0 if manifest is None else manifest.position - 1
     start = max(history.start, min(limit, written_before, known - settings.log_entry_count))
@@ -77,6 +78,13 @@ async def find_bounds(handle: TableHandle, properties: TableProperties) -> Archi
         timeline_floor=_floor(history, limit, [*instants, *kept]),
         checkpoints=frozenset(reservation.base for reservation in open_),
     )
+
+
+def _first_kept(history: History, unfinished: Iterable[str]) -> int:
+    """Return the first position whose replaced files may still be there, if these cleans have yet to delete theirs."""
+    decided = [found for found in map(history.decided, unfinished) if found is not None and found.kind == "clean"]
+    expired = [history.cleaned(found.position) for found in decided if found.position > history.start]
+    return min([history.horizon + 1, *(positions.start for positions in expired)])
 
 
 def _floor(history: History, position: int, others: Iterable[str]) -> str:

@@ -54,6 +54,7 @@ def simulated_machines(scene: Scene) -> Iterator[None]:
             (lost_fills, "create_direct", partial(_create_direct, scene)),
             (file_plan, "claimed_by_others", partial(_claimed_by_others, scene)),
             (log, "BODY_BYTES", scene.plan.body_bytes),
+            (log, "VERIFY_AFTER_S", log.VERIFY_AFTER_S if scene.plan.seed % 2 else 0.0),
         ]:
             patches.enter_context(mock.patch.object(target, name, value))
         yield

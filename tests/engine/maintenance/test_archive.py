@@ -133,6 +133,52 @@ def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_s
             anyio.run(check, store, backend="trio")
 
 
+def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
+    async def some() -> None:
+        await write(store.backend, months={1: 1}, readers="table")
+        for _ in range(3):
+            await write(store.backend, "overwrite", {1: 1}, partition_overwrite="dynamic")
+
+    async def clean(backend: Backend, _: MarkerSettings) -> None:
+        await short(backend).clean(retain_hours=0)
+
+    async def more() -> None:
+        for _ in range(6):
+            await write(store.backend)
+        store.clock.pass_lease()
+        await write(store.backend)
+        assert store.data_files == store.committed_files | store.retained_files
+
+    start = Store(has_staging=True)
+    store = start
+    anyio.run(some, backend="trio")
+    calls = run_to_death(copied(start), clean, "batched", at=None).count
+    for at in range(1, calls + 1):
+        store = copied(start)
+        store.backend.archived |= start.backend.archived
+        run_to_death(store, clean, "batched", at=at)
+        with told_where(f"died after call {at} of {calls}"):
+            anyio.run(more, backend="trio")
+
+
+async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store):
+    """Its instant is not before the floor: an earlier one was committed later."""
+    await write(store.backend)
+    async with begin(short(store.backend)) as earlier:
+        async with begin(short(store.backend), "overwrite") as job:
+            reservation = f".hoodie/.tallymark/open/{job.instant}"
+            data = store.objects[reservation]
+            archived = (await job.commit([await write_rows(job, store.backend)])).position
+        await earlier.commit([await write_rows(earlier, store.backend)])
+    while positions(store)[0] <= archived:
+        await write(store.backend)
+    assert positions(store)[0] == archived + 1
+    await store.backend.put(reservation, data)
+    store.clock.pass_lease()
+    await write(store.backend)
+    await check_whole(store)
+
+
 @pytest.mark.parametrize("head", [0, 1])
 async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_nothing(store, head):
     """The put succeeds, since the entry that was there is deleted; so is the one before, which it reads again."""
