@@ -62,9 +62,3 @@ async def _backwards(handle, listing, instants):
     """Instants leave the Hudi timeline from the newest on. So its readers miss committed files until it is done."""
     for instant in sorted(instants, reverse=True):
         await handle.backend.delete(sorted(listing.timeline[instant]))
-
-
-@ARCHIVE.function(archive._first_kept, where.has_checkpoints)
-def _not_for_cleans(history, unfinished):
-    """An archive takes what a clean has expired for deleted. So files stay that a clean which died was to delete."""
-    return history.horizon + 1
