@@ -147,7 +147,7 @@ def no_write_fails_without_cause(outcome: Outcome) -> None:
     assert "rescuer" in told, "the rescuer did not come to an end"
     assert told["rescuer"].outcome == "committed", told["rescuer"]
     for event in told.values():
-        if event.writer in at_work or _has_archived_base(outcome, event):
+        if event.writer in at_work or _needs_what_is_archived(outcome, event):
             continue
         if may_lack_entries and event.outcome in ("CorruptObject", "LostEntries"):
             continue
@@ -166,11 +166,14 @@ def _overwrites(outcome: Outcome, writer: str) -> bool:
     return outcome.plan.writers[int(writer.removeprefix("writer"))].mode == "overwrite"
 
 
-def _has_archived_base(outcome: Outcome, event: Told) -> bool:
-    """Whether the writer went by a position that it had read long before, and whose log is archived by now."""
-    if event.outcome != "InvalidRequest" or " is archived: " not in event.message:
+def _needs_what_is_archived(outcome: Outcome, event: Told) -> bool:
+    """Whether the writer goes by a position that it had read long before, or runs a txn again, and the log is archived
+    there.
+    """
+    if event.outcome != "InvalidRequest" or " archived" not in event.message:
         return False
-    return outcome.plan.writers[int(event.writer.removeprefix("writer"))].read_before_s is not None
+    plan = outcome.plan.writers[int(event.writer.removeprefix("writer"))]
+    return plan.read_before_s is not None or plan.txn is not None
 
 
 def _tasks_had_to_succeed(outcome: Outcome, writer: str) -> bool:
