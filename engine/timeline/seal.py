@@ -7,10 +7,11 @@ have missed is refused by its task.
 
 from contextlib import suppress
 
+from tallymark.backends.concurrently import concurrently
 from tallymark.backends.contract import Backend
 from tallymark.backends.errors import NotFound
 from tallymark.engine.errors import Sealed
-from tallymark.engine.timeline.log import read_entry
+from tallymark.engine.timeline.log import LATEST_CHECKPOINT, entry_path, read_entry
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 
 SEAL_FOLDER = ".hoodie/.tallymark/seal"
@@ -40,8 +41,9 @@ async def check_unsealed(backend: Backend, instant: str, *, base: int) -> None:
 async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
     """Check that the log has not decided the instant, which was undecided up to ``base``.
 
-    Its reservation is read after the log: while that exists, no entry after ``base`` is archived, so the log was read
-    to its end.
+    Its reservation is read after the log, and the oldest of these entries once more: while both exist, none after
+    ``base`` is archived, so the log was read to its end. The reservation alone may be a put that has arrived once more
+    after the instant was over.
 
     Raises:
         Sealed: the instant is decided.
@@ -53,7 +55,19 @@ async def check_undecided(backend: Backend, instant: str, *, base: int) -> None:
             entry = await read_entry(backend, number)
             if entry.instant == instant:
                 raise Sealed(f"instant {instant} takes no more markers: its {entry.kind} stands at position {number}")
-    try:
-        await backend.get(f"{OPEN_FOLDER}/{instant}")
-    except NotFound:
-        raise Sealed(f"instant {instant} takes no more markers: it is over") from None
+    reservation, oldest = f"{OPEN_FOLDER}/{instant}", entry_path(max(base, 1)) if number > 1 else LATEST_CHECKPOINT
+    found = set()
+
+    async def look(path: str) -> None:
+        with suppress(NotFound):
+            await backend.get(path)
+            found.add(path)
+
+    await concurrently(look, [reservation, oldest], limit=2)
+    if LATEST_CHECKPOINT in found:  # of a log without a first entry: that is archived, or came after it was read
+        await look(entry_path(1))
+        if entry_path(1) in found:
+            await check_undecided(backend, instant, base=base)
+            return
+    if reservation not in found or (number > 1) != (oldest in found):
+        raise Sealed(f"instant {instant} takes no more markers: it is over")

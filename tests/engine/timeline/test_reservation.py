@@ -3,9 +3,10 @@
 import msgpack
 import pytest
 
-from tallymark.backends.errors import Unavailable
+from tallymark.backends.errors import NotFound, Unavailable
 from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject, Sealed
+from tallymark.engine.timeline.log import LATEST_CHECKPOINT, entry_path
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.seal import check_unsealed, seal_path
 from tallymark.engine.timeline.writer_identity import WriterIdentity
@@ -86,6 +87,34 @@ async def test_a_sealed_instant_is_closed_and_one_without_seal_or_entry_open():
 async def test_an_instant_without_a_reservation_is_over_though_its_entry_is_archived():
     with pytest.raises(Sealed, match="it is over"):
         await check_unsealed(MemoryBackend(), instant(3), base=0)
+
+
+@pytest.mark.parametrize("base", [0, 1])
+async def test_an_instant_whose_reservation_arrives_once_more_after_its_entry_was_archived_is_over(base):
+    storage = MemoryBackend()
+    await win(storage, commit(1), commit(2), rollback(3))
+    await opened(storage, 3)
+    await storage.put(LATEST_CHECKPOINT, b"")
+    await storage.delete([entry_path(number) for number in (1, 2, 3)])
+    with pytest.raises(Sealed, match="it is over"):
+        await check_unsealed(storage, instant(3), base=base)
+
+
+async def test_a_first_entry_that_arrives_with_its_checkpoint_while_the_log_is_read_ends_nothing(monkeypatch):
+    storage = MemoryBackend()
+    await opened(storage, 3)
+    get = storage.get
+
+    async def overtaken(path: str) -> bytes:
+        if path == entry_path(1) and LATEST_CHECKPOINT not in storage._objects:
+            monkeypatch.undo()
+            await win(storage, commit(1))
+            await storage.put(LATEST_CHECKPOINT, b"")
+            raise NotFound(path)
+        return await get(path)
+
+    monkeypatch.setattr(storage, "get", overtaken)
+    await check_unsealed(storage, instant(3), base=0)
 
 
 @pytest.mark.parametrize("entry", [commit(3), rollback(3)], ids=lambda entry: entry.kind)
