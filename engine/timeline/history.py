@@ -52,7 +52,7 @@ class History:
         self._entries: list[LogEntry] = []
         self._decided = {decided.instant: decided for decided in base.decided}
         self._newest = max(self._decided, default=None)
-        self._replacing = [decided.position for decided in base.decided if decided.is_replacing]
+        self._replacing = [each.position for each in base.decided if each.is_replacing and each.position > base.start]
         self._partitions = dict(base.partitions)
         self._txns = dict(base.txns)
         self._txn_floors = dict(base.txn_floors)
@@ -144,6 +144,7 @@ class History:
     def archive(self, start: int, floor: str) -> None:
         """Record that the log is archived up to ``start``, and that every instant before ``floor`` is over."""
         self.start, self.floor = max(start, self.start), max(floor, self.floor)
+        self._replacing = [position for position in self._replacing if position > self.start]
 
     def take_back(self, earlier: Sequence[LogEntry]) -> None:
         """Add the entries right before ``base`` again.
@@ -317,7 +318,9 @@ class History:
         return self.replaced(self.cleaned(position))
 
     def replacing(self, positions: range) -> list[int]:
-        """Return those of these positions whose commits have replaced files, in order."""
+        """Return those of these positions whose commits have replaced files, in order; without archived ones, of
+        whose replaced files none is left.
+        """
         first, end = (bisect_left(self._replacing, position) for position in (positions.start, positions.stop))
         return self._replacing[first:end]
 

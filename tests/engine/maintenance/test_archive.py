@@ -13,21 +13,22 @@ from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettin
 from tallymark.engine.timeline.history import History, batch_order
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
+from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.timeline.writer_identity import WriterIdentity
 from tests.engine.jobs.deaths import copied, run_to_death, told_where
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, table, write_rows
 from tests.engine.timeline.entries import commit, history_of, instant, rollback
 
-OFTEN = ViewSettings(checkpoint_entries=1)
-SHORT = CommitSettings(log_entry_count=2, timeline_commit_count=2)
 LOG = ".hoodie/.tallymark/log/"
 
 
-def short(backend: Backend, **settings):
-    return table(backend, views=OFTEN, commit=SHORT, **settings)
+def short(backend: Backend, entries: int = 2):
+    commit = CommitSettings(log_entry_count=entries, timeline_commit_count=2)
+    return table(backend, views=ViewSettings(checkpoint_entries=1), commit=commit)
 
 
-async def write(backend: Backend, mode: str = "append", months=None, **named):
-    async with begin(short(backend), mode, **named) as job:
+async def write(backend: Backend, mode: str = "append", months=None, *, entries: int = 2, **named):
+    async with begin(short(backend, entries), mode, **named) as job:
         return await job.commit([await write_rows(job, backend, months)])
 
 
@@ -161,19 +162,31 @@ def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
             anyio.run(more, backend="trio")
 
 
-async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store):
-    """Its instant is not before the floor: an earlier one was committed later."""
-    await write(store.backend)
+@pytest.mark.parametrize("readers", ["directory", "table"])
+async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store, readers):
+    """Of a commit that has replaced files, or of the clean that has deleted them since. The instant of that commit is
+    not before the floor: an earlier one was committed later.
+    """
+    await write(store.backend, readers=readers)
     async with begin(short(store.backend)) as earlier:
-        async with begin(short(store.backend), "overwrite") as job:
-            reservation = f".hoodie/.tallymark/open/{job.instant}"
-            data = store.objects[reservation]
-            archived = (await job.commit([await write_rows(job, store.backend)])).position
+        await write(store.backend, "overwrite")
+        if readers == "table":
+            await short(store.backend).clean(retain_hours=0)
         await earlier.commit([await write_rows(earlier, store.backend)])
-    while positions(store)[0] <= archived:
-        await write(store.backend)
-    assert positions(store)[0] == archived + 1
-    await store.backend.put(reservation, data)
+    while positions(store)[0] <= 2:
+        await write(store.backend, entries=3)
+    assert positions(store)[0] == 3
+    decided = store.log_entries[2 if readers == "table" else 1]
+    assert decided["kind"] == ("clean" if readers == "table" else "commit")
+    late = Reservation(
+        instant=decided["instant"],
+        nonce=decided["nonce"],
+        writer=WriterIdentity(host="gone", boot_id=None, pid_namespace=None, pid=1, started=None),
+        marker_kind="direct",
+        operation=decided["operation"],
+        expiry_s=120.0,
+    )
+    await store.backend.put(late.path, late.encode())
     store.clock.pass_lease()
     await write(store.backend)
     await check_whole(store)
@@ -223,10 +236,8 @@ async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoin
 
 
 async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_other_entry_young(store):
-    longer = table(store.backend, views=OFTEN, commit=CommitSettings(log_entry_count=5, timeline_commit_count=2))
     for _ in range(7):
-        async with begin(longer) as job:
-            await job.commit([await write_rows(job, store.backend)])
+        await write(store.backend, entries=5)
     pointer, first = store.stored[LATEST_CHECKPOINT], positions(store)[0]
     await write(store.backend)
     assert positions(store)[0] > first + 1
