@@ -76,8 +76,11 @@ async def test_entries_and_instants_are_bounded_however_many_commits_there_are(s
     await write(store.backend)
     objects = []
     for number in range(12):
-        named = {"mode": "overwrite", "partition_overwrite": "dynamic"} if number % 3 == 0 else {}
-        await write(store.backend, months={1 + number % 2: 2}, **named)
+        months = {1 + number % 2: 2}
+        if number % 3:
+            await write(store.backend, months=months)
+        else:
+            await write(store.backend, "overwrite", months, partition_overwrite="dynamic")
         await check_whole(store)
         objects.append(sum(path.startswith(".hoodie") for path in store.stored))
     assert max(objects[-6:]) == min(objects[-6:])
