@@ -112,9 +112,10 @@ class Lease:
     def _refuse_if_rolled_back(self, history: History) -> None:
         decided = history.decided(self._instant)
         if decided is not None and decided.kind in ("rollback", "archived"):
+            where = f"at position {decided.position}" if decided.position else "at a position that is archived"
             raise RolledBack(
-                f"instant {self._instant} was rolled back at position {decided.position}, by another writer that took "
-                "this one for dead, or by 'tallymark rollback --instant'; write again"
+                f"instant {self._instant} was rolled back {where}, by another writer that took this one for dead, or "
+                "by 'tallymark rollback --instant'; write again"
             )
 
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.errors import InvalidRequest, TableReplaced
+from tallymark.engine.errors import InvalidRequest, RolledBack, TableReplaced
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.timeline.history import History, batch_order
 from tallymark.engine.timeline.instant import FLOOR
@@ -191,6 +191,23 @@ async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived
     )
     await store.backend.put(late.path, late.encode())
     store.clock.pass_lease()
+    await write(store.backend)
+    await check_whole(store)
+
+
+async def test_a_writer_whose_reservation_was_lost_is_told_that_its_log_is_archived(store):
+    await write(store.backend)
+
+    async def lose() -> None:
+        async with begin(short(store.backend), "overwrite") as job:
+            await store.backend.delete([f".hoodie/.tallymark/open/{job.instant}"])
+            for _ in range(6):
+                await write(store.backend)
+            await anyio.sleep(61)
+            await job.commit([await write_rows(job, store.backend)])
+
+    with pytest.raises(RolledBack, match="was rolled back at a position that is archived"):
+        await lose()
     await write(store.backend)
     await check_whole(store)
 
