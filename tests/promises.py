@@ -5,6 +5,7 @@ read through the library. ``table_invariants`` and ``invariants`` hold what thes
 """
 
 import io
+import math
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
@@ -46,6 +47,7 @@ from tests.table_invariants import (
 )
 
 SEAL = ".hoodie/.tallymark/seal/"
+BEAT = ".hoodie/.tallymark/beat/"
 PROPERTIES = ".hoodie/hoodie.properties"
 
 UNCLEAR = ("CommitUnknown",)
@@ -147,21 +149,29 @@ def durable_first(history: History) -> None:
             _hold(is_marked, "begun before its marker was acked", event, history)
 
 
-def no_ack_came_too_late(history: History, *, read_after_seal: bool = False) -> None:
+def no_ack_came_too_late(history: History, *, read_after_seal: bool = False, expiry_s: float = math.inf) -> None:
     """Whoever decides an instant and reads its markers then finds every one that was acked, or ever will be.
 
-    With ``read_after_seal`` a rollback reads them when it has put the seal, and may have waited between entry and seal.
+    With ``read_after_seal`` a rollback reads them when it has put the seal, and may have waited between entry and seal;
+    so does one of a writer that has come back since its lease of ``expiry_s`` was over.
     """
     asked = {event.request: event for event in history.of(Asked)}
     landed: set[Marker] = set()
     landed_before: dict[str, frozenset[Marker]] = {}
+    beat_at: dict[str, float] = {}
+    came_back: set[str] = set()
     replay = Replay(history)
     for event in replay.events():
         if isinstance(event, Landed) and "/.temp/" in event.path:
             landed.update(markers_of(event.path, event.data))
+        elif isinstance(event, Landed) and event.path.startswith(BEAT):
+            instant = event.path.removeprefix(BEAT)
+            came_back |= {instant} if event.at - beat_at.get(instant, event.at) > expiry_s else set()
+            beat_at[instant] = event.at
         elif isinstance(event, Landed) and event.path.startswith((LOG, SEAL)):
             for instant in replay.decided.keys() - landed_before.keys():
-                if not read_after_seal or replay.decided[instant] == "commit" or event.path == f"{SEAL}{instant}":
+                is_at_once = replay.decided[instant] == "commit" or not (read_after_seal or instant in came_back)
+                if is_at_once or event.path == f"{SEAL}{instant}":
                     landed_before[instant] = frozenset(marker for marker in landed if marker[0] == instant)
         elif isinstance(event, Acked):
             request = asked[event.request]

@@ -105,7 +105,7 @@ def _judge_life(outcome: Outcome, history: History) -> None:
     durable_first(history)
     if not outcome.plan.has_staging:  # where it was closed before the markers are read, a late ack leads to no file
         # An operator who rolls back what lives has not waited for its lease, but for half of it before he reads.
-        no_ack_came_too_late(history, read_after_seal=outcome.has_operator)
+        no_ack_came_too_late(history, read_after_seal=outcome.has_operator, expiry_s=LEASE.expiry_s)
     all_or_nothing(history)
     nothing_lost(history)
     readers_under_leases_find_their_files(history, expiry_s=LEASE.expiry_s)
