@@ -32,7 +32,9 @@ class TableHandle:
     projected: int = 0
     """Entries up to this position are known to be projected."""
     _views: list[View] = field(init=False, default_factory=list)
-    """The last one follows the log. A caller that had an answer of an earlier one continues to use that."""
+    """The last one follows the log. A caller that had an answer of an earlier one continues to use that, until what it
+    names may be deleted.
+    """
 
     def __post_init__(self) -> None:
         self.checkpoints = Checkpoints(self.backend)
@@ -47,6 +49,8 @@ class TableHandle:
             self._views.append(View(store, base=self.checkpoints.base, keep_positions=keep))
         view = self._views[-1]
         view.sync(history)
+        for earlier in self._views[:-1]:
+            earlier.release(history)
         return view
 
     async def preload(self, properties: TableProperties) -> None:

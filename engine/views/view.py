@@ -89,7 +89,7 @@ class View:
             self._apply(position, entry)
             self._head = position
         self._head = max(self._head, history.head)
-        self._raise_floor(history)
+        self.release(history)
 
     def answers(self, position: int) -> bool:
         """Return whether a position is answered."""
@@ -261,7 +261,8 @@ class View:
                     self._unread[change.partition].append(change)
         return concerned
 
-    def _raise_floor(self, history: History) -> None:
+    def release(self, history: History) -> None:
+        """Answer no more for positions of which a clean that this history contains has expired files."""
         kept = history.horizon if self._keep_positions is None else self._head - self._keep_positions
         self._floor = max(self._floor, history.retained_since(math.floor(min(kept, self._pinned))))
         purged: set[str] = set()

@@ -281,6 +281,22 @@ async def test_a_reader_that_slept_until_its_head_was_archived_reads_on_from_a_c
         assert {file.path for file in [file async for file in now.all_files()]} == store.committed_files
 
 
+async def test_a_reader_that_reads_on_from_a_checkpoint_gets_no_answer_any_more_as_of_what_was_cleaned(store):
+    await write(store.backend, readers="table")
+    async with table(store.backend).view() as view:
+        first = view.at(1)
+        assert await first.partitions()
+        await write(store.backend, "overwrite")
+        await short(store.backend).clean(retain_hours=0)
+        for _ in range(6):
+            await write(store.backend)
+        assert positions(store)[0] > 2
+        assert await first.partitions(), "it has read nothing of the clean"
+        await view.sync()
+        with pytest.raises(InvalidRequest, match="position 1: this view answers"):
+            await first.partitions()
+
+
 async def test_an_archived_position_instant_and_base_is_refused_with_what_is_kept(store):
     first = await write(store.backend)
     for _ in range(5):

@@ -143,7 +143,7 @@ def _purge_all(view, partition):
 
 @VIEWS.member(
     View,
-    "_raise_floor",
+    "release",
     where.has_viewer,
     where.keeps_replaced,
     where.has_overwrite,
