@@ -47,6 +47,8 @@ class Objects:
         self.outage_until = 0.0
         self.archived: dict[str, bytes] = {}
         """What an archive has deleted."""
+        self.lost = ""
+        """How the paths begin of what is lost, however late it lands."""
         self._modified: dict[str, float] = {}
         self._put_by: dict[str, object] = {}
         """What each object's put was, however often it was sent: the nonce that its client looks for."""
@@ -71,6 +73,8 @@ class Objects:
             raise NotFound(f"{path} does not exist") from None
 
     def put(self, path: str, data: bytes, by: str) -> None:
+        if self.lost and path.startswith(self.lost):
+            return
         self.data[path] = data
         self._modified[path] = self.now
         if path in self.archived:  # it counts for no reader

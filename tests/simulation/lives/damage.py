@@ -18,6 +18,9 @@ STRANGER = "stranger"
 POLL_S = 0.05
 ATTEMPTS = 400
 
+SEGMENTS = "MARKERS1"
+"""How the names of a server's segments begin."""
+
 FOREIGN_INCARNATION = 2000
 """No server of a run gets as far."""
 
@@ -37,6 +40,8 @@ async def damage_markers(scene: Scene, plan: DamagePlan) -> None:
         return
     scene.mishaps[f"segments {plan.what}"] += 1
     scene.damaged = instant
+    if plan.what == "lost":  # those in flight, too: that one of several is missing is not noticed
+        scene.objects.lost = f".hoodie/.temp/{instant}/{SEGMENTS}"
     for path in found if plan.what == "lost" else found[-1:]:
         scene.note(next(iter(scene.processes.values())), f"{path} is {plan.what}")
         if plan.what == "lost":
@@ -46,14 +51,12 @@ async def damage_markers(scene: Scene, plan: DamagePlan) -> None:
 
 
 def _open_segments(scene: Scene, *, of_dead: bool) -> list[str]:
-    """The segments of the first job that is open and undecided. One of a dead writer puts no more of them: that one of
-    several is missing is not noticed.
-    """
+    """The segments of the first job that is open and undecided."""
     storage = scene.objects.whole
     decided = decisions(storage)
     dead = {event.what.rpartition(" ")[2] for event in scene.history.of(Befell) if _has_died(scene, event)}
     for instant in sorted(path.removeprefix(OPEN) for path in storage if path.startswith(OPEN)):
-        segments = sorted(name for name in storage if f"/.temp/{instant}/MARKERS1" in name)
+        segments = sorted(name for name in storage if f"/.temp/{instant}/{SEGMENTS}" in name)
         if instant not in decided and segments and (instant in dead or not of_dead):
             return segments
     return []
