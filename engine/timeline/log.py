@@ -68,10 +68,11 @@ stopped may have missed that the log was archived, restored or created again. It
 class LogStart(Protocol):
     """The source of a base from which a log may be read."""
 
-    async def newest(self, listed: Sequence[str]) -> HistoryBase | None:
+    async def newest(self, listed: Sequence[str], *, table: str = "") -> HistoryBase | None:
         """Return the base of the newest readable checkpoint; None where there is none.
 
-        ``listed`` are the names of all manifests that a listing has shown, for the case that the pointer is unreadable.
+        ``listed`` are the names of all manifests that a listing has shown, for the case that the pointer is unreadable
+        or late; those of other tables than ``table``, if that is known, are passed over.
         """
         ...
 
@@ -403,6 +404,9 @@ class CommitLog:
                 properties = TableProperties.decode(await self._backend.get(PROPERTIES))
                 table, writer_features = properties.id, frozenset(properties.writer_features)
         listing, base = await self._listed(by_pointer=True)
+        if base is not None and listing.numbers and listing.numbers[0] > base.start + 1:
+            # the log is archived further than this checkpoint says: its pointer is late
+            listing, base = await self._listed(by_pointer=False, table=base.table)
         self.history = History(no_history(table, writer_features))
         refused: set[bytes] = set()
         while base is not None and not await self._is_based_on(base, listing):
@@ -412,7 +416,7 @@ class CommitLog:
                 raise self._lost([LATEST_CHECKPOINT], listing.newest)
             refused.add(base.hash)
             # the pointer may be late, or the log archived since it was read: the newest that is stored decides
-            listing, base = await self._listed(by_pointer=False)
+            listing, base = await self._listed(by_pointer=False, table=table)
         while self.history.head < listing.newest:
             if not await self._read_window(min(READ_AHEAD, listing.newest - self.history.head)):
                 await self._check_later([number for number in listing.numbers if number > self.history.head])
@@ -437,7 +441,7 @@ class CommitLog:
             self._start.refuse("the log does not contain the entry that it ends with")
         return False
 
-    async def _listed(self, *, by_pointer: bool) -> tuple[Listing, HistoryBase | None]:
+    async def _listed(self, *, by_pointer: bool, table: str = "") -> tuple[Listing, HistoryBase | None]:
         """Return what a listing shows, and the base of the newest checkpoint: the one that the pointer names, which is
         read concurrently, otherwise the newest that was listed.
         """
@@ -455,7 +459,7 @@ class CommitLog:
         self.listed_open = frozenset(listing.open)
         self._manifests = listing.manifests
         if base is None and self._start is not None and listing.manifests:
-            base = await self._start.newest(listing.manifests)
+            base = await self._start.newest(listing.manifests, table=table)
         return listing, base
 
     async def _check_projected(self, listing: Listing) -> None:

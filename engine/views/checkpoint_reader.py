@@ -57,15 +57,17 @@ class Checkpoints:
     def manifest(self) -> Manifest | None:
         return None if self._base is None else self._base.manifest
 
-    async def newest(self, listed: Sequence[str] = ()) -> HistoryBase | None:
+    async def newest(self, listed: Sequence[str] = (), *, table: str = "") -> HistoryBase | None:
         """Return the base of the newest checkpoint; None where there is none that can be read.
 
         Where both manifests of the pointer are missing, it is read again: other writers may have replaced them since.
-        With ``listed``, names of manifests in descending order, these are tried instead: the pointer is unreadable.
+        With ``listed``, names of manifests in descending order, those of ``table`` are tried first: the pointer is
+        unreadable or late.
         """
         tried: set[str] = set()
         for name in listed:
-            if (manifest := await self.read(name)) is not None:
+            manifest = await self.read(name)
+            if manifest is not None and (not table or manifest.history.table == table):
                 self.start_at(manifest)
                 return manifest.history
         while names := [name for name in await self.pointer() if name not in tried]:

@@ -255,6 +255,16 @@ async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoin
     assert (await sleeper.refresh()).head == 10
 
 
+async def test_a_pointer_that_arrives_once_more_does_not_hide_how_far_the_log_is_archived(store):
+    for _ in range(5):
+        await write(store.backend)
+    pointer = store.stored[LATEST_CHECKPOINT]
+    await write(store.backend)
+    await store.backend.put(LATEST_CHECKPOINT, pointer)
+    log = await opened_log(store)
+    assert (log.history.start, log.history.head) == (positions(store)[0] - 1, 6)
+
+
 async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_other_entry_young(store):
     for _ in range(7):
         await write(store.backend, entries=5)

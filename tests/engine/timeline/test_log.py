@@ -294,7 +294,7 @@ class Start:
         self.base = base
         self.refused: list[str] = []
 
-    async def newest(self, listed: Sequence[str] = ()) -> HistoryBase | None:
+    async def newest(self, listed: Sequence[str] = (), *, table: str = "") -> HistoryBase | None:
         return None if listed else self.base
 
     async def base_of(self, name: str) -> HistoryBase | None:
