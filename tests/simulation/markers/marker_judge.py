@@ -113,11 +113,11 @@ def few_segments_remain(outcome: MarkerOutcome) -> None:
 
 
 def _patience_s(plan: MarkerPlan) -> float:
-    """A request waits for a load, a claim, a flush before its own and its own, and reads the log."""
+    """A request waits for a load of some pages, a claim, a flush before its own and its own, and reads the log."""
     settings = [server.settings for server in plan.servers]
     flush_s = max(each.flush_attempt_count * (each.flush_timeout_s + each.flush_retry_pause_s * 4) for each in settings)
     faults = plan.faults
-    return 60.0 + 8 * flush_s + 10 * faults.tail_s
+    return 60.0 + 8 * flush_s + 20 * faults.tail_s
 
 
 def _disturbed(outcome: MarkerOutcome) -> set[str]:
