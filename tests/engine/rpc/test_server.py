@@ -284,8 +284,8 @@ def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None
 
 
 def test_a_server_with_a_short_secret_is_not_made() -> None:
-    with pytest.raises(InvalidRequest, match="secret"):
-        JobServer(b"short", ServiceSettings(), Functions(one_by_one(Ledger().create)))
+    with pytest.raises(InvalidRequest, match="a secret of 31 bytes"):
+        JobServer(b"s" * 31, ServiceSettings(), Functions(one_by_one(Ledger().create)))
 
 
 @on_both_loops
