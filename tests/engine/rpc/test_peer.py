@@ -2,17 +2,18 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, NotAuthenticated, Sealed
-from tallymark.engine.rpc.frames import FrameReader, encode_frame
-from tallymark.engine.rpc.handshake import NONCE_BYTES, ClientHandshake, Session, job_key
-from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, Refusal, decode_answer, encode_request
+from tallymark.engine.rpc.connection import ClientSession
+from tallymark.engine.rpc.frames import encode_frame
+from tallymark.engine.rpc.handshake import NONCE_BYTES, ServiceAddress, job_key
+from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, Refusal
 from tallymark.engine.rpc.peer import Peer
 from tallymark.engine.settings import ServiceSettings
-from tests.engine.rpc.serving import INSTANT, SECRET
+from tests.engine.rpc.serving import INSTANT, SECRET, ask
 
 LARGE = Refusal(1, Sealed("x" * 7000))
 
@@ -23,40 +24,22 @@ class FarEnd:
     def __init__(self, raw: socket.socket) -> None:
         raw.setblocking(False)
         self.raw = raw
-        self.reader = FrameReader(1 << 20, setting="of the test")
-        self.session: Session | None = None
+        address = ServiceAddress("of no host", 0, job_key(SECRET, INSTANT))
+        self.session = ClientSession(address, INSTANT, nonce=bytes(NONCE_BYTES))
 
-    def shake_hands(self, peer: Peer) -> None:
-        handshake = ClientHandshake(job_key(SECRET, INSTANT), INSTANT, nonce=bytes(NONCE_BYTES))
-        message: bytes | None = handshake.hello()
-        while message is not None:
-            self.raw.sendall(encode_frame(message))
-            peer.read()
-            peer.write()
-            [frame] = self.reader.feed(self.raw.recv(4096))
-            message = handshake.receive(frame)
-        self.session = handshake.session
-
-    def frame(self, request: CreateMarkers) -> bytes:
-        assert self.session is not None
-        return encode_frame(self.session.protect(encode_request(request)))
+    def say(self, *requests: CreateMarkers) -> None:
+        for request in requests:
+            self.session.send(request)
+        self.raw.sendall(self.session.outgoing)
+        self.session.outgoing.clear()
 
     def heard(self) -> list[Answer]:
         """What there is of answers now."""
-        assert self.session is not None
         answers: list[Answer] = []
-        while True:
-            try:
-                data = self.raw.recv(1 << 16)
-            except BlockingIOError:
-                return answers
-            if not data:
-                return answers
-            answers += [decode_answer(self.session.verify(frame)) for frame in self.reader.feed(data)]
-
-
-def ask(number: int) -> CreateMarkers:
-    return CreateMarkers(number, (f"p={number}/a.parquet",), "CREATE")
+        with suppress(BlockingIOError):
+            while data := self.raw.recv(1 << 16):
+                answers += self.session.receive(data)
+        return answers
 
 
 @pytest.fixture
@@ -71,7 +54,11 @@ def ends() -> Iterator[tuple[Peer, FarEnd]]:
 @pytest.fixture
 def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
     peer, far = ends
-    far.shake_hands(peer)
+    while not far.session.is_authenticated:
+        far.say()
+        peer.read()
+        peer.write()
+        far.heard()
     assert peer.is_known
     assert peer.instant == INSTANT
     return peer, far
@@ -79,15 +66,13 @@ def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
 
 def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple[Peer, FarEnd]) -> None:
     peer, far = ends
-    handshake = ClientHandshake(job_key(SECRET, INSTANT), INSTANT, nonce=bytes(NONCE_BYTES))
-    far.raw.sendall(encode_frame(handshake.hello()))
+    far.say()
     peer.read()
     assert (peer.is_known, peer.take(9)) == (False, [])
     peer.write()
-    [challenge] = far.reader.feed(far.raw.recv(4096))
-    proof = handshake.receive(challenge)
-    assert proof is not None
-    far.raw.sendall(encode_frame(proof) + encode_frame(bytes(40)))
+    far.heard()
+    far.session.outgoing += encode_frame(bytes(40))
+    far.say()
     peer.read()
     assert (peer.is_known, peer.can_continue) == (True, True)
     with pytest.raises(NotAuthenticated):
@@ -96,7 +81,7 @@ def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple
 
 def test_requests_end_when_all_they_were_told_has_left(known: tuple[Peer, FarEnd]) -> None:
     peer, far = known
-    far.raw.sendall(far.frame(ask(1)) + far.frame(ask(2)))
+    far.say(ask(1, "a.parquet"), ask(2, "b.parquet"))
     peer.read()
     assert len(peer.take(9)) == 2
     peer.respond([LARGE] * 40, ending=1)
@@ -120,9 +105,8 @@ def test_a_refusal_is_heard_although_much_of_what_it_said_was_not_read(known: tu
     peer.refuse(InvalidRequest("go away"))
     peer.write()
     peer.close()
-    [answer] = far.heard()[:1]
-    assert isinstance(answer, Refusal)
-    assert str(answer.error) == "go away"
+    with pytest.raises(InvalidRequest, match="go away"):
+        far.heard()
     assert not peer.is_open
 
 
