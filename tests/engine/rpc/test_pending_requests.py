@@ -2,13 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import (
-    FlushFailed,
-    InvalidRequest,
-    Overloaded,
-    ServiceOverloaded,
-    ServiceUnavailable,
-)
+from tallymark.engine.errors import FlushFailed, InvalidRequest, Overloaded, ServiceOverloaded, ServiceUnavailable
 from tallymark.engine.rpc.messages import Ack, Blocks, CreateMarkers, LookUp, Piece, Refusal, Request
 from tallymark.engine.rpc.pending_requests import PendingLookUp, PendingMarkers, PendingRequests
 
@@ -28,6 +22,17 @@ def pending(*asks: PendingMarkers | PendingLookUp) -> PendingRequests:
     for each in asks:
         made.add(each)
     return made
+
+
+def sent(*asks: PendingMarkers | PendingLookUp) -> PendingRequests:
+    """At second 0, in messages of ids from 1 on."""
+    made = pending(*asks)
+    made.due_messages(0.0, SIZE)
+    return made
+
+
+def expire(requests: PendingRequests, now: float) -> None:
+    requests.expire(now, lambda _: ServiceUnavailable("late"))
 
 
 def test_an_ask_has_its_result_with_its_ack_and_not_before() -> None:
@@ -57,11 +62,8 @@ def test_a_refused_part_fails_the_ask_and_its_other_parts_are_forgotten() -> Non
 
 
 def test_what_was_not_answered_before_a_loss_is_sent_again_under_new_ids() -> None:
-    answered, open_ask = ask("a"), ask("b")
-    requests = pending(answered)
-    requests.due_messages(0.0, SIZE)
-    requests.add(open_ask)
-    requests.due_messages(0.0, SIZE)
+    open_ask = ask("b")
+    requests = sent(ask("a"), open_ask)
     requests.receive(Ack(1), 1.0)
     requests.lost("reset")
     assert requests.due_messages(1.0, SIZE) == [CreateMarkers(3, ("b",), "CREATE")]
@@ -71,28 +73,27 @@ def test_what_was_not_answered_before_a_loss_is_sent_again_under_new_ids() -> No
     assert open_ask.future.done()
 
 
-def test_overloaded_is_asked_again_after_its_pause() -> None:
-    one = ask("a")
-    requests = pending(one)
-    requests.due_messages(0.0, SIZE)
+def test_overloaded_is_asked_again_after_its_pause_and_does_not_spin_without_one() -> None:
+    requests = sent(ask("a"))
     requests.receive(Refusal(1, Overloaded("queue is full", retry_after_s=2.0)), 10.0)
     assert requests.seconds_to_next(10.0) == 2.0
     assert requests.due_messages(11.9, SIZE) == []
     assert requests.due_messages(12.0, SIZE) == [CreateMarkers(2, ("a",), "CREATE")]
     assert "queue is full" in requests.problem
+    requests.receive(Refusal(2, Overloaded("full", retry_after_s=0.0)), 20.0)
+    assert (requests.seconds_to_next(20.0) or 0.0) > 0
 
 
-def test_an_ask_that_is_put_off_to_the_end_fails_as_such_unless_the_service_has_gone_since() -> None:
-    for is_lost in (False, True):
-        put_off = ask("a", deadline=20.0)
-        requests = pending(put_off)
-        requests.due_messages(0.0, SIZE)
-        requests.receive(Refusal(1, Overloaded("full", retry_after_s=100.0)), 10.0)
-        if is_lost:
-            requests.lost("reset")
-        requests.expire(20.0, lambda _: ServiceUnavailable("late"))
-        assert isinstance(put_off.future.exception(0), ServiceOverloaded) is not is_lost
-        assert str(put_off.future.exception(0)) == "late"
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_ask_that_is_put_off_to_the_end_fails_as_such_unless_the_service_has_gone_since(is_lost: bool) -> None:
+    put_off = ask("a", deadline=20.0)
+    requests = sent(put_off)
+    requests.receive(Refusal(1, Overloaded("full", retry_after_s=100.0)), 10.0)
+    if is_lost:
+        requests.lost("reset")
+    expire(requests, 20.0)
+    assert isinstance(put_off.future.exception(0), ServiceOverloaded) is not is_lost
+    assert str(put_off.future.exception(0)) == "late"
 
 
 def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
@@ -100,17 +101,23 @@ def test_an_ask_fails_at_its_deadline_and_a_later_answer_is_ignored() -> None:
     requests = pending(early)
     assert requests.seconds_to_next(1.0) == 0.0
     assert requests.seconds_to_deadline(1.0) == 4.0
-    requests.due_messages(1.0, SIZE)
     requests.add(late)
     requests.due_messages(1.0, SIZE)
     assert requests.seconds_to_next(1.0) == 4.0
-    requests.expire(4.9, lambda _: ServiceUnavailable("late"))
+    expire(requests, 4.9)
     assert not early.future.done()
-    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
+    expire(requests, 5.0)
     with pytest.raises(ServiceUnavailable):
         early.future.result(0)
     requests.receive(Ack(1), 5.5)
     assert not late.future.done()
+
+
+def test_an_expired_ask_is_not_sent() -> None:
+    requests = pending(ask("a", deadline=5.0))
+    expire(requests, 5.0)
+    assert requests.due_messages(5.0, SIZE) == []
+    assert requests.seconds_to_next(5.0) is None
 
 
 def test_a_path_that_fits_no_frame_fails_its_own_ask_only() -> None:
@@ -125,11 +132,9 @@ def test_a_look_up_has_its_blocks_when_the_last_of_them_is_whole() -> None:
     one = look_up("a", "b")
     requests = pending(one)
     assert requests.due_messages(0.0, SIZE) == [LookUp(1, 7, "hash", ("a", "b"))]
-    requests.receive(Blocks(1, (Piece(1, b"A"), Piece(3, b"B"))), 1.0)
-    assert not one.future.done()
-    requests.receive(Blocks(1, (Piece(3, b"B"),)), 1.0)
-    assert not one.future.done()
-    requests.receive(Blocks(1, (Piece(3, b"B"),)), 1.0)
+    for pieces in ((Piece(1, b"A"), Piece(3, b"B")), (Piece(3, b"B"),), (Piece(3, b"B"),)):
+        assert not one.future.done()
+        requests.receive(Blocks(1, pieces), 1.0)
     assert one.future.result(0) == {"a": b"A", "b": b"BBB"}
     assert requests.is_idle
 
@@ -147,8 +152,7 @@ def test_a_look_up_of_more_partitions_than_a_request_takes_has_the_blocks_of_all
 
 def test_a_look_up_that_was_answered_in_part_before_a_loss_begins_anew() -> None:
     one = look_up("a", "b")
-    requests = pending(one)
-    requests.due_messages(0.0, SIZE)
+    requests = sent(one)
     requests.receive(Blocks(1, (Piece(1, b"A"), Piece(4, b"B"))), 1.0)
     requests.lost("reset")
     assert requests.due_messages(1.0, SIZE) == [LookUp(2, 7, "hash", ("a", "b"))]
@@ -199,19 +203,3 @@ def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], da
         requests.receive(Ack(request_id), now)
     assert all(each.future.result(0) is None for each in asks)
     assert requests.is_idle
-
-
-def test_overloaded_without_a_pause_does_not_spin() -> None:
-    requests = pending(ask("a"))
-    requests.due_messages(0.0, SIZE)
-    requests.receive(Refusal(1, Overloaded("full", retry_after_s=0.0)), 10.0)
-    pause_s = requests.seconds_to_next(10.0)
-    assert pause_s
-    assert pause_s > 0
-
-
-def test_an_expired_ask_is_not_sent() -> None:
-    requests = pending(ask("a", deadline=5.0))
-    requests.expire(5.0, lambda _: ServiceUnavailable("late"))
-    assert requests.due_messages(5.0, SIZE) == []
-    assert requests.seconds_to_next(5.0) is None
