@@ -6,7 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from typing import cast
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
@@ -15,7 +15,7 @@ import trio.testing
 
 from tallymark.engine.errors import Closed, NotAuthenticated, ServiceUnavailable
 from tallymark.engine.rpc import server as rpc_server
-from tallymark.engine.rpc.dispatcher import BlockOf, ServiceCounts, Settle
+from tallymark.engine.rpc.dispatcher import BlockOf, Handler, ServiceCounts, Settle
 from tallymark.engine.rpc.frames import encode_frame
 from tallymark.engine.rpc.handshake import ServiceAddress, job_key
 from tallymark.engine.rpc.messages import Ack, Answer, CreateMarkers, LookUp, Refusal
@@ -24,7 +24,6 @@ from tallymark.engine.rpc.server import Connections
 from tallymark.engine.settings import ServiceSettings
 from tests.engine.rpc.serving import (
     INSTANT,
-    PATIENCE_S,
     SECRET,
     Functions,
     Ledger,
@@ -63,18 +62,30 @@ class Group:
         await settle([(request, ()) for request in requests])
 
 
-@pytest.fixture
-def writes(monkeypatch: pytest.MonkeyPatch) -> Counter[NearPeer]:
-    """How often something was written to each peer."""
+def count_calls(monkeypatch: pytest.MonkeyPatch, verb: Literal["read", "write"]) -> Counter[NearPeer]:
+    """How often each peer is read from, or written to, from now on."""
     counts: Counter[NearPeer] = Counter()
-    write = NearPeer.write
+    method = getattr(NearPeer, verb)
 
-    def counted(peer: NearPeer) -> int:
-        counts[peer] += bool(peer.unsent_bytes)
-        return write(peer)
+    def counted(peer: NearPeer) -> object:
+        counts[peer] += verb == "read" or bool(peer.unsent_bytes)
+        return method(peer)
 
-    monkeypatch.setattr(NearPeer, "write", counted)
+    monkeypatch.setattr(NearPeer, verb, counted)
     return counts
+
+
+@asynccontextmanager
+async def connections_of(
+    listener: socket.socket, handler: Handler, *, shutdown_error: Closed | None = None, **settings: Any
+) -> AsyncIterator[tuple[ServiceAddress, ServiceCounts]]:
+    """What serves a listener of the test's own."""
+    counts = ServiceCounts()
+    served = Connections(SECRET, ServiceSettings(**settings), handler, counts, shutdown_error)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(served.run, [listener])
+        yield ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT)), counts
+        tasks.cancel_scope.cancel()
 
 
 @on_both_loops
@@ -93,8 +104,8 @@ async def test_what_peers_ask_at_one_moment_is_carried_out_together_for_each_job
 
 
 @on_both_loops
-async def test_acks_of_one_moment_leave_with_one_write_a_peer(writes: Counter[NearPeer]) -> None:
-    group = Group()
+async def test_acks_of_one_moment_leave_with_one_write_a_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    group, writes = Group(), count_calls(monkeypatch, "write")
     async with peers_of(running(group.create_many), INSTANT, INSTANT) as (_, (one, other)):
         for number, peer in enumerate((one, other, other, one, one, other), start=1):
             say_now(peer, ask(number, "a"))
@@ -141,15 +152,7 @@ async def test_more_peers_than_are_looked_after_at_once_are_all_answered(monkeyp
 async def test_nothing_is_read_from_a_peer_while_no_more_of_its_requests_may_be_in_flight(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    reads: Counter[NearPeer] = Counter()
-    read = NearPeer.read
-
-    def counted(peer: NearPeer) -> None:
-        reads[peer] += 1
-        read(peer)
-
-    monkeypatch.setattr(NearPeer, "read", counted)
-    ledger = Ledger()
+    ledger, reads = Ledger(), count_calls(monkeypatch, "read")
     async with peer_of(serving(ledger.create, inflight_count=2)) as (server, peer):
         say_now(peer, *(ask(number, f"hold{number}") for number in (1, 2, 3)))
         await eventually(lambda: server.statistics().inflight == 2)
@@ -216,17 +219,12 @@ class Unwilling(socket.socket):
 
 @on_both_loops
 async def test_who_cannot_be_accepted_now_is_accepted_a_moment_later(caplog: pytest.LogCaptureFixture) -> None:
-    work = Functions(one_by_one(Ledger().create))
-    with Unwilling(socket.AF_INET, socket.SOCK_STREAM) as listener, anyio.fail_after(PATIENCE_S):
+    with Unwilling(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
-        async with anyio.create_task_group() as tasks:
-            served = Connections(SECRET, ServiceSettings(), work, ServiceCounts(), None)
-            tasks.start_soon(served.run, [listener])
+        async with connections_of(listener, Functions(one_by_one(Ledger().create))) as (address, _):
             with caplog.at_level(logging.WARNING), await in_thread(Peer, address) as peer:
                 assert await in_thread(peer.say(ask(1, "a")).hear, 1) == [Ack(1)]
-            tasks.cancel_scope.cancel()
     assert "too many open files" in caplog.text
     assert not listener.refusals
 
@@ -374,20 +372,17 @@ async def test_the_farewell_does_not_wait_for_what_cannot_be_cancelled() -> None
         finally:
             told.set()
 
-    work = Functions(one_by_one(Ledger().create), look_up)
-    with socket.create_server(("127.0.0.1", 0)) as listener, anyio.fail_after(PATIENCE_S):
-        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
-        counts = ServiceCounts()
-        served = Connections(SECRET, ServiceSettings(), work, counts, Closed("the job is over"))
-        async with anyio.create_task_group() as peers, anyio.create_task_group() as tasks:
-            tasks.start_soon(served.run, [listener])
-            with await in_thread(Peer, address) as busy, socket.create_connection((address.host, address.port)):
-                say_now(busy, LookUp(1, 7, "hash", ("a",)))
-                await eventually(lambda: (counts.look_ups, counts.connections) == (1, 2))
-                peers.start_soon(hear_the_end, busy)
-                tasks.cancel_scope.cancel()
-                with anyio.CancelScope(shield=True):
-                    await told.wait()
+    work, over = Functions(one_by_one(Ledger().create), look_up), Closed("the job is over")
+    with socket.create_server(("127.0.0.1", 0)) as listener, ExitStack() as stack:
+        async with (
+            anyio.create_task_group() as peers,
+            connections_of(listener, work, shutdown_error=over) as (address, counts),
+        ):
+            busy = stack.enter_context(await in_thread(Peer, address))
+            stack.enter_context(socket.create_connection((address.host, address.port)))
+            say_now(busy, LookUp(1, 7, "hash", ("a",)))
+            await eventually(lambda: (counts.look_ups, counts.connections) == (1, 2))
+            peers.start_soon(hear_the_end, busy)
     assert (counts.connections, counts.refused_connections) == (0, 0)
 
 
@@ -417,20 +412,14 @@ async def test_look_ups_wait_for_a_part_of_a_large_one_and_not_for_all_of_it() -
 @asynccontextmanager
 async def slow_reader(timeout_s: float) -> AsyncIterator[tuple[Peer, list[Answer], ServiceCounts]]:
     """A peer that has asked for more than its socket holds, and reads only when it is told to."""
-    counts = ServiceCounts()
-    table = Table(large=bytes(24 << 20))
-    work = Functions(one_by_one(Ledger().create), table.look_up)
+    work = Functions(one_by_one(Ledger().create), Table(large=bytes(24 << 20)).look_up)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
-        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
-        async with anyio.create_task_group() as tasks:
-            served = Connections(SECRET, ServiceSettings(send_timeout_s=timeout_s), work, counts, None)
-            tasks.start_soon(served.run, [listener])
+        async with connections_of(listener, work, send_timeout_s=timeout_s) as (address, counts):
             with await in_thread(Peer, address) as peer:
                 say_now(peer, LookUp(1, 7, "hash", ("large",)))
                 await trio.testing.wait_all_tasks_blocked()
                 yield peer, [], counts
-            tasks.cancel_scope.cancel()
 
 
 def test_a_peer_is_given_up_that_takes_nothing_for_the_time_and_not_one_that_takes_some() -> None:
