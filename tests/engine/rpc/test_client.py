@@ -1,4 +1,5 @@
 import contextlib
+import re
 import socket
 import threading
 import time
@@ -10,13 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tallymark.engine.errors import (
-    Closed,
-    InvalidRequest,
-    NotAuthenticated,
-    Sealed,
-    ServiceUnavailable,
-)
+from tallymark.engine.errors import Closed, InvalidRequest, NotAuthenticated, Sealed, ServiceUnavailable
 from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.connection import CONNECT_TIMEOUT_S, REFUSED_S_MAX
 from tallymark.engine.rpc.dispatcher import BlockOf
@@ -39,7 +34,7 @@ LATER_INSTANT = "20260102030405007"
 
 
 @contextmanager
-def stranger(behave: Callable[[socket.socket], None]) -> Iterator[ServiceAddress]:
+def stranger(behave: Callable[[socket.socket], object]) -> Iterator[ServiceAddress]:
     """A program that is no marker service listens, and does this with one connection."""
     listener = socket.create_server(("127.0.0.1", 0))
 
@@ -57,10 +52,11 @@ def stranger(behave: Callable[[socket.socket], None]) -> Iterator[ServiceAddress
         thread.join(PATIENCE_S)
 
 
-def closed_port() -> int:
+def client_of_nobody(wait_s: float = 3600) -> JobClient:
+    """Where it calls, no program listens any more."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        port: int = listener.getsockname()[1]
-    return port
+        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], bytes(32))
+    return JobClient(address, INSTANT, wait_s=wait_s)
 
 
 async def settled(future: Future[Any]) -> BaseException | None:
@@ -111,15 +107,6 @@ async def test_look_ups_and_markers_share_a_connection_and_have_a_bound_each() -
 
 
 @on_both_loops
-async def test_a_wrong_key_fails_at_once() -> None:
-    async with serving(Ledger().create) as server:
-        real = server.address(INSTANT)
-        false = ServiceAddress(real.host, real.port, job_key(b"x" * 32, INSTANT))
-        with JobClient(false, INSTANT, wait_s=3600) as client:
-            assert isinstance(await settled(client.request(["a"])), NotAuthenticated)
-
-
-@on_both_loops
 async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_again() -> None:
     first, second = Ledger(), Ledger()
     async with serving(first.create) as server:
@@ -137,20 +124,17 @@ async def test_a_server_that_restarts_in_the_middle_is_found_again_and_asked_aga
 
 
 def test_a_server_that_is_gone_is_unavailable_within_the_bound_naming_what_to_check() -> None:
-    port = closed_port()
     began = time.monotonic()
-    address = ServiceAddress("127.0.0.1", port, bytes(32))
-    with JobClient(address, INSTANT, wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
+    with client_of_nobody(wait_s=0.3) as client, pytest.raises(ServiceUnavailable) as caught:
         client.create(["a"])
     assert 0.3 <= time.monotonic() - began < REFUSED_S_MAX
-    for words in (f"127.0.0.1:{port}", "0.3 s", "refused", "firewall", "advertised_host"):
-        assert words in str(caught.value)
+    for words in (r"127\.0\.0\.1:\d+ within 0\.3 s", "refused", "firewall", "advertised_host"):
+        assert re.search(words, str(caught.value))
 
 
 def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tallymark.engine.rpc.connection.REFUSED_S_MAX", 0.2)
-    address = ServiceAddress("127.0.0.1", closed_port(), job_key(SECRET, INSTANT))
-    with JobClient(address, INSTANT, wait_s=1000) as client:
+    with client_of_nobody() as client:
         error = client.request(["a"]).exception(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
     assert "the job of this ticket, has ended" in str(error)
@@ -181,11 +165,7 @@ def test_attempts_to_connect_grow_rarer() -> None:
 
 def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
     silent = threading.Event()
-
-    def say_nothing(_: socket.socket) -> None:
-        silent.wait(PATIENCE_S)
-
-    with stranger(say_nothing) as address:
+    with stranger(lambda _: silent.wait(PATIENCE_S)) as address:
         began = time.monotonic()
         with JobClient(address, INSTANT, wait_s=0.2) as client, pytest.raises(ServiceUnavailable):
             client.create(["a"])
@@ -194,10 +174,8 @@ def test_a_listener_that_never_speaks_is_unavailable_within_the_bound() -> None:
 
 
 def test_a_listener_of_another_kind_is_refused_at_once() -> None:
-    def greet(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    with stranger(greet) as address, JobClient(address, INSTANT, wait_s=3600) as client:
+    greeting = b"HTTP/1.1 400 Bad Request\r\n\r\n"
+    with stranger(lambda raw: raw.sendall(greeting)) as address, JobClient(address, INSTANT, wait_s=3600) as client:
         error = client.request(["a"]).exception(PATIENCE_S)
     assert isinstance(error, NotAuthenticated)
     assert "not a tallymark service" in str(error)
@@ -222,13 +200,12 @@ async def test_a_server_that_says_farewell_is_not_asked_again() -> None:
     [("a.parquet", "list of paths"), (["a\udc80"], "Unicode"), ([b"a"], "not a text"), ([None], "not a text")],
 )
 def test_paths_that_are_none_are_refused_without_a_connection(paths: Sequence[str], words: str) -> None:
-    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
     with pytest.raises(InvalidRequest, match=words):
-        client.create(paths)
+        client_of_nobody().create(paths)
 
 
 def test_no_paths_are_durable_already() -> None:
-    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    client = client_of_nobody()
     client.create([])
     assert client.request([]).done()
 
@@ -303,7 +280,7 @@ async def test_a_forked_child_gets_a_connection_of_its_own_and_the_parent_s_goes
 
 @on_both_loops
 async def test_close_fails_a_waiting_request_while_there_is_no_connection() -> None:
-    client = JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=3600)
+    client = client_of_nobody()
     await in_thread(client.close)
     future = client.request(["a"])
     await anyio.sleep(0.1)  # the client pauses between two attempts
