@@ -1,7 +1,6 @@
 import logging
 import socket
 from collections.abc import Callable, Sequence
-from functools import partial
 
 import pytest
 
@@ -53,10 +52,8 @@ def refusal_in(data: bytes) -> TallymarkError:
 
 @on_both_loops
 async def test_an_error_arrives_as_what_it_is_and_the_connection_goes_on() -> None:
-    errors: list[TallymarkError] = [
-        kind("because") for kind in (FlushFailed, Closed, Sealed, RolledBack, InvalidRequest)
-    ]
-    errors += [Overloaded("because", retry_after_s=0.25), Unavailable("because")]
+    refusals = [kind("because") for kind in (FlushFailed, Closed, Sealed, RolledBack, InvalidRequest)]
+    errors = [*refusals, Overloaded("because", retry_after_s=0.25), Unavailable("because")]
 
     async def create(instant: str, paths: Sequence[str], io: str) -> None:
         raise errors[int(paths[0])]
@@ -67,9 +64,7 @@ async def test_an_error_arrives_as_what_it_is_and_the_connection_goes_on() -> No
         assert server.statistics().refusals == len(errors)
     assert [type(error) for error in refused] == [*map(type, errors[:-1]), ServiceUnavailable]
     assert all("because" in str(error) for error in refused)
-    overloaded = refused[5]
-    assert isinstance(overloaded, Overloaded)
-    assert overloaded.retry_after_s == 0.25
+    assert [error.retry_after_s for error in refused if isinstance(error, Overloaded)] == [0.25]
 
 
 @on_both_loops
@@ -132,11 +127,7 @@ async def test_what_is_at_hand_is_answered_without_a_look_up_and_the_rest_with_o
         return [table.blocks[partition] for partition in partitions] if is_there else None
 
     async with peer_of(serving(Ledger().create, look_up=table.look_up, cached_blocks=at_hand)) as (server, peer):
-        questions = [
-            LookUp(1, 7, "hash", ("a",)),
-            LookUp(2, 7, "hash", ("b", "none", "a")),
-            LookUp(3, 8, "hash", ("a",)),
-        ]
+        questions = LookUp(1, 7, "hash", ("a",)), LookUp(2, 7, "hash", ("b", "none", "a")), LookUp(3, 8, "hash", ("a",))
         answers = {answer.id: answer for answer in await in_thread(peer.say(*questions).hear, 3)}
         assert answers[1] == Blocks(1, (Piece(4, b"of a"),))
         assert answers[2] == Blocks(2, (Piece(4, b"of b"), Piece(0, b""), Piece(4, b"of a")))
@@ -144,10 +135,8 @@ async def test_what_is_at_hand_is_answered_without_a_look_up_and_the_rest_with_o
         assert isinstance(answers[3].error, InvalidRequest)
         assert "position 8 is one of another log" in str(answers[3].error)
         assert table.asked == ["b", "none", "a"]
-        first, second = await in_thread(peer.say(LookUp(4, 7, "hash", ("large",))).hear, 2)
-        assert isinstance(first, Blocks)
-        assert isinstance(second, Blocks)
-        assert [piece.size for piece in first.pieces + second.pieces] == [2_000_000, 2_000_000]
+        parts = await in_thread(peer.say(LookUp(4, 7, "hash", ("large",))).hear, 2)
+        assert [piece.size for part in parts if isinstance(part, Blocks) for piece in part.pieces] == [2_000_000] * 2
         assert table.asked == ["b", "none", "a", "large"]
         statistics = server.statistics()
     assert (statistics.look_ups, statistics.refusals, statistics.inflight) == (4, 1, 0)
@@ -204,19 +193,14 @@ async def test_a_peer_that_leaves_before_it_is_known_is_no_trouble() -> None:
         await is_well(server)
 
 
+FORGED = messages.encode_request(ask(1, "forged"))
+
+
 @pytest.mark.parametrize(
     ("say", "error", "words"),
     [
-        (
-            lambda peer: peer.say_bytes((1025).to_bytes(4, "big")),
-            InvalidRequest,
-            r"1025 bytes.*1024.*ServiceSettings\.frame_bytes",
-        ),
-        (
-            lambda peer: peer.say_bytes(encode_frame(messages.encode_request(ask(1, "forged")) + bytes(16))),
-            NotAuthenticated,
-            "did not send",
-        ),
+        (lambda peer: peer.say_bytes((1025).to_bytes(4, "big")), InvalidRequest, r"1025 bytes.*1024.*\.frame_bytes"),
+        (lambda peer: peer.say_bytes(encode_frame(FORGED + bytes(16))), NotAuthenticated, "did not send"),
         (lambda peer: peer.say(ask(messages.WHOLE_CONNECTION, "a")), InvalidRequest, "request"),
     ],
     ids=["an oversize frame", "a forged frame", "a request that cannot be read"],
@@ -253,39 +237,38 @@ async def test_an_address_carries_the_advertised_host_and_no_secret_in_its_words
     assert repr(address.job_key)[2:10] not in repr(address)
 
 
+def unstarted(settings: ServiceSettings, secret: bytes = SECRET) -> JobServer:
+    return JobServer(secret, settings, Functions(one_by_one(Ledger().create)))
+
+
 @on_both_loops
 async def test_there_are_addresses_only_while_the_server_runs() -> None:
-    server = JobServer(SECRET, ServiceSettings(), Functions(one_by_one(Ledger().create)))
-    with pytest.raises(Closed, match="not running"):
-        server.address(INSTANT)
-    async with serving(Ledger().create) as running:
-        assert running.address(INSTANT).port > 0
-    with pytest.raises(Closed, match="not running"):
-        running.address(INSTANT)
+    async with serving(Ledger().create) as ended:
+        assert ended.address(INSTANT).port > 0
+    for server in (unstarted(ServiceSettings()), ended):
+        with pytest.raises(Closed, match="not running"):
+            server.address(INSTANT)
 
 
 @on_both_loops
 async def test_a_taken_port_is_named_with_the_settings_to_change() -> None:
     async with serving(Ledger().create) as server:
-        second = JobServer(
-            SECRET, ServiceSettings(port=server.address(INSTANT).port), Functions(one_by_one(Ledger().create))
-        )
+        second = unstarted(ServiceSettings(port=server.address(INSTANT).port))
         with pytest.raises(InvalidRequest, match=r"cannot listen on 127\.0\.0\.1.*ServiceSettings"):
             await second.run()
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_listening_on_all_interfaces_needs_an_advertised_host(host: str) -> None:
-    make = partial(JobServer, SECRET, handler=Functions(one_by_one(Ledger().create)))
     with pytest.raises(InvalidRequest, match="advertised_host"):
-        make(ServiceSettings(host=host))
-    make(ServiceSettings(host=host, advertised_host="driver.example"))
-    make(ServiceSettings(host="localhost"))
+        unstarted(ServiceSettings(host=host))
+    unstarted(ServiceSettings(host=host, advertised_host="driver.example"))
+    unstarted(ServiceSettings(host="localhost"))
 
 
 def test_a_server_with_a_short_secret_is_not_made() -> None:
     with pytest.raises(InvalidRequest, match="a secret of 31 bytes"):
-        JobServer(b"s" * 31, ServiceSettings(), Functions(one_by_one(Ledger().create)))
+        unstarted(ServiceSettings(), secret=b"s" * 31)
 
 
 @on_both_loops
