@@ -5,7 +5,7 @@ import anyio.lowlevel
 import pytest
 
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
+from tallymark.engine.errors import Closed, CorruptObject, FlushFailed, InvalidRequest, Overloaded, RolledBack, Sealed
 from tallymark.engine.markers import MarkerAnswer, MarkerName, open_marker_engine
 from tallymark.engine.markers.direct import create_direct
 from tallymark.engine.markers.name import marker_line
@@ -55,25 +55,18 @@ async def test_names_and_kinds_of_markers_come_back_as_asked_and_stray_files_do_
 
 
 @on_virtual_time
-async def test_a_directory_that_nobody_asked_for_markers_does_not_exist():
+async def test_a_directory_exists_from_its_first_marker_on_and_is_gone_when_it_is_deleted():
     """M5. Reading the names of an instant leaves nothing in storage."""
-    storage = MemoryBackend()
-    async with open_marker_engine(storage) as engine:
-        directory = engine.directory(INSTANT)
-        assert await directory.names() == ()
-        assert await stored(storage) == {}
-        assert await directory.delete() is False
-
-
-@on_virtual_time
-async def test_a_deleted_directory_is_gone_and_deleting_it_again_does_nothing():
-    """M5."""
     async with marker_scene() as scene:
-        await scene.directory.create("x.parquet")
-        assert await scene.directory.delete() is True
+        untouched = scene.engine.directory("untouched")
+        assert await untouched.names() == ()
+        assert await untouched.delete() is False
         assert await stored(scene.storage) == {}
-        assert await scene.directory.names() == ()
-        assert await scene.directory.delete() is False
+        await scene.directory.create("x.parquet")
+        for was_there in (True, False):
+            assert await scene.directory.delete() is was_there
+            assert await stored(scene.storage) == {}
+            assert await scene.directory.names() == ()
         with pytest.raises(Sealed):
             await scene.directory.create("y.parquet")
 
@@ -115,19 +108,29 @@ async def test_an_overloaded_directory_takes_requests_again_when_flushes_have_en
         assert caught.value.retry_after_s == 0.5
 
 
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        (lambda scene: scene.directory.seal(), Sealed),
+        (lambda scene: scene.directory.end(RolledBack("another writer was first")), RolledBack),
+        (lambda scene: scene.engine.forget(INSTANT), Closed),
+        (lambda scene: scene.engine.close(), Closed),
+    ],
+    ids=["seal", "end", "forget", "close"],
+)
 @on_virtual_time
-async def test_sealing_refuses_waiting_inflight_and_later_requests():
+async def test_an_end_refuses_at_once_what_is_in_flight_what_waits_and_what_comes_later(end, error):
     async with marker_scene(slow("put_new", 1.0, SEGMENTS), interval_s=8) as scene:
         scene.ask("inflight.parquet")
         await anyio.sleep(0.25)
         scene.ask("waiting.parquet")
         await anyio.sleep(0.25)
-        scene.directory.seal()
+        end(scene)
         await scene.outcome_of("later.parquet")
         await anyio.sleep(16)
-        assert [outcome for _, outcome in scene.outcomes] == [Sealed] * 3
-        assert all(at <= 1.0 for at, _ in scene.outcomes)
-        assert scene.statistics.refusals == 3
+        assert scene.outcomes == [(0.5, error)] * 3
+        assert (scene.directory.queue.waiting, scene.directory.queue.inflight) == (0, 0)
+        assert scene.directory.counts.refusals == 3
     assert b"waiting" not in b"".join((await stored(scene.storage)).values())
 
 
@@ -222,27 +225,15 @@ async def test_where_numbers_or_markers_cannot_be_known_no_segment_is_put(name, 
 
 
 @on_virtual_time
-async def test_a_server_that_has_used_all_its_numbers_takes_another_incarnation():
-    async with marker_scene(interval_s=0) as scene:
-        await scene.directory.create("first.parquet")
-        scene.directory._numbers._sequence = (1 << SEQUENCE_BITS) - 1  # a million flushes later
-        for name in ("last", "next", "after"):
-            scene.tasks.start_soon(scene.directory.create, f"{name}.parquet")
-            await anyio.sleep(1)
-    last = (1 << SEQUENCE_BITS) - 1
-    segments = [path for path in await stored(scene.storage) if "/MARKERS1" in path]
-    assert segments == [segment(0), segment(last), segment(0, server=1), segment(1, server=1)]
-
-
-@on_virtual_time
-async def test_two_flushes_that_need_a_new_incarnation_share_it():
+async def test_a_server_that_has_used_all_its_numbers_takes_one_other_incarnation_for_all_its_flushes():
     async with marker_scene(slow("put_new", 0.5, claim(server=1)), interval_s=0) as scene:
         await scene.directory.create("first.parquet")
-        scene.directory._numbers._sequence = 1 << SEQUENCE_BITS
-        for number in range(2):
-            scene.tasks.start_soon(scene.directory.create, f"{number}.parquet")
+        last = scene.directory._numbers._sequence = (1 << SEQUENCE_BITS) - 1  # a million flushes later
+        for name in ("last", "next", "beside"):
+            scene.ask(f"{name}.parquet")
             await anyio.sleep(0.125)
     assert [path for path in scene.storage.paths("put_new") if "SERVER" in path] == [claim(), claim(server=1)]
+    assert scene.segment_puts == [segment(0), segment(last), segment(0, server=1), segment(1, server=1)]
 
 
 @on_virtual_time

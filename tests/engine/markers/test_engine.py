@@ -16,22 +16,17 @@ from tests.support.loops import on_virtual_time
 
 
 @on_virtual_time
-async def test_a_directory_is_the_same_for_the_same_instant_and_costs_nothing():
+async def test_a_directory_is_the_same_for_the_same_instant_costs_nothing_and_does_not_meet_another():
     async with marker_scene() as scene:
-        assert scene.directory is scene.directory
-        assert scene.directory is not scene.engine.directory("other")
+        other = scene.engine.directory("other")
+        assert scene.engine.directory(INSTANT) is scene.directory is not other
         with pytest.raises(InvalidRequest):
             scene.engine.directory("../other")
-    assert scene.storage.calls == []
-
-
-@on_virtual_time
-async def test_markers_of_two_instants_do_not_meet():
-    async with marker_scene() as scene:
-        assert await scene.engine.directory("1").create("x.parquet") == (MarkerAnswer.CREATED,)
-        assert await scene.engine.directory("2").create("x.parquet") == (MarkerAnswer.CREATED,)
-        await scene.engine.directory("1").delete()
-        assert len(await scene.engine.directory("2").names()) == 1
+        assert scene.storage.calls == []
+        assert await scene.directory.create("x.parquet") == (MarkerAnswer.CREATED,)
+        assert await other.create("x.parquet") == (MarkerAnswer.CREATED,)
+        await scene.directory.delete()
+        assert len(await other.names()) == 1
 
 
 @on_virtual_time
@@ -72,15 +67,13 @@ async def test_statistics_count_every_put_of_flushes_side_by_side_and_of_failed_
 
 
 @on_virtual_time
-async def test_a_closed_engine_refuses_what_comes_and_what_waits_though_it_becomes_durable():
+async def test_a_flush_that_a_closed_engine_has_refused_may_become_durable_and_no_directory_is_opened():
     async with marker_scene(slow("put_new", 0.0, SEGMENTS, after_s=0.5)) as scene:
         scene.ask("x.parquet")
         await anyio.sleep(0.25)
         scene.engine.close()
-        await scene.outcome_of("late.parquet")
         await anyio.sleep(1)
-        assert scene.outcomes == [(0.25, Closed)] * 2
-        assert (scene.statistics.durable, scene.statistics.refusals) == (1, 2)
+        assert (scene.outcomes, scene.statistics.durable) == ([(0.25, Closed)], 1)
         with pytest.raises(Closed):
             scene.engine.directory("another")
 
@@ -99,31 +92,26 @@ async def test_a_forgotten_instant_is_closed_and_its_markers_stay():
     assert len([path for path in await stored(storage) if "SERVER" in path]) == 2
 
 
-@on_virtual_time
-async def test_a_failed_flush_reaches_each_requester_as_an_error_of_its_own():
-    refusals = []
-
-    async def request() -> None:
-        with pytest.raises(FlushFailed) as caught:
-            await scene.directory.create("x.parquet")
-        refusals.append(caught.value)
-
-    async with marker_scene(refused("put_new", SEGMENTS), slow("put_new", 0.5, SEGMENTS)) as scene:
-        scene.tasks.start_soon(request)
-        scene.tasks.start_soon(request)
-    assert refusals[0] is not refusals[1]
-
-
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[dict[str, object]]:
     """The fields of each such event, as they were logged."""
     return [vars(record)["fields"] for record in caplog.records if getattr(record, "event", None) == event]
 
 
 @on_virtual_time
-async def test_a_batch_that_storage_does_not_take_is_told(caplog: pytest.LogCaptureFixture) -> None:
-    async with marker_scene(refused("put_new", SEGMENTS)) as scene:
-        with pytest.raises(FlushFailed):
+async def test_a_failed_flush_is_told_and_reaches_each_requester_as_an_error_of_its_own(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refusals = []
+
+    async def request() -> None:
+        with pytest.raises(FlushFailed) as caught:
             await scene.directory.create("a.parquet", "b.parquet")
+        refusals.append(caught.value)
+
+    async with marker_scene(refused("put_new", SEGMENTS), slow("put_new", 0.5, SEGMENTS)) as scene:
+        scene.tasks.start_soon(request)
+        scene.tasks.start_soon(request)
+    assert refusals[0] is not refusals[1]
     (fields,) = told(caplog, "batch.failed")
     assert (fields["instant"], fields["markers"]) == (INSTANT, 2)
     assert isinstance(fields["reason"], FlushFailed)

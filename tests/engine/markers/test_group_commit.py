@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import Closed, FlushFailed
+from tallymark.engine.errors import FlushFailed
 from tallymark.engine.markers import open_marker_engine
 from tallymark.engine.markers.batch import MarkerBatch
 from tallymark.engine.settings import MarkerSettings
@@ -108,19 +108,6 @@ async def test_an_error_that_no_store_may_raise_fails_its_requests_and_no_others
             await directory.create("x.parquet")
         assert await arrive(directory, [1]) == {1: 1.0}
         assert engine.statistics().inflight == 0
-
-
-@on_virtual_time
-async def test_a_cancelled_group_commit_leaves_nobody_waiting_for_its_flushes():
-    async with marker_scene(hanging("put_new", SEGMENTS), interval_s=8) as scene:
-        scene.ask("inflight.parquet")
-        await anyio.sleep(1)
-        scene.ask("waiting.parquet")
-        await anyio.sleep(1)
-        scene.engine.forget(INSTANT)
-        await anyio.sleep(1)
-        assert (scene.directory.queue.waiting, scene.directory.queue.inflight) == (0, 0)
-    assert [outcome for _, outcome in scene.outcomes] == [Closed] * 2
 
 
 @on_virtual_time

@@ -1,5 +1,8 @@
 """Merges in the background: their plan, their result, and what they never delete."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 
 import anyio
@@ -16,14 +19,17 @@ from tallymark.engine.markers.merge import MergePlan
 from tallymark.engine.markers.segment import is_segment
 from tallymark.engine.settings import MarkerSettings
 from tests.engine.markers.recorded import FOLDER, HEAD, INSTANT, claim, segment, stored
-from tests.engine.markers.scene import marker_scene
+from tests.engine.markers.scene import Scene, marker_scene
 from tests.invariants import markers_in
 from tests.support.examples import examples
-from tests.support.faulty import FaultyBackend, hanging, lost_answer, lost_request, refused, slow
+from tests.support.faulty import Fault, FaultyBackend, hanging, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_virtual_time
 
 FEW = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, hedge_quantile=None, flush_attempt_count=1)
 """The 9th segment is merged with all before it."""
+
+FORGETFUL = replace(FEW, merge_memory_bytes=0)
+"""It reads back all that it merges."""
 
 FIRST_MERGE = segment(9)
 
@@ -35,51 +41,48 @@ async def ask_for(directory: MarkerDirectory, first: int, last: int) -> None:
         await trio.testing.wait_all_tasks_blocked()
 
 
-def expected(last: int) -> set[tuple[str, str]]:
-    return {(INSTANT, f"{number}.parquet.marker.CREATE") for number in range(last)}
+@asynccontextmanager
+async def nine(*faults: Fault, settings: MarkerSettings = FEW) -> AsyncIterator[Scene]:
+    """Nine segments, a second after the last of them: the first merge has begun."""
+    async with marker_scene(*faults, settings=settings) as scene:
+        await ask_for(scene.directory, 0, 9)
+        await anyio.sleep(1)
+        yield scene
+
+
+async def are_whole(backend: Backend, last: int) -> bool:
+    """All markers before the last number are in storage, and no others."""
+    return markers_in(await stored(backend)) == {(INSTANT, f"{number}.parquet.marker.CREATE") for number in range(last)}
 
 
 async def segments(backend: Backend) -> set[str]:
     return {path for path in await stored(backend) if is_segment(path.removeprefix(f"{FOLDER}/"))}
 
 
-@pytest.mark.parametrize("memory", [0, 50, 1 << 20])
+@pytest.mark.parametrize(("memory", "reads"), [(0, 9), (50, 8), (1 << 20, 0)])
 @on_virtual_time
-async def test_many_segments_become_one_and_then_those_go(memory):
-    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=memory)
-    async with marker_scene(settings=settings) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)
+async def test_many_segments_become_one_and_then_those_go(memory, reads):
+    async with nine(settings=replace(FEW, merge_memory_bytes=memory)) as scene:
         now = scene.statistics
         assert (now.segments, now.merges, now.merged_segments, now.merges_failed) == (1, 1, 9, 0)
         assert now.merge_bytes == HEAD + 9 * len("0.parquet.marker.CREATE\n")
         assert (now.puts, now.batches_flushed) == (10, 9)
     assert await segments(scene.storage.inner) == {segment(9)}
-    assert markers_in(await stored(scene.storage.inner)) == expected(9)
-    reads = [path for path in scene.storage.paths("get") if "/MARKERS" in path]
-    assert len(reads) == {0: 9, 50: 8, 1 << 20: 0}[memory]
+    assert await are_whole(scene.storage.inner, 9)
+    assert len([path for path in scene.storage.paths("get") if "/MARKERS" in path]) == reads
 
 
 @on_virtual_time
-async def test_an_ack_waits_for_no_merge():
-    async with marker_scene(slow("put_new", 20.0, FIRST_MERGE), slow("delete", 20.0), settings=FEW) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)
+async def test_an_ack_waits_for_no_merge_and_the_only_worker_is_left_to_the_flushes():
+    settings = replace(FEW, worker_count=1)
+    async with nine(slow("put_new", 20.0, FIRST_MERGE), slow("delete", 20.0), settings=settings) as scene:
         asked = trio.current_time()
         await ask_for(scene.directory, 9, 12)
         assert trio.current_time() == asked
         assert scene.statistics.merges == 0
         await anyio.sleep(100)
         assert scene.statistics.segments == 4
-    assert markers_in(await stored(scene.storage)) == expected(12)
-
-
-@on_virtual_time
-async def test_the_only_worker_is_left_to_the_flushes():
-    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, worker_count=1)
-    async with marker_scene(hanging("put_new", FIRST_MERGE), settings=settings) as scene:
-        await ask_for(scene.directory, 0, 20)
-        assert scene.statistics.durable == 20
+    assert await are_whole(scene.storage, 12)
 
 
 @pytest.mark.parametrize(
@@ -96,9 +99,7 @@ async def test_the_only_worker_is_left_to_the_flushes():
 )
 @on_virtual_time
 async def test_a_merge_that_fails_deletes_nothing_and_is_tried_again_later(fault):
-    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
-    async with marker_scene(fault, settings=settings) as scene:
-        await ask_for(scene.directory, 0, 9)
+    async with nine(fault, settings=FORGETFUL) as scene:
         await anyio.sleep(100)
         assert scene.statistics.merges_failed == 1
         assert scene.storage.paths("delete") == []
@@ -106,7 +107,7 @@ async def test_a_merge_that_fails_deletes_nothing_and_is_tried_again_later(fault
         await ask_for(scene.directory, 9, 13)
         await anyio.sleep(100)
         assert scene.statistics.merges == 1
-    assert markers_in(await stored(scene.storage.inner)) == expected(13)
+    assert await are_whole(scene.storage.inner, 13)
     assert len(await segments(scene.storage.inner)) == 1
 
 
@@ -127,24 +128,22 @@ async def test_the_bytes_of_failed_merges_count():
 
 @on_virtual_time
 async def test_what_could_not_be_deleted_goes_with_the_next_merge():
-    async with marker_scene(lost_request("delete", nth=1), settings=FEW) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)
+    async with nine(lost_request("delete", nth=1)) as scene:
         assert len(await segments(scene.storage.inner)) == 10
         await ask_for(scene.directory, 9, 30)
         await anyio.sleep(1)
         assert scene.statistics.merges > 1
         assert len(await segments(scene.storage.inner)) == scene.statistics.segments <= 10
-    assert markers_in(await stored(scene.storage.inner)) == expected(30)
+    assert await are_whole(scene.storage.inner, 30)
 
 
 @pytest.mark.parametrize("fault", [hanging("put_new", FIRST_MERGE, lands=True), hanging("delete", nth=1)])
 @on_virtual_time
-async def test_a_process_that_dies_before_the_deletion_leaves_every_marker_and_its_successor_merges_them(fault):
-    storage = MemoryBackend()
-    async with open_marker_engine(FaultyBackend(storage, fault), FEW) as engine:
-        await ask_for(engine.directory(INSTANT), 0, 9)
-        await anyio.sleep(1)
+async def test_a_process_that_ends_before_the_deletion_waits_for_nothing_and_its_successor_merges_every_marker(fault):
+    async with nine(fault) as scene:
+        storage = scene.storage.inner
+    assert trio.current_time() == 1
+    await scene.directory.drained()
     assert len(await segments(storage)) == 10
     async with open_marker_engine(storage, FEW) as engine:
         directory = engine.directory(INSTANT)
@@ -154,7 +153,7 @@ async def test_a_process_that_dies_before_the_deletion_leaves_every_marker_and_i
         await ask_for(directory, 9, 30)
         await anyio.sleep(1)
         assert len(await segments(storage)) == engine.statistics().segments <= 10
-    assert markers_in(await stored(storage)) == expected(30)
+    assert await are_whole(storage, 30)
 
 
 @on_virtual_time
@@ -171,13 +170,12 @@ async def test_files_of_a_server_that_rewrites_its_own_are_never_merged():
         assert engine.statistics().merges > 0
     assert f"{FOLDER}/MARKERS0" in await segments(storage)
     assert not await segments(storage) & {segment(number) for number in range(1, 20)}
-    assert markers_in(await stored(storage)) == expected(60)
+    assert await are_whole(storage, 60)
 
 
 @on_virtual_time
 async def test_a_segment_that_was_damaged_is_not_merged_away():
-    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
-    async with marker_scene(settings=settings) as scene:
+    async with marker_scene(settings=FORGETFUL) as scene:
         await ask_for(scene.directory, 0, 4)
         damaged = sorted(await segments(scene.storage))[1]
         await scene.storage.put(damaged, b"torn.parq")
@@ -189,10 +187,7 @@ async def test_a_segment_that_was_damaged_is_not_merged_away():
 
 @on_virtual_time
 async def test_after_the_seal_no_merge_begins():
-    settings = MarkerSettings(interval_s=0, segment_count_max=8, merge_freed_min=4, merge_memory_bytes=0)
-    async with marker_scene(slow("get", 2.0, segment(3)), settings=settings) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)  # it reads what it is to merge
+    async with nine(slow("get", 2.0, segment(3)), settings=FORGETFUL) as scene:  # it reads what it is to merge
         scene.directory.seal()
         await anyio.sleep(100)
         assert (scene.statistics.merges, scene.statistics.merges_failed) == (0, 0)
@@ -205,22 +200,11 @@ async def test_after_the_seal_no_merge_begins():
 )
 @on_virtual_time
 async def test_deleting_the_directory_waits_for_the_merge_under_way_and_leaves_nothing(fault):
-    async with marker_scene(fault, settings=FEW) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)
+    async with nine(fault) as scene:
         assert await scene.directory.delete() is True
         assert trio.current_time() == 20.0
         await anyio.sleep(100)
     assert await stored(scene.storage.inner) == {}
-
-
-@on_virtual_time
-async def test_closing_the_engine_ends_a_merge_and_waits_for_nothing():
-    async with marker_scene(hanging("put_new", FIRST_MERGE), settings=FEW) as scene:
-        await ask_for(scene.directory, 0, 9)
-        await anyio.sleep(1)
-    assert trio.current_time() == 1
-    await scene.directory.drained()
 
 
 @on_virtual_time
@@ -240,7 +224,7 @@ async def test_an_error_that_no_store_may_raise_ends_neither_the_engine_nor_the_
         await anyio.sleep(1)
         assert engine.statistics().merges_failed == 1
         assert engine.statistics().merges > 0
-    assert markers_in(await stored(storage)) == expected(30)
+    assert await are_whole(storage, 30)
 
 
 @on_virtual_time
@@ -249,7 +233,7 @@ async def test_direct_markers_are_never_merged():
     async with marker_scene(settings=settings) as scene:
         await ask_for(scene.directory, 0, 20)
         assert scene.statistics.segments == 0
-    assert markers_in(await stored(scene.storage)) == expected(20)
+    assert await are_whole(scene.storage, 20)
     assert len(await stored(scene.storage)) == 20
 
 
