@@ -1,5 +1,7 @@
 """One flush to a silent or refusing store, and second copies of late puts: when they are sent, what outcomes mean."""
 
+from dataclasses import replace
+
 import anyio
 import pytest
 import trio
@@ -46,16 +48,20 @@ async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings
 
 
 @pytest.mark.parametrize(
-    ("faults", "seconds", "copies"),
+    ("faults", "quantile", "seconds", "copies"),
     [
-        pytest.param([hanging("put_new", SEGMENTS, nth=2)], 1.0 + PUT_S, 2, id="the copy overtakes it"),
-        pytest.param([hanging("put_new", SEGMENTS, nth=2, lands=True)], 1.0 + PUT_S, 2, id="the copy finds it landed"),
-        pytest.param([slow("put_new", 0.75, SEGMENTS, nth=2)], 0.75 + PUT_S, 2, id="it answers before the copy"),
-        pytest.param([slow("put_new", 8.0, SEGMENTS, nth=1)], PUT_S, 1, id="in time, after a first that was not timed"),
+        pytest.param([hanging("put_new", SEGMENTS, nth=2)], 0.95, 1.5, 2, id="the copy overtakes it"),
+        pytest.param([hanging("put_new", SEGMENTS, nth=2, lands=True)], 0.95, 1.5, 2, id="the copy finds it landed"),
+        pytest.param([slow("put_new", 0.75, SEGMENTS, nth=2)], 0.95, 1.25, 2, id="it answers before the copy"),
+        pytest.param(
+            [slow("put_new", 8.0, SEGMENTS, nth=1)], 0.95, 0.5, 1, id="in time, after a first without a limit"
+        ),
+        pytest.param([slow("put_new", 8.0, SEGMENTS, nth=2)], None, 8.5, 1, id="hedging is turned off"),
         *(
             pytest.param(
                 [slow("put_new", 4.0, SEGMENTS, nth=2), error("put_new", SEGMENTS, nth=3)],
-                4.0 + PUT_S,
+                0.95,
+                4.5,
                 2,
                 id=f"the copy fails: {error.__name__}",
             )
@@ -65,21 +71,13 @@ async def second_answered_after(storage: FaultyBackend, settings: MarkerSettings
 )
 @on_virtual_time
 async def test_the_first_answer_of_a_put_and_of_its_second_copy_counts_and_an_error_of_one_does_not(
-    faults, seconds, copies
+    faults, quantile, seconds, copies
 ):
     storage = storage_with(*faults)
-    assert await second_answered_after(storage) == seconds
+    assert await second_answered_after(storage, replace(SETTINGS, hedge_quantile=quantile)) == seconds
     assert (len(puts(storage, segment(0))), len(puts(storage, segment(1)))) == (1, copies)
     assert copies == 1 or puts(storage, segment(1))[1] - puts(storage, segment(1))[0] == 2 * PUT_S
     assert (await stored(storage.inner))[segment(1)] == encode_segment(["second.parquet.marker.CREATE"])
-
-
-@on_virtual_time
-async def test_hedging_can_be_turned_off():
-    storage = storage_with(slow("put_new", 8.0, SEGMENTS, nth=2))
-    settings = MarkerSettings(interval_s=0, hedge_quantile=None)
-    assert await second_answered_after(storage, settings) == 8.0 + PUT_S
-    assert len(puts(storage, segment(1))) == 1
 
 
 @on_virtual_time
@@ -94,13 +92,6 @@ async def test_it_is_told_how_many_copies_were_sent_how_many_came_first_and_when
 
 
 @on_virtual_time
-async def test_a_store_whose_puts_all_take_the_same_time_gets_no_second_copy():
-    async with marker_scene(EACH, settings=SETTINGS) as scene:
-        await scene.create_each(300)
-        assert (scene.statistics.hedges, scene.statistics.late_s) == (0, 2 * PUT_S)
-
-
-@on_virtual_time
 async def test_a_store_that_answers_within_milliseconds_gets_no_second_copy():
     storage = FaultyBackend(MemoryBackend(), slow("put_new", 0.002, SEGMENTS), slow("put_new", 8.0, SEGMENTS, nth=2))
     assert await second_answered_after(storage) == pytest.approx(8.002)
@@ -108,9 +99,10 @@ async def test_a_store_that_answers_within_milliseconds_gets_no_second_copy():
 
 
 @on_virtual_time
-async def test_a_store_that_has_become_slower_for_good_is_believed():
+async def test_a_steady_store_gets_no_second_copy_and_one_that_has_become_slower_for_good_is_believed():
     async with marker_scene(EACH, settings=SETTINGS) as scene:
         await scene.create_each(300)
+        assert (scene.statistics.hedges, scene.statistics.late_s) == (0, 2 * PUT_S)
         scene.storage.add(slow("put_new", 2.0, SEGMENTS))
         await scene.create_each(150, "slow/")
         believed = scene.statistics
@@ -132,8 +124,7 @@ async def test_a_flush_whose_copies_all_fail_fails():
 @on_virtual_time
 async def test_direct_markers_are_hedged_too():
     storage = storage_with(hanging("put_new", DIRECT_MARKERS, nth=2), where=DIRECT_MARKERS)
-    settings = MarkerSettings(kind="direct", interval_s=0, flush_timeout_s=60.0)
-    assert await second_answered_after(storage, settings) == 1.0 + PUT_S
+    assert await second_answered_after(storage, replace(SETTINGS, kind="direct")) == 1.0 + PUT_S
 
 
 @on_virtual_time

@@ -41,13 +41,8 @@ PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 LINES = st.builds(marker_line, path=PATHS, io=st.sampled_from(IO))
 
 
-@given(lines=st.lists(LINES, min_size=1))
-def test_a_segment_comes_back_as_it_was_written(lines):
-    assert decode_segment(encode_segment(lines), source="MARKERS1073741824") == lines
-
-
 @given(batches=st.lists(st.lists(LINES, min_size=1), min_size=1))
-def test_merged_segments_are_one_of_all_their_lines_also_with_one_of_an_earlier_release(batches):
+def test_a_segment_comes_back_as_it_was_written_and_merged_ones_are_one_also_with_one_of_an_earlier_release(batches):
     lines = [line for batch in batches for line in batch]
     first, *others = [encode_segment(batch) for batch in batches]
     for old in (first, first.partition(b"\n")[2]):
