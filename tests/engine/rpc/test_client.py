@@ -52,11 +52,14 @@ def stranger(behave: Callable[[socket.socket], object]) -> Iterator[ServiceAddre
         thread.join(PATIENCE_S)
 
 
-def client_of_nobody(wait_s: float = 3600) -> JobClient:
-    """Where it calls, no program listens any more."""
+def closed_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], bytes(32))
-    return JobClient(address, INSTANT, wait_s=wait_s)
+        port: int = listener.getsockname()[1]
+    return port
+
+
+def client_of_nobody(wait_s: float = 3600) -> JobClient:
+    return JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=wait_s)
 
 
 async def settled(future: Future[Any]) -> BaseException | None:
