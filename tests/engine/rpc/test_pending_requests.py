@@ -61,18 +61,6 @@ def test_a_refused_part_fails_the_ask_and_its_other_parts_are_forgotten() -> Non
     assert requests.is_idle
 
 
-def test_what_was_not_answered_before_a_loss_is_sent_again_under_new_ids() -> None:
-    open_ask = ask("b")
-    requests = sent(ask("a"), open_ask)
-    requests.receive(Ack(1), 1.0)
-    requests.lost("reset")
-    assert requests.due_messages(1.0, SIZE) == [CreateMarkers(3, ("b",), "CREATE")]
-    requests.receive(Ack(2), 1.0)
-    assert not open_ask.future.done()
-    requests.receive(Ack(3), 1.0)
-    assert open_ask.future.done()
-
-
 def test_overloaded_is_asked_again_after_its_pause_and_does_not_spin_without_one() -> None:
     requests = sent(ask("a"))
     requests.receive(Refusal(1, Overloaded("queue is full", retry_after_s=2.0)), 10.0)
@@ -170,10 +158,11 @@ def test_the_answer_to_another_question_is_no_answer() -> None:
         requests.receive(Blocks(ids[CreateMarkers], (Piece(0, b""),)), 1.0)
 
 
-@given(st.lists(st.sampled_from(["ask", "ack", "lose", "overload", "send"]), max_size=40), st.data())
+@given(st.lists(st.sampled_from(["ask", "ack", "lose", "late ack", "overload", "send"]), max_size=40), st.data())
 def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], data: st.DataObject) -> None:
     """However answers, losses and refusals interleave, a result means that each of the paths was acked."""
     requests, asks, inflight, acked, now = pending(), list[PendingMarkers](), dict[int, Request](), set[str](), 0.0
+    lost: list[int] = []
 
     def send() -> None:
         inflight.update((message.id, message) for message in requests.due_messages(now, 600))
@@ -187,7 +176,10 @@ def test_every_ask_ends_in_exactly_the_ack_of_all_its_paths(steps: list[str], da
             send()
         elif step == "lose":
             requests.lost("reset")
+            lost += inflight
             inflight.clear()
+        elif step == "late ack":
+            requests.receive(Ack(lost.pop() if lost else 0), now)
         elif inflight:
             request = inflight.pop(data.draw(st.sampled_from(sorted(inflight))))
             assert isinstance(request, CreateMarkers)
