@@ -132,15 +132,6 @@ async def test_a_flush_that_its_engine_did_not_wait_for_is_no_failure_of_storage
 
 
 @on_virtual_time
-async def test_a_flush_is_told_with_its_puts_to_who_debugs(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG)
-    async with marker_scene(lost_answer("put_new", SEGMENTS, nth=1)) as scene:
-        await scene.directory.create("a.parquet")
-    size = HEAD + len("a.parquet.marker.CREATE\n")
-    assert told(caplog, "batch.flushed") == [{"path": segment(0), "markers": 1, "bytes": size, "puts": 2}]
-
-
-@on_virtual_time
 async def test_a_full_queue_is_told_once_until_it_is_half_empty(caplog: pytest.LogCaptureFixture) -> None:
     async with marker_scene(queue_limit=2) as scene:
         for _ in range(3):
@@ -169,13 +160,15 @@ async def test_what_a_service_finds_is_told_with_the_time_it_took(caplog: pytest
 
 
 @on_virtual_time
-async def test_a_merge_is_told_to_who_debugs(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_flush_with_its_puts_and_a_merge_are_told_to_who_debugs(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     settings = MarkerSettings(interval_s=0, segment_count_max=1, merge_freed_min=1)
-    async with marker_scene(settings=settings) as scene:
+    async with marker_scene(lost_answer("put_new", SEGMENTS, nth=1), settings=settings) as scene:
         for number in range(10):
             await scene.directory.create(f"{number}.parquet")
             await anyio.sleep(1)
         statistics = scene.statistics
+    size = HEAD + len("0.parquet.marker.CREATE\n")
+    assert told(caplog, "batch.flushed")[0] == {"path": segment(0), "markers": 1, "bytes": size, "puts": 2}
     merged = [int(str(fields["count"])) for fields in told(caplog, "segments.merged")]
     assert sum(merged) == statistics.merged_segments > 0

@@ -30,12 +30,8 @@ from tallymark.engine.markers.segment import (
 IO = ["CREATE", "MERGE", "APPEND"]
 
 
-def is_plain(segment: str) -> bool:
-    return segment not in (".", "..") and ".marker." not in segment
-
-
 PARTS = st.text(st.characters(exclude_categories=["Cc", "Cs"], exclude_characters="/"), min_size=1, max_size=40).filter(
-    is_plain
+    lambda part: part not in (".", "..") and ".marker." not in part
 )
 PATHS = st.lists(PARTS, min_size=1, max_size=5).map("/".join)
 LINES = st.builds(marker_line, path=PATHS, io=st.sampled_from(IO))

@@ -4,6 +4,7 @@ import secrets
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -191,6 +192,10 @@ async def _copy(source: SocketStream, sink: SocketStream) -> None:
 
 async def in_thread(function: Callable[..., T], *arguments: object) -> T:
     return await anyio.to_thread.run_sync(lambda: function(*arguments), abandon_on_cancel=True)
+
+
+async def settled(future: Future[Any]) -> BaseException | None:
+    return await in_thread(future.exception, PATIENCE_S)
 
 
 async def until(condition: Callable[[], bool]) -> None:

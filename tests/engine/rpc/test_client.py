@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
 
 import anyio
 import pytest
@@ -26,6 +25,7 @@ from tests.engine.rpc.serving import (
     created_by,
     in_thread,
     serving,
+    settled,
     until,
 )
 from tests.support.loops import on_both_loops
@@ -35,19 +35,22 @@ LATER_INSTANT = "20260102030405007"
 
 @contextmanager
 def stranger(behave: Callable[[socket.socket], object]) -> Iterator[ServiceAddress]:
-    """A program that is no marker service listens, and does this with one connection."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    """A program that is no marker service listens, and does this with one connection after the other."""
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
 
     def accept() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            behave(connection)
+        with contextlib.suppress(OSError):  # at the end
+            while True:
+                connection, _ = listener.accept()
+                with connection:
+                    behave(connection)
 
     thread = threading.Thread(target=accept, daemon=True)
     thread.start()
     try:
         yield ServiceAddress("127.0.0.1", listener.getsockname()[1], job_key(SECRET, INSTANT))
     finally:
+        listener.shutdown(socket.SHUT_RDWR)
         listener.close()
         thread.join(PATIENCE_S)
 
@@ -60,10 +63,6 @@ def closed_port() -> int:
 
 def client_of_nobody(wait_s: float = 3600) -> JobClient:
     return JobClient(ServiceAddress("127.0.0.1", closed_port(), bytes(32)), INSTANT, wait_s=wait_s)
-
-
-async def settled(future: Future[Any]) -> BaseException | None:
-    return await in_thread(future.exception, PATIENCE_S)
 
 
 @on_both_loops
@@ -144,24 +143,9 @@ def test_a_machine_where_nobody_listens_any_more_is_not_asked_for_ever(monkeypat
 
 
 def test_attempts_to_connect_grow_rarer() -> None:
-    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
-        listener.setblocking(False)
-        address = ServiceAddress("127.0.0.1", listener.getsockname()[1], bytes(32))
-        attempts: list[float] = []
-
-        def hang_up_on_everybody() -> None:
-            while not done.wait(0.001):
-                with contextlib.suppress(BlockingIOError):
-                    listener.accept()[0].close()
-                    attempts.append(time.monotonic())
-
-        done = threading.Event()
-        thread = threading.Thread(target=hang_up_on_everybody)
-        thread.start()
-        with JobClient(address, INSTANT, wait_s=1) as client:
-            error = client.request(["a"]).exception(PATIENCE_S)
-        done.set()
-        thread.join(PATIENCE_S)
+    attempts: list[socket.socket] = []
+    with stranger(attempts.append) as address, JobClient(address, INSTANT, wait_s=1) as client:
+        error = client.request(["a"]).exception(PATIENCE_S)
     assert isinstance(error, ServiceUnavailable)
     assert 2 <= len(attempts) <= 9  # pauses of at least 25, 50, 100, 200, 400, 800 ms, and one at the deadline
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
 from random import Random
 from typing import Any
 
@@ -18,25 +17,22 @@ from tallymark.engine.rpc.client import JobClient, client_for
 from tallymark.engine.rpc.connection import ClientConnection, ThreadIo, run_blocking
 from tallymark.engine.rpc.handshake import ServiceAddress
 from tallymark.engine.rpc.pending_requests import AnyPending, PendingMarkers, PendingRequests
-from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, client_of, in_thread, serving, until
+from tests.engine.rpc.serving import INSTANT, PATIENCE_S, Ledger, Table, client_of, in_thread, serving, settled, until
 from tests.support.loops import on_both_loops
 
 
-class Caller:
-    """A thread that blocks, and its outcome."""
+def begun(function: Callable[..., Any], *arguments: object) -> Future[Any]:
+    """The outcome of a thread that may block."""
+    outcome: Future[Any] = Future()
 
-    def __init__(self, function: Callable[..., Any], *arguments: object) -> None:
-        self.outcome: Future[Any] = Future()
-        threading.Thread(target=self._run, args=(partial(function, *arguments),), daemon=True).start()
-
-    def _run(self, function: Callable[[], Any]) -> None:
+    def run() -> None:
         try:
-            self.outcome.set_result(function())
+            outcome.set_result(function(*arguments))
         except BaseException as error:
-            self.outcome.set_exception(error)
+            outcome.set_exception(error)
 
-    async def error(self) -> BaseException | None:
-        return await in_thread(self.outcome.exception, PATIENCE_S)
+    threading.Thread(target=run, daemon=True).start()
+    return outcome
 
 
 def thread_of(client: JobClient) -> threading.Thread:
@@ -65,8 +61,8 @@ async def test_many_threads_share_a_connection_and_lose_no_request_also_when_the
             for future in later:
                 future.result(PATIENCE_S)
 
-        for caller in [Caller(work, number) for number in range(8)]:
-            assert await caller.error() is None
+        for caller in [begun(work, number) for number in range(8)]:
+            assert await settled(caller) is None
         assert is_lossy or server.statistics().connections == 1
     assert len({path for _, path, _ in ledger.created}) == 8 * 50
 
@@ -75,12 +71,12 @@ async def test_many_threads_share_a_connection_and_lose_no_request_also_when_the
 async def test_close_fails_a_waiting_caller_and_a_later_request_opens_another_connection() -> None:
     ledger = Ledger()
     async with client_of(serving(ledger.create)) as (server, client):
-        waiting = Caller(client.create, ["hold"])
+        waiting = begun(client.create, ["hold"])
         await until(lambda: "hold" in ledger.begun)
         assert not client.close_if_idle(), "a caller waits for its response"
         thread = thread_of(client)
         await in_thread(client.close)
-        assert isinstance(await waiting.error(), Closed)
+        assert isinstance(await settled(waiting), Closed)
         assert not thread.is_alive()
         await until(lambda: server.statistics().connections == 0)
         await in_thread(client.create, ["again"])
@@ -144,7 +140,7 @@ async def test_an_idle_connection_notices_its_end_and_the_end_of_the_job() -> No
             assert stream is not None
         await until(lambda stream=stream: stream.raw.fileno() == -1)  # type: ignore[misc]
         if shutdown_error is not None:
-            assert isinstance(await Caller(client.create, ["late"]).error(), Sealed)
+            assert isinstance(await settled(begun(client.create, ["late"])), Sealed)
         await in_thread(client.close)
 
 
@@ -158,7 +154,7 @@ async def test_the_loop_sleeps_while_there_is_nothing_to_do(monkeypatch: pytest.
 
     monkeypatch.setattr(ClientConnection, "_accept_requests", noted)
     async with client_of(serving(ledger.create)) as (_, client):
-        waiting = Caller(client.create, ["hold"])
+        waiting = begun(client.create, ["hold"])
         await until(lambda: "hold" in ledger.begun)
         await in_thread(client.create, ["quick"])
         for is_waiting in (True, False):
@@ -166,7 +162,7 @@ async def test_the_loop_sleeps_while_there_is_nothing_to_do(monkeypatch: pytest.
             await anyio.sleep(0.2)  # a busy loop would have thousands of rounds
             assert len(rounds) <= 2, f"a caller waits: {is_waiting}"
             ledger.released.set()
-            assert await waiting.error() is None
+            assert await settled(waiting) is None
 
 
 def test_one_byte_wakes_a_thread_however_often_it_is_woken() -> None:
