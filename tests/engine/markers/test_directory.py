@@ -19,8 +19,6 @@ from tests.support.loops import on_virtual_time
 
 CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
 
-ONE_TRY = MarkerSettings(interval_s=0, flush_attempt_count=1)
-
 
 @on_virtual_time
 async def test_one_marker_is_one_line_in_one_segment():

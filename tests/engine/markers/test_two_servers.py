@@ -139,21 +139,19 @@ async def _leave_segments(store: RecordedStore, count: int) -> None:
 async def test_two_servers_that_merge_what_a_third_one_left_keep_the_union():
     storage = MemoryBackend()
     await storage.put(claim(), b"of a dead server")
-    for number in range(20):
-        await storage.put(segment(number), f"left{number}.parquet.marker.CREATE\n".encode())
+    names = [f"left{number}.parquet.marker.CREATE" for number in range(20)]
+    for number, name in enumerate(names):
+        await storage.put(segment(number), f"{name}\n".encode())
     marker_settings = MarkerSettings(interval_s=0, segment_count_max=2, merge_freed_min=1, merge_bytes_ratio_max=50.0)
     slowly = FaultyBackend(storage, slow("get", 0.5, SEGMENTS), slow("delete", 0.25))
     async with open_marker_engine(slowly, marker_settings) as one, open_marker_engine(slowly, marker_settings) as other:
-        for engine, name in ((one, "one"), (other, "other")):
-            await engine.directory(INSTANT).create(f"{name}.parquet")
-        for number in range(20):
-            for engine, name in ((one, "one"), (other, "other")):
-                await engine.directory(INSTANT).create(f"{name}{number}.parquet")
-                await trio.sleep(0.375)
+        for number in range(21):
+            for engine, server in ((one, "one"), (other, "other")):
+                await engine.directory(INSTANT).create(f"{server}{number}.parquet")
+                names.append(f"{server}{number}.parquet.marker.CREATE")
+                await trio.sleep(0.375 if number else 0)  # both have read what was left
         await trio.sleep(60)
         assert one.statistics().merges > 0
         assert other.statistics().merges > 0
-    names = {f"left{number}" for number in range(20)} | {"one", "other"}
-    names |= {f"{server}{number}" for server in ("one", "other") for number in range(20)}
-    assert markers_in(await stored(storage)) == {(INSTANT, f"{name}.parquet.marker.CREATE") for name in names}
+    assert markers_in(await stored(storage)) == {(INSTANT, name) for name in names}
     assert segment(0) not in await stored(storage)

@@ -2,12 +2,10 @@
 
 import secrets
 import socket
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self, TypeVar
 
 import anyio
@@ -136,29 +134,6 @@ def ask(number: int, *paths: str) -> CreateMarkers:
 def serving(create: Create, **parts: Any) -> AbstractAsyncContextManager[JobServer]:
     """``running``, of markers that are made one request at a time."""
     return running(one_by_one(create), **parts)
-
-
-async def created_by(program: str) -> list[str]:
-    """The paths whose markers a Python program has made, in their order; those on hold once it has asked for "release".
-
-    Its arguments are the port and the key of a served job. From Python 3.12 on a fork beside threads warns, and Spark's
-    daemon forks before there are any.
-    """
-    ledger = Ledger()
-
-    async def create(instant: str, paths: Sequence[str], io: str) -> None:
-        if paths[0] == "release":
-            ledger.released.set()
-        await ledger.create(instant, paths, io)
-
-    async with serving(create) as server:
-        address = server.address(INSTANT)
-        command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
-        run = await anyio.run_process(
-            [*command, str(address.port), address.job_key.hex()], cwd=Path(__file__).parents[3], check=False
-        )
-        assert (run.returncode, run.stderr.decode()) == (0, "")
-    return [path for _, path, _ in ledger.created]
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tallymark.backends.errors import TallymarkError, Unavailable
+from tallymark.backends.errors import Unavailable
 from tallymark.engine.errors import (
     Closed,
     FlushFailed,
@@ -40,14 +40,6 @@ from tests.engine.rpc.serving import (
     until,
 )
 from tests.support.loops import on_both_loops
-
-
-def refusal_in(data: bytes) -> TallymarkError:
-    [frame] = FrameReader(messages.ANSWER_BYTES, setting="").feed(data)
-    answer = messages.decode_answer(frame)
-    assert isinstance(answer, Refusal)
-    assert answer.id == messages.WHOLE_CONNECTION
-    return answer.error
 
 
 @on_both_loops
@@ -168,9 +160,12 @@ async def test_a_key_of_another_driver_opens_nothing() -> None:
 @on_both_loops
 async def test_garbage_closes_its_own_connection_only(garbage: bytes, words: str) -> None:
     async with serving(Ledger().create, handshake_bytes=300) as server:
-        error = refusal_in(await in_thread(exchange, server.address(INSTANT), garbage))
-        assert isinstance(error, InvalidRequest)
-        assert words in str(error)
+        heard = await in_thread(exchange, server.address(INSTANT), garbage)
+        [answer] = map(messages.decode_answer, FrameReader(messages.ANSWER_BYTES, setting="").feed(heard))
+        assert isinstance(answer, Refusal)
+        assert answer.id == messages.WHOLE_CONNECTION
+        assert isinstance(answer.error, InvalidRequest)
+        assert words in str(answer.error)
         await until(lambda: server.statistics().connections == 0)
         assert server.statistics().refused_connections == 1
         await is_well(server)
