@@ -25,7 +25,7 @@ def storage(request, tmp_path):
 
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @on_both_loops
-async def test_concurrent_requests_are_acked_durably_and_share_flushes(storage, kind):
+async def test_concurrent_requests_are_acked_durably_share_flushes_and_are_found_by_a_second_server(storage, kind):
     acked = []
 
     async def request(directory, number: int) -> None:
@@ -42,16 +42,10 @@ async def test_concurrent_requests_are_acked_durably_and_share_flushes(storage, 
     assert engine.statistics().durable == len(acked) == 60
     assert engine.statistics().puts == 60 if kind == "direct" else engine.statistics().puts < 20
     assert set(acked) == markers_in(await stored(storage, FOLDER))
-
-
-@on_both_loops
-async def test_a_second_server_finds_what_the_first_one_acked(storage):
-    async with open_marker_engine(storage) as engine:
-        await engine.directory(INSTANT).create("a.parquet", "b.parquet")
-    async with open_marker_engine(storage) as engine:
-        answers = await engine.directory(INSTANT).create("a.parquet", "c.parquet")
+    async with open_marker_engine(storage, marker_settings) as second:
+        answers = await second.directory(INSTANT).create("p=0/0-0.parquet", "new.parquet")
         assert answers == (MarkerAnswer.EXISTED, MarkerAnswer.CREATED)
-        assert await engine.directory(INSTANT).delete() is True
+        assert await second.directory(INSTANT).delete() is True
     assert await stored(storage, FOLDER) == {}
 
 

@@ -17,6 +17,7 @@ from tests.support.faulty import slow
 from tests.support.loops import on_virtual_time
 
 CREATED, EXISTED = MarkerAnswer.CREATED, MarkerAnswer.EXISTED
+NEW = (CREATED,)
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,6 @@ async def test_they_travel_in_one_segment_and_are_told_at_once():
         assert (scene.statistics.requests, scene.statistics.batches_flushed) == (3, 1)
     lines = ["a.marker.CREATE", "b.marker.CREATE", "c.marker.MERGE", "d.marker.MERGE"]
     assert encode_segment(lines) in (await stored(scene.storage)).values()
-
-
-NEW = (CREATED,)
 
 
 @pytest.mark.parametrize(

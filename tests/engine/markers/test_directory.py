@@ -117,28 +117,20 @@ async def test_an_overloaded_directory_takes_requests_again_when_flushes_have_en
     ids=["seal", "end", "forget", "close"],
 )
 @on_virtual_time
-async def test_an_end_refuses_at_once_what_is_in_flight_what_waits_and_what_comes_later(end, error):
+async def test_the_first_end_refuses_at_once_what_is_in_flight_what_waits_and_what_comes_later(end, error):
     async with marker_scene(slow("put_new", 1.0, SEGMENTS), interval_s=8) as scene:
         scene.ask("inflight.parquet")
         await anyio.sleep(0.25)
         scene.ask("waiting.parquet")
         await anyio.sleep(0.25)
         end(scene)
+        scene.directory.end(CorruptObject("an end that came second"))
         await scene.outcome_of("later.parquet")
         await anyio.sleep(16)
         assert scene.outcomes == [(0.5, error)] * 3
         assert (scene.directory.queue.waiting, scene.directory.queue.inflight) == (0, 0)
         assert scene.directory.counts.refusals == 3
     assert b"waiting" not in b"".join((await stored(scene.storage)).values())
-
-
-@on_virtual_time
-async def test_the_first_refusal_stays():
-    async with marker_scene() as scene:
-        scene.directory.end(RolledBack("another writer was first"))
-        scene.directory.seal()
-        with pytest.raises(RolledBack, match="another writer was first"):
-            await scene.directory.create("x.parquet")
 
 
 @on_virtual_time
