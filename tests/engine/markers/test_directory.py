@@ -300,6 +300,7 @@ async def test_a_new_directory_lists_nothing_and_knows_all_that_it_leaves_and_ea
         directory = engine.directory(INSTANT, is_new=True)
         for number in range(40):
             await directory.create(f"{number}.parquet")
+            await anyio.wait_all_tasks_blocked()  # the ninth sets a merge off
         await anyio.sleep(10)
         directory.seal()
         await directory.drained()
