@@ -267,7 +267,9 @@ def test_a_server_with_a_short_secret_is_not_made() -> None:
 
 
 @on_both_loops
-async def test_a_peer_that_does_not_read_its_answers_is_given_up() -> None:
+async def test_a_peer_that_does_not_read_its_answers_is_given_up(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
     async def refuse(instant: str, paths: Sequence[str], io: str) -> None:
         raise Sealed("x" * 7000)
 
@@ -276,3 +278,4 @@ async def test_a_peer_that_does_not_read_its_answers_is_given_up() -> None:
         await in_thread(deaf.send)
         await until(lambda: server.statistics().connections == 0)
         assert server.statistics().requests < 2999
+    assert "did not read what it was sent within 0.05 s" in caplog.text, "or the kernel has given it up"

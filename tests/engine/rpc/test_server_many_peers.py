@@ -409,7 +409,10 @@ async def test_look_ups_wait_for_a_part_of_a_large_one_and_not_for_all_of_it() -
     assert {2, 3, 4, 5, 6} <= {answer.id for answer in answers[:10]}
 
 
-def test_a_peer_is_given_up_that_takes_nothing_for_the_time_and_not_one_that_takes_some() -> None:
+def test_a_peer_is_given_up_that_takes_nothing_for_the_time_and_not_one_that_takes_some(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
     clock = trio.testing.MockClock()
 
     async def main(listener: socket.socket) -> None:
@@ -430,6 +433,7 @@ def test_a_peer_is_given_up_that_takes_nothing_for_the_time_and_not_one_that_tak
                 clock.jump(61.0)
                 await trio.testing.wait_all_tasks_blocked(0.01)
                 assert (counts.connections, counts.inflight) == (0, 0)
+                assert "did not read what it was sent within 30 s" in caplog.text, "or the kernel has given it up"
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
