@@ -2,29 +2,27 @@
 
 import pytest
 
-from tallymark.engine.errors import ConflictError, InvalidRequest
+from tallymark.engine.errors import ConflictError
 from tests.engine.jobs.scene import table
-from tests.engine.jobs.yearly import OLD, begin, held, write
-from tests.support.loops import on_both_loops
+from tests.engine.jobs.yearly import DYNAMIC, MONTH, NEW, OLD, STATIC, YEAR, begin, held, write
 from tests.table_invariants import overwrites_replace_what_their_base_held
 
+pytestmark = pytest.mark.usefixtures("loop")
+
 LATE = (8, 2013, 1)
-NEW = (9, 2013, 1)
-YEAR = {"year": 2013}
 OVERWRITES = pytest.mark.parametrize(
-    "named",
-    [{}, {"partition": YEAR}, {"partition_overwrite": "dynamic"}, {"partition": {"year": 2013, "month": 1}}],
+    "call",
+    [STATIC, {**STATIC, "partition": YEAR}, DYNAMIC, {**STATIC, "partition": MONTH}],
     ids=["all", "year", "dynamic", "month"],
 )
 
 
 @OVERWRITES
-@on_both_loops
-async def test_rows_that_others_append_between_reading_and_beginning_stay(store, named):
+async def test_rows_that_others_append_between_reading_and_beginning_stay(store, call):
     await write(store.backend, OLD)
     read = await table(store.backend).snapshot()
     await write(store.backend, [LATE])
-    await write(store.backend, [NEW], "overwrite", base=read.position, **named)
+    await write(store.backend, [NEW], base=read.position, **call)
     assert {LATE, NEW} <= set(held(store.objects))
     assert OLD[0] not in held(store.objects)
     assert store.log_entries[-1]["base"] == read.position
@@ -33,29 +31,18 @@ async def test_rows_that_others_append_between_reading_and_beginning_stay(store,
 
 
 @OVERWRITES
-@on_both_loops
-async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(store, named):
+async def test_it_conflicts_if_what_was_read_has_been_replaced_before_it_began(store, call):
     await write(store.backend, OLD)
     read = await table(store.backend).snapshot()
     between = await write(store.backend, [LATE], "overwrite", partition=YEAR)
     with pytest.raises(ConflictError) as caught:
-        await write(store.backend, [NEW], "overwrite", base=read.position, **named)
+        await write(store.backend, [NEW], base=read.position, **call)
     assert caught.value.winner == between.instant
     assert f"this write had read position {read.position}" in str(caught.value)
     assert LATE in held(store.objects)
     store.check_only_commits_are_left()
 
 
-@on_both_loops
-async def test_what_was_replaced_outside_of_the_scope_is_no_conflict(staged):
-    await write(staged.backend, OLD)
-    await write(staged.backend, [], "overwrite", partition={"year": 2014})
-    await write(staged.backend, [NEW], "overwrite", partition=YEAR, base=1)
-    assert held(staged.objects) == [(4, 20130, 1), NEW]
-    staged.check_at_rest()
-
-
-@on_both_loops
 async def test_the_base_of_a_new_table_is_0(staged):
     await write(staged.backend, [NEW], "overwrite", base=0)
     await write(staged.backend, [LATE])
@@ -64,28 +51,6 @@ async def test_the_base_of_a_new_table_is_0(staged):
     assert held(staged.objects) == [LATE, NEW]
 
 
-@pytest.mark.parametrize(
-    ("base", "mode", "says"),
-    [
-        (2, "overwrite", "base=2: the log ends at position {head}.*give one at which this table was read"),
-        (-1, "overwrite", "base=-1: give a position of the log, 0 or more"),
-        (True, "overwrite", "base=True: give a position"),
-        ("1", "overwrite", "base='1': give a position"),
-        (1, "append", "base=1: an append replaces nothing.*leave base out"),
-    ],
-)
-@pytest.mark.parametrize("exists", [True, False], ids=["existing", "new"])
-@on_both_loops
-async def test_a_position_that_nobody_has_read_is_refused_before_anything_changes(unstaged, base, mode, says, exists):
-    if exists:
-        await write(unstaged.backend, OLD)
-    before = (unstaged.objects, unstaged.modified)
-    with pytest.raises(InvalidRequest, match=says.format(head=int(exists))):
-        await write(unstaged.backend, [NEW], mode, base=base)
-    assert (unstaged.objects, unstaged.modified) == before
-
-
-@on_both_loops
 async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_beginning(unstaged):
     for _ in range(3):
         await write(unstaged.backend, OLD)
@@ -94,7 +59,6 @@ async def test_tasks_and_base_do_not_meet_a_job_asks_its_seal_from_its_own_begin
     assert len(unstaged.committed_files) == 12
 
 
-@on_both_loops
 async def test_a_base_whose_files_a_clean_has_let_go_since_is_one_all_the_same(store):
     """What was read can still be replaced, or conflicts; only whether its bytes are there has changed."""
     await write(store.backend, OLD, readers="table", retain_hours=0)

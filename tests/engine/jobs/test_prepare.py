@@ -1,5 +1,7 @@
 """Creation of a job's table; each call that cannot continue leaves storage unchanged."""
 
+from typing import Any
+
 import anyio
 import pyarrow as pa
 import pytest
@@ -15,6 +17,8 @@ from tallymark.engine.timeline.java_properties import load, store
 from tallymark.engine.timeline.properties import PROPERTIES
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, flights, table, write_in_thread, write_rows
+from tests.engine.jobs.yearly import BY, MONTHS, OLD, STATIC, YEAR, write
+from tests.engine.jobs.yearly import FLIGHTS as YEARLY
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops
 from tests.table_invariants import FLOOR, table_is_at_rest
@@ -134,32 +138,70 @@ async def test_labels_of_time_zones_and_inner_nullability_may_differ(staged):
     staged.check_at_rest()
 
 
-@pytest.mark.parametrize(
-    ("named", "told"),
-    [
-        ({"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
-        ({"mode": None}, "mode=None"),
-        ({"partition_by": "month"}, "partition_by='month' is one string; give a list: ['month']"),
-        ({"partition_by": [1]}, "partition_by=[1]: give a list of column names"),
-        ({"partition_by": None}, "partition_by=None: give a list of column names"),
-        ({"schema": {"a": pa.int64()}}, "schema is dict; give a pyarrow.Schema"),
-        ({"partition_overwrite": "Dynamic"}, "partition_overwrite='Dynamic': say 'static' or 'dynamic'"),
-        ({"partition_by": ["year"]}, "'year'"),
-        ({"partition_by": ["month", "month"]}, "'month' is named twice"),
-        ({"partition_by": ["month", "flight"]}, "are all there is"),
-        ({"schema": pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int8()))]), "partition_by": ["b"]}, "'b'"),
-        ({"schema": pa.schema([("a", pa.struct([("b", pa.int8())]))]), "partition_by": ["a.b"]}, "'a.b'"),
-        ({"schema": pa.schema([("a", pa.int64()), ("a", pa.int64())])}, "'a'"),
-        ({"schema": pa.schema([])}, "column"),
-        ({"schema": pa.schema([("a", pa.month_day_nano_interval())])}, "'a'"),
-    ],
-    ids=str,
-)
+TWICE = pa.schema([("a", pa.int64()), ("a", pa.int64())])
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    # call, and what its error holds; HEAD is the last position of the log
+    ({"mode": "upsert"}, "mode='upsert': say 'append' or 'overwrite'"),
+    ({"mode": None}, "mode=None"),
+    ({"partition_by": "month"}, "partition_by='month' is one string; give a list: ['month']"),
+    ({"partition_by": [1]}, "partition_by=[1]: give a list of column names"),
+    ({"partition_by": None}, "partition_by=None: give a list of column names"),
+    ({"schema": {"a": pa.int64()}}, "schema is dict; give a pyarrow.Schema"),
+    ({"partition_overwrite": "Dynamic"}, "partition_overwrite='Dynamic': say 'static' or 'dynamic'"),
+    ({"partition_by": ["day"]}, "'day'"),
+    ({"partition_by": ["month", "month"]}, "'month' is named twice"),
+    ({"partition_by": ["year", "month", "flight"]}, "are all there is"),
+    ({"schema": pa.schema([("a", pa.int64()), ("b", pa.list_(pa.int8()))]), "partition_by": ["b"]}, "'b'"),
+    ({"schema": pa.schema([("a", pa.struct([("b", pa.int8())]))]), "partition_by": ["a.b"]}, "'a.b'"),
+    ({"schema": TWICE, "partition_by": ()}, "'a'"),
+    ({"schema": pa.schema([]), "partition_by": ()}, "column"),
+    ({"schema": pa.schema([("a", pa.month_day_nano_interval())]), "partition_by": ()}, "'a'"),
+    ({"partition": {"year": "2013"}}, "column 'year' is int32, and '2013' is a str ... give an int"),
+    ({"partition": {"year": 2**40}}, "column 'year' is int32, which cannot hold 1099511627776 ... give another value"),
+    ({"partition": {"month": 1}}, "leaves out 'year' ... name the first of these"),
+    ({"partition": {"airport": "EWR"}}, "'airport' is not a partition column ... partitioned by ['year', 'month']"),
+    ({"partition": "year=2013"}, "give values of first partition columns"),
+    ({"partition": {}}, "partition={}: give values"),
+    ({"partition": {2013: "year"}}, "give values"),
+    ({**STATIC, "base": 2}, "base=2: the log ends at position HEAD ... give one at which this table was read"),
+    ({**STATIC, "base": -1}, "base=-1: give a position of the log, 0 or more"),
+    ({**STATIC, "base": True}, "base=True: give a position"),
+    ({**STATIC, "base": "1"}, "base='1': give a position"),
+    ({"base": 1}, "base=1: an append replaces nothing ... leave base out"),
+    (
+        {**STATIC, "only_partitions": YEAR},
+        "replaces the whole table ... partition_overwrite='dynamic' ... or allow more",
+    ),
+    ({**STATIC, "partition": YEAR, "only_partitions": MONTHS}, "replaces all of partition={'year': 2013}"),
+    ({**STATIC, "partition": {"year": 2014}, "only_partitions": YEAR}, "all of partition={'year': 2014}"),
+    (
+        {"partition": {"year": 2014}, "only_partitions": YEAR},
+        "allows nothing there ... name a partition that it allows",
+    ),
+    ({"partition": {"year": 20130}, "only_partitions": YEAR}, "allows nothing there"),
+    ({"only_partitions": {"year": "2013"}}, "only_partitions= ... '2013' is a str; give an int"),
+    ({"only_partitions": [YEAR, {"month": 1}]}, "only_partitions={'month': 1} leaves out"),
+    ({"only_partitions": []}, "only_partitions=[]: give one part"),
+    ({"only_partitions": {}}, "only_partitions={}: give values"),
+    ({"only_partitions": "year=2013"}, "only_partitions='year=2013': give one part"),
+]
+
+
+@pytest.mark.parametrize(("named", "told"), REFUSED, ids=str)
 @pytest.mark.parametrize("exists", [True, False], ids=["table", "nothing"])
-async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(staged, named, told, exists):
+@on_both_loops
+async def test_a_call_that_no_table_takes_is_refused_before_anything_is_changed(unstaged, named, told, exists):
     if exists:
-        await committed(staged.backend)
-    assert told in str(await refusal(staged, **named))
+        await write(unstaged.backend, OLD)
+    error = str(await refusal(unstaged, **{"schema": YEARLY, "partition_by": BY, **named}))
+    for part in told.replace("HEAD", str(int(exists))).split(" ... "):
+        assert part in error
+
+
+async def test_a_new_table_that_is_not_to_be_partitioned_has_no_static_partition(staged):
+    told = "the table is not partitioned; leave partition out, or give partition_by"
+    assert told in str(await refusal(staged, partition={"month": 1}))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +19,12 @@ BY = ("year", "month")
 Row = tuple[int, int, int]
 
 OLD: tuple[Row, ...] = ((1, 2013, 1), (2, 2013, 2), (3, 2014, 1), (4, 20130, 1))
+NEW: Row = (9, 2013, 1)
+YEAR = {"year": 2013}
+MONTH = {"year": 2013, "month": 1}
+MONTHS = [MONTH, {"year": 2013, "month": 2}]
+STATIC: dict[str, Any] = {"mode": "overwrite"}
+DYNAMIC: dict[str, Any] = {"mode": "overwrite", "partition_overwrite": "dynamic"}
 
 
 def flights(rows: Iterable[Row], schema: pa.Schema = FLIGHTS) -> pa.Table:
