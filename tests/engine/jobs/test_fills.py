@@ -23,7 +23,8 @@ from tallymark.engine.timeline.entry import DataFile
 from tests.engine.jobs.filling import Months, appended, filling_job, profile_of, task_of
 from tests.engine.jobs.scene import Store, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
-from tests.support.loops import on_both_loops
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 
 def flights_in(store: Store) -> dict[int, list[int]]:
@@ -35,7 +36,6 @@ def flights_in(store: Store) -> dict[int, list[int]]:
     return {month: sorted(flights) for month, flights in found.items()}
 
 
-@on_both_loops
 async def test_an_append_fills_the_small_file_of_its_partition(store):
     await appended(store.backend, {1: [1, 2], 2: [3]})
     result = await appended(store.backend, {1: [4]})
@@ -45,7 +45,6 @@ async def test_an_append_fills_the_small_file_of_its_partition(store):
     store.check_at_rest()
 
 
-@on_both_loops
 async def test_what_a_file_has_cost_is_told_by_the_log(unstaged):
     sizes = []
     for number in range(3):
@@ -56,15 +55,6 @@ async def test_what_a_file_has_cost_is_told_by_the_log(unstaged):
         assert file.plain_bytes == (number + 1) * 12
 
 
-@on_both_loops
-async def test_an_overwrite_fills_nothing(unstaged):
-    await appended(unstaged.backend, {1: [1]})
-    result = await appended(unstaged.backend, {1: [2]}, mode="overwrite")
-    assert flights_in(unstaged) == {1: [2]}
-    assert result.rows == 1
-
-
-@on_both_loops
 async def test_a_profile_with_updates_is_refused_and_the_job_goes_on(unstaged):
     """An append brings rows and replaces none."""
     await appended(unstaged.backend, {1: [1]})
@@ -76,7 +66,6 @@ async def test_a_profile_with_updates_is_refused_and_the_job_goes_on(unstaged):
     assert flights_in(unstaged) == {1: [1, 2]}
 
 
-@on_both_loops
 async def test_with_sizing_off_nothing_is_planned(unstaged):
     await appended(unstaged.backend, {1: [1]})
     for sizing in (None, SizingSettings(small_file_bytes=0)):
@@ -84,7 +73,6 @@ async def test_with_sizing_off_nothing_is_planned(unstaged):
     assert len(unstaged.committed_files) == 3
 
 
-@on_both_loops
 async def test_what_another_live_write_fills_is_left_alone(unstaged):
     await appended(unstaged.backend, {1: [1]})
     async with filling_job(unstaged.backend, {1: [2]}) as (first, report):
@@ -110,7 +98,6 @@ async def rivals(
         yield job, report, storage
 
 
-@on_both_loops
 async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
     await appended(store.backend, {2: [20], 3: [30]})
     async with rivals(store, {1: [3], 2: [21], 3: [31]}) as (job, report, _):
@@ -120,30 +107,27 @@ async def test_of_several_fills_only_those_that_were_lost_are_cut_anew(store):
     store.check_at_rest()
 
 
-@on_both_loops
-@pytest.mark.parametrize("fault", [lost_answer, lost_request])
-async def test_a_file_cut_anew_of_which_storage_does_not_tell_is_written_again(store, fault):
+@pytest.mark.parametrize(
+    ("fault", "is_told"),
+    [
+        (lost_answer("publish", nth=1), False),
+        (lost_request("publish", nth=1), False),
+        (lost_request("get", "month=1/*", nth=1), True),
+    ],
+    ids=["lost answer", "lost request", "lost read"],
+)
+async def test_a_file_that_storage_lost_while_it_was_cut_anew_is_cut_by_this_commit_or_the_next(store, fault, is_told):
     async with rivals(store) as (job, report, storage):
-        storage.add(fault("publish", nth=1))
+        storage.add(fault)
+        if is_told:
+            with pytest.raises(Unavailable):
+                await job.commit([report])
         result = await job.commit([report])
     assert result.rows == 1
     assert flights_in(store) == {1: [1, 2, 3, 4]}
     store.check_at_rest()
 
 
-@on_both_loops
-async def test_a_commit_that_failed_while_it_cut_a_file_anew_may_be_called_again(store):
-    async with rivals(store) as (job, report, storage):
-        storage.add(lost_request("get", report.files[0].path, nth=1))
-        with pytest.raises(Unavailable):
-            await job.commit([report])
-        result = await job.commit([report])
-    assert result.rows == 1
-    assert flights_in(store) == {1: [1, 2, 3, 4]}
-    store.check_at_rest()
-
-
-@on_both_loops
 async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took(unstaged):
     await appended(unstaged.backend, {1: [1]})
     async with filling_job(unstaged.backend, {1: [2]}) as (job, _):
@@ -152,7 +136,6 @@ async def test_a_plan_that_fills_nothing_gives_back_what_an_earlier_one_took(uns
         assert msgpack.unpackb(unstaged.objects[claim_path(job.instant)]) == []
 
 
-@on_both_loops
 async def test_a_rerun_of_a_committed_write_plans_nothing(unstaged):
     first = await appended(unstaged.backend, {1: [1]}, txn="hours:1")
     again = await appended(unstaged.backend, {1: [1]}, txn="hours:1")
@@ -160,7 +143,6 @@ async def test_a_rerun_of_a_committed_write_plans_nothing(unstaged):
     assert flights_in(unstaged) == {1: [1]}
 
 
-@on_both_loops
 async def test_a_fill_that_was_not_planned_or_is_reported_twice_is_refused(unstaged):
     await appended(unstaged.backend, {1: [1], 2: [2]})
     async with filling_job(unstaged.backend, {1: [3]}) as (job, report):
@@ -177,16 +159,6 @@ async def test_a_fill_that_was_not_planned_or_is_reported_twice_is_refused(unsta
     unstaged.check_at_rest()
 
 
-@on_both_loops
-async def test_readers_of_the_hudi_format_see_a_fill_as_a_replacement(unstaged):
-    await appended(unstaged.backend, {1: [1]})
-    await appended(unstaged.backend, {1: [2]})
-    second = unstaged.commits[1]
-    assert second["operation"] == "append"
-    assert f".hoodie/{second['instant']}.replacecommit" in unstaged.objects
-
-
-@on_both_loops
 async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while(unstaged):
     first = await appended(unstaged.backend, {1: [1]}, readers="table")
     (small,) = (await table(unstaged.backend).snapshot()).files
@@ -196,7 +168,6 @@ async def test_a_table_for_readers_of_its_log_keeps_a_filled_file_for_a_while(un
     unstaged.check_at_rest()
 
 
-@on_both_loops
 async def test_while_a_lost_fill_is_rewritten_sealed_tasks_stay_sealed(staged):
     async with rivals(staged) as (job, report, storage):
         refused = []
@@ -214,7 +185,6 @@ async def test_while_a_lost_fill_is_rewritten_sealed_tasks_stay_sealed(staged):
     staged.check_at_rest()
 
 
-@on_both_loops
 async def test_a_job_rolled_back_while_it_rewrites_a_lost_fill_adds_no_file(store):
     async with rivals(store) as (job, report, storage):
 

@@ -10,10 +10,10 @@ from tallymark.engine.rpc.client import JobClient
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 from tallymark.engine.views.view import live_files
 from tests.engine.jobs.scene import Store, begin, committed, name_of, table
-from tests.support.loops import on_both_loops
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 
-@on_both_loops
 async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the_service():
     async with begin(Store(has_staging=True).backend, markers=MarkerSettings()) as job:
         service = job.ticket.service
@@ -35,7 +35,6 @@ async def look_up(job: WriteJob, partition: str):
     return live_files(blocks[partition], partition, ticket.base)
 
 
-@on_both_loops
 async def test_the_service_tells_tasks_what_a_partition_held_when_the_job_began():
     backend = Store(has_staging=True).backend
     first = await committed(backend)
@@ -47,7 +46,6 @@ async def test_the_service_tells_tasks_what_a_partition_held_when_the_job_began(
     assert files == tuple(file for file in before.files if file.partition == "month=1") != ()
 
 
-@on_both_loops
 async def test_a_job_that_is_told_not_to_serve_views_serves_markers_alone():
     backend = Store(has_staging=True).backend
     async with begin(table(backend, views=ViewSettings(serve=False)), markers=MarkerSettings()) as job:

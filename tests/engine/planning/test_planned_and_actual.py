@@ -14,9 +14,10 @@ from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.summary import SizingSummary
 from tests.engine.jobs.filling import SIZING, appended, filling_job, one_a_partition, profile_of, task_of
 from tests.engine.jobs.scene import begin, committed, table
-from tests.engine.jobs.test_fills import rivals
+from tests.engine.jobs.test_fills import flights_in, rivals
 from tests.engine.jobs.test_result import RESULT
-from tests.support.loops import on_both_loops
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 
 def told(result: WriteResult) -> SizingSummary:
@@ -24,7 +25,6 @@ def told(result: WriteResult) -> SizingSummary:
     return result.sizing
 
 
-@on_both_loops
 async def test_a_result_says_what_was_planned_and_what_was_filled(unstaged):
     await appended(unstaged.backend, {1: [1, 2], 2: [3]})
     small = (await table(unstaged.backend).snapshot()).files
@@ -40,19 +40,18 @@ async def test_a_result_says_what_was_planned_and_what_was_filled(unstaged):
     assert found.size_error_p95 == pytest.approx(worst, abs=1e-4)
 
 
-@on_both_loops
-async def test_it_stands_in_the_log_and_in_the_commit_of_the_hudi_timeline(staged):
+async def test_it_stands_in_the_log_and_in_the_replacement_that_readers_of_the_hudi_format_see(staged):
     await appended(staged.backend, {1: [1]})
     result = await appended(staged.backend, {1: [2]})
     (position, entry) = (await table(staged.backend).timeline())[-1]
     assert WriteResult.of(position, entry) == result
+    assert entry.operation == "append"
     commit = json.loads(staged.objects[f".hoodie/{result.instant}.replacecommit"])
     projected = json.loads(commit["extraMetadata"]["tallymark.result"])
     assert projected["sizing"] == json.loads(result.to_json())["sizing"]
     assert (projected["sizing"]["filled_files"], projected["rows"]) == (1, 1)
 
 
-@on_both_loops
 async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done(unstaged):
     async with rivals(unstaged) as (job, report, _):
         result = await job.commit([report])
@@ -62,7 +61,6 @@ async def test_a_fill_that_was_lost_is_told_and_is_none_that_was_done(unstaged):
     assert "lost fills      1, rewritten" in str(result)
 
 
-@on_both_loops
 async def test_a_job_knows_the_live_files_without_asking(unstaged):
     await appended(unstaged.backend, {1: [1], 2: [2]})
     storage = MeasuredBackend(unstaged.backend, meter := RequestMeter())
@@ -72,7 +70,6 @@ async def test_a_job_knows_the_live_files_without_asking(unstaged):
         assert meter.statistics().classes == asked.classes
 
 
-@on_both_loops
 @pytest.mark.parametrize("sizing", [None, SizingSettings(small_file_bytes=0), SIZING])
 async def test_where_nothing_was_planned_nothing_is_told(unstaged, sizing):
     result = await committed(unstaged.backend, sizing=sizing)
@@ -81,14 +78,14 @@ async def test_where_nothing_was_planned_nothing_is_told(unstaged, sizing):
     assert "planned" not in str(result)
 
 
-@on_both_loops
-async def test_an_overwrite_tells_of_new_files_only(unstaged):
+async def test_an_overwrite_fills_nothing_and_tells_of_new_files_only(unstaged):
     await appended(unstaged.backend, {1: [1]})
-    found = told(await appended(unstaged.backend, {1: [2], 2: [3]}, mode="overwrite"))
+    result = await appended(unstaged.backend, {1: [2], 2: [3]}, mode="overwrite")
+    found = told(result)
+    assert (flights_in(unstaged), result.rows) == ({1: [2], 2: [3]}, 2)
     assert (found.planned_files, found.planned_fills, found.filled_files, found.rewritten_bytes) == (2, 0, 0, 0)
 
 
-@on_both_loops
 async def test_files_that_were_not_planned_do_not_count_for_the_error_of_the_plan(unstaged):
     async with begin(unstaged.backend, sizing=SIZING) as job:
         plan = await job.size(profile_of({1: range(50)}))

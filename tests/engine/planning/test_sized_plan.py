@@ -16,7 +16,8 @@ from tallymark.engine.timeline.entry import DataFile
 from tests.engine.jobs.filling import SIZING, Months, appended, filling_job, profile_of
 from tests.engine.jobs.scene import FLIGHTS, Store, table
 from tests.engine.planning.test_write_plan import planned, rows_of
-from tests.support.loops import on_both_loops
+
+pytestmark = pytest.mark.usefixtures("loop")
 
 THREE_MONTHS = {1: range(5), 2: range(2), 3: range(1)}
 
@@ -27,7 +28,6 @@ async def sized_plan(store: Store, months: Months, **named: Any) -> WritePlan:
     return await planned(store, words.pop("mode"), **words)
 
 
-@on_both_loops
 async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills(unstaged):
     await appended(unstaged.backend, {1: [1, 2], 2: [3]})
     small = unstaged.committed_files
@@ -50,7 +50,6 @@ async def test_a_plan_fills_the_files_that_the_job_of_the_same_words_then_fills(
     assert (plan.removed, plan.bytes) == ((), plan.sizing.inserted_bytes)
 
 
-@on_both_loops
 @pytest.mark.parametrize("policy", ["balanced", "hudi"])
 async def test_a_plan_follows_the_policy_of_the_write(unstaged, policy):
     await appended(unstaged.backend, {1: [1]})
@@ -61,7 +60,6 @@ async def test_a_plan_follows_the_policy_of_the_write(unstaged, policy):
     assert f"planned as the write would ({policy})" in plan.estimate
 
 
-@on_both_loops
 async def test_what_another_live_write_fills_is_left_out_of_a_plan(unstaged):
     await appended(unstaged.backend, {1: [1], 2: [2]})
     async with filling_job(unstaged.backend, {1: [3]}):
@@ -70,7 +68,6 @@ async def test_what_another_live_write_fills_is_left_out_of_a_plan(unstaged):
     assert [file.partition for file in plan.sizing.fills] == ["month=2"]
 
 
-@on_both_loops
 async def test_bytes_that_were_counted_tell_more_than_rows(unstaged):
     await appended(unstaged.backend, {1: range(100)})
     short = await sized_plan(unstaged, {}, incoming=[IncomingRows("month=1", 1000, 12_000)])
@@ -85,7 +82,6 @@ async def test_bytes_that_were_counted_tell_more_than_rows(unstaged):
     assert "from rows per partition" in (await sized_plan(unstaged, {}, incoming=CountedRows(keys, [1, 2]))).estimate
 
 
-@on_both_loops
 async def test_a_sample_tells_of_a_table_that_is_not_there_yet(unstaged):
     named = {"schema": FLIGHTS, "partition_by": ["month"]}
     profile = WorkloadProfile(
@@ -100,7 +96,6 @@ async def test_a_sample_tells_of_a_table_that_is_not_there_yet(unstaged):
     assert "guessed" not in plan.estimate
 
 
-@on_both_loops
 @pytest.mark.parametrize("sizing", [None, SizingSettings(small_file_bytes=0)])
 async def test_with_sizing_off_a_plan_says_nothing_of_sizes(unstaged, sizing):
     await appended(unstaged.backend, {1: [1]})
@@ -113,7 +108,6 @@ async def test_with_sizing_off_a_plan_says_nothing_of_sizes(unstaged, sizing):
     assert by_partition.estimate.startswith("from rows per partition")
 
 
-@on_both_loops
 async def test_of_rows_that_were_not_counted_no_sizes_are_planned(unstaged):
     await appended(unstaged.backend, {1: [1]})
     plan = await sized_plan(unstaged, {}, incoming=["month=1", IncomingRows("month=2", 3)])
@@ -121,7 +115,6 @@ async def test_of_rows_that_were_not_counted_no_sizes_are_planned(unstaged):
     assert plan.estimate.endswith("without them no sizes are planned")
 
 
-@on_both_loops
 @pytest.mark.parametrize("sizing", [None, SIZING])
 async def test_a_partition_without_rows_is_none_that_changes(unstaged, sizing):
     await appended(unstaged.backend, {1: [1], 2: [2]})
@@ -131,7 +124,6 @@ async def test_a_partition_without_rows_is_none_that_changes(unstaged, sizing):
     assert [file.partition for file in plan.removed] == ["month=2"]
 
 
-@on_both_loops
 async def test_rows_of_one_partition_that_are_told_twice_add_up(unstaged):
     await appended(unstaged.backend, {1: [1]})
     for sizing in (None, SIZING):
@@ -140,7 +132,6 @@ async def test_rows_of_one_partition_that_are_told_twice_add_up(unstaged):
         assert (plan.rows, [each.rows for each in plan.partitions]) == (6, [6])
 
 
-@on_both_loops
 async def test_an_overwrite_plans_new_files_only(unstaged):
     await appended(unstaged.backend, {1: [1], 2: [2]})
     plan = await sized_plan(unstaged, {1: range(5)}, mode="overwrite")
@@ -149,7 +140,6 @@ async def test_an_overwrite_plans_new_files_only(unstaged):
     assert [(each.change, len(each.planned or ())) for each in plan.partitions] == [("replaced", 1), ("emptied", 0)]
 
 
-@on_both_loops
 async def test_an_overwrite_learns_from_the_files_that_it_replaces():
     store = Store(has_staging=False)
     await appended(store.backend, {1: range(1000)})
@@ -165,7 +155,6 @@ async def test_an_overwrite_learns_from_the_files_that_it_replaces():
     assert [("guessed" in plan.estimate) for plan in (added, replaced, guessed)] == [False, False, True]
 
 
-@on_both_loops
 async def test_sizes_stand_in_print_in_a_notebook_and_in_json(unstaged):
     await appended(unstaged.backend, {1: [1, 2]})
     (small,) = (await table(unstaged.backend).snapshot()).files
@@ -192,7 +181,6 @@ async def test_sizes_stand_in_print_in_a_notebook_and_in_json(unstaged):
     assert "no small file" in str(await sized_plan(unstaged, {2: range(3)}))
 
 
-@on_both_loops
 async def test_of_many_files_the_first_are_shown_and_the_others_counted(unstaged):
     sizing = SizingSettings(max_file_bytes=100_000, small_file_bytes=80_000, insert_split_rows=1000)
     plan = await sized_plan(unstaged, {1: range(10_000)}, sizing=sizing, schema=FLIGHTS, partition_by=["month"])
@@ -204,26 +192,11 @@ async def test_of_many_files_the_first_are_shown_and_the_others_counted(unstaged
 
 @pytest.mark.parametrize("name", ["sizing", "markers", "tasks", "service"])
 @pytest.mark.parametrize("given", ["default", {"rewrite_budget": 2}, SizingSettings, 8])
-@on_both_loops
 async def test_settings_of_another_kind_are_refused_before_anything_is_put(unstaged, name, given):
     with pytest.raises(InvalidRequest, match=rf"^{name}=.* is not a \w+Settings: give {name}=\w+Settings\(\)"):
         async with table(unstaged.backend).write(schema=FLIGHTS, mode="append", **{name: given}):
             pass
     assert not unstaged.objects
-
-
-@on_both_loops
-async def test_a_plan_refuses_sizing_of_another_kind():
-    with pytest.raises(InvalidRequest, match=r"sizing='default' is not a SizingSettings"):
-        await table(Store(has_staging=False).backend).plan(mode="append", schema=FLIGHTS, sizing="default")  # type: ignore[arg-type]
-
-
-@on_both_loops
-async def test_a_plan_refuses_a_profile_with_updates_as_the_job_does(unstaged):
-    await appended(unstaged.backend, {1: [1]})
-    updates = (FileUpdates(DataFile("month=1", "f", 1, 1), 1),)
-    with pytest.raises(InvalidRequest, match=r"updates of 1 files, the first of month=1/f"):
-        await sized_plan(unstaged, {1: [1]}, incoming=WorkloadProfile(incoming=(), updates=updates))
 
 
 @pytest.mark.parametrize("counts", [(-1,), (2.5,), (1, -1), (1, float("nan")), ("7",)])

@@ -7,16 +7,20 @@ import pyarrow as pa
 import pytest
 
 from tallymark.backends.measured import MeasuredBackend
-from tallymark.backends.meter import PriceList, RequestMeter
+from tallymark.backends.meter import RequestMeter
 from tallymark.engine.errors import ConflictError, InvalidRequest, UnsupportedTable
 from tallymark.engine.planning.input_rows import CountedRows
 from tallymark.engine.planning.write_plan import WritePlan
 from tallymark.engine.settings import SizingSettings
+from tallymark.engine.sizing import WorkloadProfile
+from tallymark.engine.sizing.profile import FileUpdates
+from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.timeline.scope import Scope
 from tests.engine.jobs.scene import FLIGHTS, Store, committed, table
-from tests.support.loops import on_both_loops
 
-PRICES = PriceList(currency="USD", put=5.0, list=5.0, get=0.4, sent_gb=100.0)
+pytestmark = pytest.mark.usefixtures("loop")
+
+UPDATES = (FileUpdates(DataFile("month=1", "f", 1, 1), 1),)
 
 
 def rows_of(*counts: tuple[int | None, int]) -> CountedRows:
@@ -35,7 +39,6 @@ async def planned(store: Store, mode: Any = "append", **named) -> WritePlan:
     return plan
 
 
-@on_both_loops
 async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(store):
     await committed(store.backend, months={1: 3, 2: 2})
     before = store.committed_files
@@ -55,7 +58,6 @@ async def test_a_static_overwrite_foretells_exactly_the_files_that_then_go(store
     assert not before & store.committed_files
 
 
-@on_both_loops
 async def test_a_dynamic_overwrite_takes_only_the_partitions_of_its_rows(staged):
     await committed(staged.backend, months={1: 3, 2: 2})
     for incoming in (rows_of((2, 5)), ["month=2"], ["month=2/", "month=2"]):
@@ -65,7 +67,6 @@ async def test_a_dynamic_overwrite_takes_only_the_partitions_of_its_rows(staged)
         assert [file.partition for file in plan.removed] == ["month=2"]
 
 
-@on_both_loops
 async def test_a_static_partition_goes_whole_though_nothing_is_known_of_the_rows(unstaged):
     await committed(unstaged.backend, months={1: 3, 2: 2})
     plan = await planned(unstaged, "overwrite", partition={"month": 1})
@@ -74,7 +75,6 @@ async def test_a_static_partition_goes_whole_though_nothing_is_known_of_the_rows
     assert plan.estimate == "unknown: the input was not described"
 
 
-@on_both_loops
 async def test_an_append_takes_nothing_and_says_which_partitions_are_new(staged):
     await committed(staged.backend, months={1: 3})
     plan = await planned(staged, incoming=rows_of((1, 1), (2, 1)))
@@ -82,7 +82,6 @@ async def test_an_append_takes_nothing_and_says_which_partitions_are_new(staged)
     assert [each.change for each in plan.partitions] == ["added to", "new"]
 
 
-@on_both_loops
 async def test_a_table_that_is_not_there_yet_would_be_created(unstaged):
     plan = await planned(unstaged, schema=FLIGHTS, partition_by=["month"], incoming=rows_of((1, 1)))
     assert (plan.is_created, plan.position, plan.new_partitions) == (True, 0, ("month=1",))
@@ -90,7 +89,6 @@ async def test_a_table_that_is_not_there_yet_would_be_created(unstaged):
         await planned(unstaged)
 
 
-@on_both_loops
 async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_row_here(staged):
     first = await committed(staged.backend, months={1: 100})
     bytes_a_row = first.bytes / 100
@@ -100,18 +98,6 @@ async def test_files_are_estimated_by_the_rows_of_each_task_and_the_bytes_of_a_r
     assert plan.files == 1 + 3 + 1 + (10 * bytes_a_row > sizing.max_file_bytes)
 
 
-@on_both_loops
-async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted(staged):
-    await committed(staged.backend, months={1: 3})
-    with pytest.raises(InvalidRequest, match="a row has month=2"):
-        await planned(staged, partition={"month": 1}, incoming=rows_of((1, 1), (2, 1)))
-    with pytest.raises(InvalidRequest, match="a row belongs to partition 'month=2'"):
-        await planned(staged, only_partitions={"month": 1}, incoming=rows_of((2, 1)))
-    with pytest.raises(InvalidRequest, match="'month=2' of the input is outside of partition="):
-        await planned(staged, partition={"month": 1}, incoming=["month=2"])
-
-
-@on_both_loops
 @pytest.mark.parametrize(
     ("words", "why"),
     [
@@ -126,6 +112,21 @@ async def test_what_tasks_would_refuse_is_refused_of_rows_that_were_counted(stag
         ({"mode": "append", "incoming": "month=1"}, "give a list of partition paths"),
         ({"mode": "append", "incoming": ["day=1"]}, "the table is partitioned by"),
         ({"mode": "append", "incoming": [""]}, "names 0 of the columns"),
+        (
+            {"mode": "append", "incoming": WorkloadProfile(incoming=(), updates=UPDATES)},
+            "updates of 1 files, .* month=1/f",
+        ),
+        ({"mode": "append", "sizing": "default"}, "sizing='default' is not a SizingSettings"),
+        # and of rows that were counted where its tasks would be
+        ({"mode": "append", "partition": {"month": 1}, "incoming": rows_of((1, 1), (2, 1))}, "a row has month=2"),
+        (
+            {"mode": "append", "partition": {"month": 1}, "incoming": ["month=2"]},
+            "'month=2' of the input is outside of",
+        ),
+        (
+            {"mode": "append", "only_partitions": {"month": 1}, "incoming": rows_of((2, 1))},
+            "a row belongs to partition 'month=2'",
+        ),
     ],
     ids=str,
 )
@@ -135,7 +136,6 @@ async def test_a_plan_is_refused_where_the_write_would_be(staged, words, why):
         await planned(staged, **words)
 
 
-@on_both_loops
 async def test_rows_whose_partition_columns_are_all_given_lie_in_that_partition(staged):
     await committed(staged.backend, months={1: 3})
     no_keys = CountedRows(pa.RecordBatch.from_arrays([], []), [5, 2])
@@ -143,7 +143,6 @@ async def test_rows_whose_partition_columns_are_all_given_lie_in_that_partition(
     assert [(each.partition, each.rows, each.files) for each in plan.partitions] == [("month=1", 7, 2)]
 
 
-@on_both_loops
 async def test_what_was_replaced_since_the_base_conflicts_already(staged):
     await committed(staged.backend, months={1: 3, 2: 2})
     await committed(staged.backend, "overwrite", months={1: 1}, partition_overwrite="dynamic")
@@ -153,7 +152,6 @@ async def test_what_was_replaced_since_the_base_conflicts_already(staged):
     assert [file.partition for file in plan.removed] == ["month=2"]
 
 
-@on_both_loops
 async def test_a_txn_that_was_committed_before_leaves_nothing_to_do(unstaged):
     await committed(unstaged.backend, "overwrite", txn="job:1")
     plan = await planned(unstaged, "overwrite", txn="job:1", incoming=rows_of((1, 3)))
@@ -164,7 +162,6 @@ async def test_a_txn_that_was_committed_before_leaves_nothing_to_do(unstaged):
         await planned(unstaged, "append", txn="job:1")
 
 
-@on_both_loops
 async def test_replaced_files_of_a_table_that_retains_them_are_told_to_stay(staged):
     await committed(staged.backend, readers="table", retain_hours=2)
     plan = await planned(staged, "overwrite")
@@ -172,7 +169,6 @@ async def test_replaced_files_of_a_table_that_retains_them_are_told_to_stay(stag
     assert "retained for 2 hours" in str(plan)
 
 
-@on_both_loops
 async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json(unstaged):
     await committed(unstaged.backend, months={1: 3})
     plan = await planned(unstaged, "overwrite", incoming=rows_of((2, 1)))
@@ -196,7 +192,6 @@ async def test_a_plan_is_a_table_in_print_in_a_notebook_and_an_object_as_json(un
     }
 
 
-@on_both_loops
 async def test_null_and_the_empty_string_are_one_partition_in_a_plan_as_in_a_write(staged):
     fields: list[pa.Field[Any]] = [pa.field("flight", pa.int64()), pa.field("tail", pa.string())]
     schema = pa.schema(fields)

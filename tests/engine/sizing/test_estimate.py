@@ -33,11 +33,25 @@ def partition(path: str, commits: Iterable[int], mb: int) -> list[DataFile]:
     return [file(path, commit, rows=100_000, bytes_=mb * MB) for commit in commits]
 
 
+def measured(path: str, commit: int, mb: float, plain_mb: float = 4, rows: int = 1000) -> DataFile:
+    return file(path, commit, rows=rows, bytes_=round(mb * MB), plain=round(plain_mb * MB))
+
+
 ROWS, PLAIN, FEW = IncomingRows("a", 100_000), IncomingRows("a", 100_000, 8 * MB), IncomingRows("a", 1000)
+SOME, MANY = IncomingRows("a", 1000, 4 * MB), IncomingRows("a", 10**6, 200 * MB)
 MEASURED = file("a", 2, rows=100_000, bytes_=MB, plain=4 * MB)
 ALIKE = [each for path in "bcd" for each in partition(path, (1, 2), 10)]
 DAYS = [each for day in range(100) for each in partition(f"day={day}", [day], 10 + day)]
 SAMPLE = Sample(rows=10_000, plain_bytes=400_000, encoded_bytes=100_000)
+WIDE_SAMPLE = Sample(rows=10_000, plain_bytes=40 * MB, encoded_bytes=20 * MB)
+
+SMALL = [measured(path, commit, mb, 0.2) for commit in range(12) for path, mb in (("a", 0.1), ("b", 0.2))]
+"""Twelve small files in each of two partitions; the rows of ``b`` take twice as many bytes."""
+
+OF_BOTH = Sample(rows=10**6, plain_bytes=200 * MB, encoded_bytes=75 * MB)
+"""In a large file rows come to half: of the dictionaries and footers of small ones nothing is left."""
+
+TINY_SAMPLE = Sample(rows=100, plain_bytes=20_000, encoded_bytes=20_000)
 
 EVIDENCE = {
     "a few rows are like those elsewhere": (ROWS, [*ALIKE, file("a", 3, rows=10, bytes_=10_000)], None, 10 * MB, 0.35),
@@ -51,6 +65,43 @@ EVIDENCE = {
     "without anything plain bytes make a low guess": (PLAIN, [], None, 8 * MB * GUESSED_RATIO, 0),
     "without anything rows make a low guess": (ROWS, [], None, 100_000 * GUESSED_ROW_BYTES, 0),
     "empty ones show nothing": (FEW, [DataFile("a", "f", 0, 0)], Sample(0, 0, 0), 1000 * GUESSED_ROW_BYTES, 0),
+    "one odd commit is not believed alone": (
+        *(ROWS, [*partition("a", range(8), 10), *partition("a", [8], 100)]),
+        *(None, 30 * MB, 0.66),
+    ),
+    "a drift is followed from the third commit on": (
+        *(SOME, [measured("a", 0, 1), measured("a", 1, 1.09)]),
+        *(None, 1.09**2 * MB, 0.08),
+    ),
+    "downwards, too": (SOME, [measured("a", 0, 1), measured("a", 1, 1 / 1.09)], None, 1.09**-2 * MB, 0.08),
+    "half of a drift that two commits show is believed: it may be chance": (
+        *(IncomingRows("a", 1000, 40 * MB), [measured("a", 0, 10, 40), measured("a", 1, 11, 40)]),
+        *(None, 11.4 * MB, 0.017),
+    ),
+    "a small file after a large one takes more for being few, not for being later": (
+        *(IncomingRows("a", 10**6, 60 * MB), [measured("a", 1, 60, 60, 10**6), measured("a", 2, 0.058, 0.032)]),
+        *(None, 60 * MB, 0.12),
+    ),
+    "and before a large one not for being earlier": (
+        *(IncomingRows("a", 10**6, 60 * MB), [measured("a", 1, 0.058, 0.032), measured("a", 2, 60, 60, 10**6)]),
+        *(None, 60 * MB, 0.12),
+    ),
+    "partitions of one commit each show no drift": (
+        *(IncomingRows("day=2", 1000, 10 * MB), [measured("day=0", 0, 2, 10), measured("day=1", 1, 3, 10)]),
+        *(None, 2.5 * MB, 0.2),
+    ),
+    "what a sample takes is not drawn out": (
+        *(replace(SOME, partition="b"), [measured("a", 1, 1)]),
+        *(WIDE_SAMPLE, 1.5 * MB, 0.33),
+    ),
+    "where all files are small a sample tells the level": (MANY, SMALL, OF_BOTH, 50 * MB, 0.1),
+    "and they how partitions differ": (replace(MANY, partition="b"), SMALL, OF_BOTH, 100 * MB, 0.1),
+    "and of a new one the sample tells": (replace(MANY, partition="c"), SMALL, OF_BOTH, 75 * MB, 0.1),
+    "beside one large file a sample is one more voice": (
+        *(MANY, [*SMALL, measured("a", 12, 10, 20, 10**5)]),
+        *(OF_BOTH, 100 * MB, 0.1),
+    ),
+    "a small sample tells no more than small files": (MANY, SMALL, TINY_SAMPLE, 100 * MB, 0.1),
 }
 
 
@@ -61,17 +112,10 @@ def test_rows_are_expected_to_take_what_the_best_evidence_shows(
     assert expected(rows, files, sample) == pytest.approx(bytes_, rel=rel)
 
 
-def test_one_odd_commit_is_not_believed_alone() -> None:
-    assert expected(ROWS, [*partition("a", range(8), 10), *partition("a", [8], 100)]) < 50 * MB
-
-
 def test_rows_that_compress_less_and_less_are_followed() -> None:
     """Nothing of that shows in plain bytes: only in what files have come to."""
-    size = [MB * 1.088**commit for commit in range(20)]
-    errors = []
-    for commit in range(4, 20):
-        files = [file("a", old, rows=1000, bytes_=round(size[old]), plain=4 * MB) for old in range(commit)]
-        errors.append(expected(IncomingRows("a", 1000, 4 * MB), files) / size[commit] - 1)
+    files = [measured("a", commit, 1.088**commit) for commit in range(20)]
+    errors = [expected(SOME, files[:commit]) / MB / 1.088**commit - 1 for commit in range(4, 20)]
     assert max(map(abs, errors)) < 0.1
 
 
@@ -79,114 +123,42 @@ def test_files_that_only_vary_are_not_taken_for_a_drift() -> None:
     drawn = random.Random(3)
     errors = []
     for _ in range(200):
-        files = [
-            file("a", commit, rows=1000, bytes_=round(MB * drawn.lognormvariate(0, 0.1)), plain=4 * MB)
-            for commit in range(8)
-        ]
-        errors.append(abs(expected(IncomingRows("a", 1000, 4 * MB), files) / MB - 1))
+        files = [measured("a", commit, drawn.lognormvariate(0, 0.1)) for commit in range(8)]
+        errors.append(abs(expected(SOME, files) / MB - 1))
     assert sum(errors) / len(errors) < 0.06
 
 
-@pytest.mark.parametrize("how", [1 / 1.09, 1.09])
-def test_a_drift_is_followed_from_the_third_commit_on(how: float) -> None:
-    """Of the first two it cannot be told from chance: half of it is believed."""
-    files = [file("a", commit, rows=1000, bytes_=round(MB * how**commit), plain=4 * MB) for commit in range(2)]
-    assert expected(IncomingRows("a", 1000, 4 * MB), files) / MB == pytest.approx(how**2, rel=0.08)
+OLD, NOT_MEASURED = measured("a", 1, 1), file("a", 1, rows=1000, bytes_=MB)
+
+GROWN = {
+    "rows that come anew and longer by half make it grow": (OLD, (250, 250 * 6000), pytest.approx(125_000, rel=0.01)),
+    "as long as they were": (OLD, (250, 250 * 4000), 0),
+    "shorter": (OLD, (250, 250 * 2000), pytest.approx(-125_000, rel=0.01)),
+    "all of its rows, to nothing": (OLD, (1000, 1), pytest.approx(-MB, abs=10)),
+    "more rows than it has replace all that it has": (OLD, (2000, 8 * MB), pytest.approx(MB, rel=0.01)),
+    "rows that were not measured": (OLD, (250,), 0),
+    "its own were not measured": (NOT_MEASURED, (250, 10 * MB), 0),
+    "it has no rows": (DataFile("a", "f", 0, 0, 5), (250, 10 * MB), 0),
+}
 
 
-@pytest.mark.parametrize("small_first", [True, False])
-def test_a_small_file_tells_nothing_of_a_drift(small_first: bool) -> None:
-    """Its rows take nearly twice as much for being few, not for being later or earlier."""
-    small = file("a", 1 if small_first else 2, rows=1000, bytes_=58_000, plain=32_000)
-    large = file("a", 2 if small_first else 1, rows=10**6, bytes_=60 * MB, plain=60 * MB)
-    assert expected(IncomingRows("a", 10**6, 60 * MB), [small, large]) == pytest.approx(60 * MB, rel=0.12)
-
-
-def test_of_a_drift_that_two_commits_show_half_is_believed() -> None:
-    files = [file("a", commit, rows=1000, bytes_=MB * (10 + commit), plain=40 * MB) for commit in range(2)]
-    assert 11.2 * MB < expected(IncomingRows("a", 1000, 40 * MB), files) < 11.6 * MB
-
-
-def test_partitions_of_one_commit_each_show_no_drift() -> None:
-    files = [file(f"day={day}", day, rows=1000, bytes_=MB * (2 + day), plain=10 * MB) for day in range(2)]
-    assert 2 * MB < expected(IncomingRows("day=2", 1000, 10 * MB), files) < 3 * MB
-
-
-def test_what_a_sample_takes_is_not_drawn_out() -> None:
-    files = [file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)]
-    sample = Sample(rows=10_000, plain_bytes=40 * MB, encoded_bytes=20 * MB)
-    assert MB < expected(IncomingRows("b", 1000, 4 * MB), files, sample) < 2 * MB
-
-
-def small_files_of_two_partitions() -> list[DataFile]:
-    """Twelve a partition, of some 100 KB; the rows of ``b`` take twice as many bytes."""
-    return [
-        file(path, commit, rows=1000, bytes_=times * 100_000, plain=200_000)
-        for commit in range(12)
-        for path, times in (("a", 1), ("b", 2))
-    ]
-
-
-def test_where_all_files_are_small_a_sample_tells_the_level_and_they_how_partitions_differ() -> None:
-    """In a large file rows come to half: of the dictionaries and footers of small ones nothing is left."""
-    sample = Sample(rows=10**6, plain_bytes=200 * MB, encoded_bytes=75 * MB)  # of both partitions
-    files = small_files_of_two_partitions()
-    sizes = [expected(IncomingRows(path, 10**6, 200 * MB), files, sample) / MB for path in "ab"]
-    assert sizes == pytest.approx([50, 100], rel=0.1)
-    assert expected(IncomingRows("c", 10**6, 200 * MB), files, sample) == pytest.approx(75 * MB, rel=0.1)
-
-
-def test_beside_one_large_file_a_sample_is_one_more_voice() -> None:
-    sample = Sample(rows=10**6, plain_bytes=200 * MB, encoded_bytes=75 * MB)
-    files = [*small_files_of_two_partitions(), file("a", 12, rows=10**5, bytes_=10 * MB, plain=20 * MB)]
-    assert expected(IncomingRows("a", 10**6, 200 * MB), files, sample) == pytest.approx(100 * MB, rel=0.1)
-
-
-def test_a_small_sample_tells_no_more_than_small_files() -> None:
-    sample = Sample(rows=100, plain_bytes=20_000, encoded_bytes=20_000)
-    estimate = expected(IncomingRows("a", 10**6, 200 * MB), small_files_of_two_partitions(), sample)
-    assert estimate == pytest.approx(100 * MB, rel=0.1)
-
-
-def grown(updates: FileUpdates, files: Iterable[DataFile] = ()) -> int:
-    held = by_partition([updates.file, *files])
-    return Estimates.of([], held, None, [updates]).bytes_with(updates) - updates.file.bytes
-
-
-def test_rows_that_come_anew_and_longer_make_their_file_grow() -> None:
-    """Of 1,000 rows of 4,000 plain bytes, 250 come anew; with 6,000 each it is half a million more, a quarter of that
-    encoded."""
-    old = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
-    assert grown(FileUpdates(old, 250, 250 * 6000)) == pytest.approx(125_000, rel=0.01)
-    assert grown(FileUpdates(old, 250, 250 * 4000)) == 0
-    assert grown(FileUpdates(old, 250, 250 * 2000)) == pytest.approx(-125_000, rel=0.01)
-    assert grown(FileUpdates(old, 1000, 1)) == pytest.approx(-MB, abs=10)
-
-
-def test_a_file_whose_rows_were_not_measured_is_expected_to_stay_as_it_is() -> None:
-    measured = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
-    assert grown(FileUpdates(file("a", 1, rows=1000, bytes_=MB), 250, 10 * MB), [measured]) == 0
-    assert grown(FileUpdates(measured, 250)) == 0
-    assert grown(FileUpdates(DataFile("a", "f", 0, 0, 5), 250, 10 * MB), [measured]) == 0
-
-
-def test_more_rows_than_a_file_has_replace_all_that_it_has() -> None:
-    old = file("a", 1, rows=1000, bytes_=MB, plain=4 * MB)
-    assert grown(FileUpdates(old, 2000, 8 * MB)) == pytest.approx(MB, rel=0.01)
+@pytest.mark.parametrize(("updated", "counts", "bytes_"), GROWN.values(), ids=GROWN)
+def test_a_file_is_expected_to_grow_by_what_its_updates_are_longer(
+    updated: DataFile, counts: tuple[int, ...], bytes_: object
+) -> None:
+    """Beside a measured file; one that was not measured is expected to stay as it is."""
+    updates = FileUpdates(updated, *counts)
+    estimates = Estimates.of([], by_partition([updated, OLD]), None, [updates])
+    assert estimates.bytes_with(updates) - updated.bytes == bytes_
 
 
 def test_in_which_order_the_files_come_does_not_matter() -> None:
     drawn = random.Random(7)
-    files = [
-        DataFile(
-            f"p={number % 40}",
-            f"f{number}_0_{number % 9:017}.parquet",
-            drawn.randint(1, 9999),
-            drawn.randint(1, MB),
-            drawn.randint(0, MB),
-        )
-        for number in range(400)
-    ]
+    files = []
+    for number in range(400):
+        name = f"f{number}_0_{number % 9:017}.parquet"
+        counts = drawn.randint(1, 9999), drawn.randint(1, MB), drawn.randint(0, MB)
+        files.append(DataFile(f"p={number % 40}", name, *counts))
     incoming = [IncomingRows(f"p={number}", 100, 10_000 * (number % 3)) for number in range(3)]
     told = [[expected(rows, order) for rows in incoming] for order in (files, files[::-1], sorted(files, key=str))]
     assert told[0] == told[1] == told[2]

@@ -216,18 +216,17 @@ def test_ten_thousand_partitions_are_planned_and_dealt_to_tasks() -> None:
     assert max(len(task) for task in tasks) <= 500
 
 
-@pytest.mark.parametrize(
-    ("commits", "bytes_"),
-    [
-        pytest.param([(3, 200_000)], 66_667, id="rounded up"),
-        pytest.param([(10, 100_000), (0, 999_999), (10, 100_010)], 10_001, id="none of the limit or without rows"),
-        pytest.param([*[(10, 10)] * 4, (10, 1_000_000)], 100_000, id="the fifth"),
-        pytest.param([*[(10, 10)] * 5, (10, 1_000_000)], DEFAULT_RECORD_BYTES, id="not the sixth"),
-        pytest.param([], DEFAULT_RECORD_BYTES, id="without commits"),
-    ],
-)
+HUDIS_GUESS = {
+    "rounded up": ([(3, 200_000)], 66_667),
+    "none of the limit or without rows": ([(10, 100_000), (0, 999_999), (10, 100_010)], 10_001),
+    "the fifth": ([*[(10, 10)] * 4, (10, 1_000_000)], 100_000),
+    "not the sixth": ([*[(10, 10)] * 5, (10, 1_000_000)], DEFAULT_RECORD_BYTES),
+    "without commits": ([], DEFAULT_RECORD_BYTES),
+}
+
+
+@pytest.mark.parametrize(("commits", "bytes_"), HUDIS_GUESS.values(), ids=HUDIS_GUESS)
 def test_a_record_has_the_size_of_those_of_the_newest_large_commit_among_five(
     commits: list[tuple[int, int]], bytes_: int
 ) -> None:
-    """Hudi's guess."""
     assert average_record_bytes([CommitSize(*each) for each in commits], small_file_bytes=100_000) == bytes_

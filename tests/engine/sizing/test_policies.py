@@ -150,17 +150,8 @@ def test_five_rows_beyond_the_maximum_join_its_file() -> None:
     assert file.bytes == FOOTER_BYTES + 1024 * 122_881
 
 
-@given(one_write)
-def test_of_files_never_rewritten_the_best_are_filled(write: dict) -> None:
-    files = planned(**write, rows=write["bytes_"])
-    new = sum(file.fill is None for file in files)
-    rewritten = sum(file.fill.bytes for file in files if file.fill is not None)
-    best = fewest_files(write["small"], write["bytes_"], NEW_ROOM, write["settings"], tiny=TINY_BYTES)
-    assert (new, rewritten) == best
-
-
-@given(one_write, st.lists(st.integers(1, 70 * MB), max_size=3))
-def test_beside_updates_the_best_are_filled(write: dict, grown: list[int]) -> None:
+@given(one_write, st.just([]) | st.lists(st.integers(1, 70 * MB), max_size=3))
+def test_of_files_never_rewritten_the_best_are_filled_beside_updates_too(write: dict, grown: list[int]) -> None:
     also = [
         fills.updated(FileUpdates(held(f"u{number}", size), 1), size, write["settings"])
         for number, size in enumerate(grown)
