@@ -129,25 +129,6 @@ async def test_a_cancelled_block_rolls_back_on_either_loop(store):
     store.check_only_commits_are_left()
 
 
-@pytest.mark.parametrize("delay_s", [1, 30])
-async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_void(unstaged, delay_s):
-    """The put was sent, its sender stopped waiting: whichever of commit and rollback gets the number counts."""
-    async with anyio.create_task_group() as network:
-        commits = iter([delay_s])
-
-        def delay(path: str) -> float:
-            return next(commits, 10) if "/log/" in path else 0
-
-        storage = PostedBackend(unstaged.backend, network, delay)
-        with anyio.move_on_after(0.5):
-            async with begin(storage) as job:
-                report = await write_rows(job, storage)
-                await job.commit([report])
-    unstaged.check_at_rest()
-    assert len(unstaged.data_files - {*unstaged.committed_files}) in (0, 2)
-    assert (unstaged.log_entries[0]["kind"] == "commit") == (delay_s == 1)
-
-
 @asynccontextmanager
 async def late_puts(store: Store, path: str, *delays_s: float) -> AsyncIterator[PostedBackend]:
     """Storage on which puts of such paths land after these delays in turn, the last one's from then on, and go on
@@ -159,6 +140,19 @@ async def late_puts(store: Store, path: str, *delays_s: float) -> AsyncIterator[
 
     async with anyio.create_task_group() as network:
         yield PostedBackend(store.backend, network, delay)
+
+
+@pytest.mark.parametrize("delay_s", [1, 30])
+async def test_an_entry_that_lands_after_the_cancellation_is_either_the_jobs_or_void(unstaged, delay_s):
+    """The put was sent, its sender stopped waiting: whichever of commit and rollback gets the number counts."""
+    async with late_puts(unstaged, "/log/", delay_s, 10) as storage:
+        with anyio.move_on_after(0.5):
+            async with begin(storage) as job:
+                report = await write_rows(job, storage)
+                await job.commit([report])
+    unstaged.check_at_rest()
+    assert len(unstaged.data_files - {*unstaged.committed_files}) in (0, 2)
+    assert (unstaged.log_entries[0]["kind"] == "commit") == (delay_s == 1)
 
 
 @pytest.mark.parametrize("ends", ["by an error", "cancelled"])

@@ -15,13 +15,12 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.markers.direct_flag import DirectFlag, flag_path
 from tallymark.engine.markers.segment import marker_folder
 from tallymark.engine.rpc.handshake import ServiceAddress
-from tallymark.engine.settings import MarkerSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, SizingSettings, TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.timeline.seal import seal_path
 from tests.engine.jobs.scene import (
-    FAMILIES,
     Store,
     begin,
     committed,
@@ -38,7 +37,7 @@ from tests.engine.jobs.scene import (
 from tests.support.faulty import FaultyBackend, slow
 from tests.support.loops import on_both_loops
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
+ends = pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
 BATCHED = MarkerSettings()
 HASTY = TaskSettings(service_wait_s=0.1)
 """Of those whom nobody would answer, however long they waited; the others have the time that tasks have."""
@@ -106,12 +105,16 @@ async def test_a_marker_that_both_have_made_is_one_marker(store):
     store.check_at_rest()
 
 
-async def test_a_name_that_was_marked_directly_and_given_back_needs_no_fence(store):
-    async with begin(store.backend, markers=BATCHED) as job:
+@pytest.mark.parametrize("markers", [BATCHED, MarkerSettings(kind="direct")], ids=["batched", "direct"])
+@on_both_loops
+async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(store, markers):
+    """Nor does one that was marked directly."""
+    sizing = SizingSettings(max_file_bytes=1, small_file_bytes=0)
+    async with begin(store.backend, markers=markers, sizing=sizing) as job:
+        report = await write_in_thread(job, store.backend, flights({1: 3}))
         unused = f"month=1/{name_of(job)}"
-        report = replace(await write_rows(job, store.backend), unused=(unused,))
         await mark_directly(job, store.backend, [unused])
-        result = await job.commit([report])
+        result = await job.commit([replace(report, unused=(*report.unused, unused))])
     assert (result.fences, store.fences) == (0, set())
     store.check_at_rest()
 
@@ -163,7 +166,7 @@ async def test_a_flag_that_lands_when_its_job_is_over_goes_with_the_next_clean(u
     unstaged.check_at_rest()
 
 
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@ends
 @pytest.mark.parametrize("has_published", [True, False], ids=["published", "late"])
 async def test_a_loser_that_fell_back_leaves_no_file_and_can_publish_nothing_any_more(store, commits, has_published):
     async with begin(store.backend, markers=BATCHED) as job:
@@ -182,7 +185,7 @@ async def test_a_loser_that_fell_back_leaves_no_file_and_can_publish_nothing_any
     store.check_only_commits_are_left()
 
 
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
+@ends
 @on_both_loops
 async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothing(store, commits):
     async with begin(store.backend, markers=BATCHED) as job:
@@ -196,14 +199,13 @@ async def test_a_task_that_falls_back_after_the_end_is_refused_and_leaves_nothin
     store.check_only_commits_are_left()
 
 
-@pytest.mark.parametrize("commits", [True, False], ids=["commit", "rollback"])
-@families
-async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refused(commits, has_staging):
+@ends
+async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refused(store, commits):
     """Whatever the delays of its put and of its look for the seal, no row outlives the end of the job."""
     outcomes = set()
     for put_s in range(6):
         for before_s, after_s in [(0, 0), (1, 0), (4, 0), (0, 2), (0, 5), (2, 3)]:
-            store = Store(has_staging=has_staging)
+            store = Store(has_staging=store.backend.has_staging)
             look = slow("get", before_s, "*/seal/*", after_s=after_s)
             task = FaultyBackend(store.backend, slow("put_new", put_s, "*.marker.*"), look)
             job_side = FaultyBackend(store.backend, slow("put", 2, "*/seal/*"), slow("list", 2, ".hoodie/.temp/*"))
@@ -221,9 +223,7 @@ async def test_a_fallback_that_lands_while_the_job_seals_is_either_seen_or_refus
                     outcomes.add("excluded")
 
             async with anyio.create_task_group() as tasks, begin(job_side, markers=BATCHED) as job:
-                report = await write_rows(
-                    job, store.backend
-                )  # from here on the service knows by heart what it has acked
+                report = await write_rows(job, store.backend)  # from here on the service knows what it has acked
                 tasks.start_soon(loser, job, task)
                 await anyio.sleep(1)
                 if commits:
@@ -254,29 +254,18 @@ async def test_whoever_rolls_back_a_dead_drivers_job_finds_what_its_tasks_have_m
 @on_both_loops
 async def test_all_direct_markers_are_found_among_all_else_that_lies_there(staged):
     folder = marker_folder("20261121020304005")
-    for name in (
-        "MARKERS.type",
-        "MARKERS1073741824",
-        "SERVER1024",
-        "a=1/f.parquet.marker.CREATE",
-        "g.parquet.marker.MERGE",
-    ):
-        await staged.backend.put(f"{folder}/{name}", b"")
-    await staged.backend.put(f"{folder}/h.parquet.marker.SOMETHING", b"")
-    await staged.backend.put(f"{folder}6/i.parquet.marker.CREATE", b"")
+    markers = ("/a=1/f.parquet.marker.CREATE", "/g.parquet.marker.MERGE")
+    others = ("/MARKERS.type", "/MARKERS1073741824", "/SERVER1024", "/h.parquet.marker.SOMETHING")
+    for name in (*markers, *others, "6/i.parquet.marker.CREATE"):
+        await staged.backend.put(f"{folder}{name}", b"")
     assert await directly_marked(staged.backend, "20261121020304005") == {"a=1/f.parquet", "g.parquet"}
 
 
-@pytest.mark.parametrize(
-    ("batched", "direct", "kind", "mode"),
-    [
-        ("", "", "batched", "batched"),
-        ("", "", "direct", "direct"),
-        ("a", "", "batched", "batched"),
-        ("", "b", "direct", "direct"),
-        ("", "b", "batched", "direct"),
-        ("a", "b", "batched", "mixed"),
-    ],
-)
-def test_the_mode_is_the_one_in_effect(batched, direct, kind, mode):
-    assert Marked(batched=frozenset(batched), direct=frozenset(direct)).mode(kind) == mode
+def test_the_mode_is_the_one_in_effect():
+    nothing, a, b = frozenset(), frozenset({"a"}), frozenset({"b"})
+    assert Marked(batched=nothing, direct=nothing).mode("batched") == "batched"
+    assert Marked(batched=nothing, direct=nothing).mode("direct") == "direct"
+    assert Marked(batched=a, direct=nothing).mode("batched") == "batched"
+    assert Marked(batched=nothing, direct=b).mode("direct") == "direct"
+    assert Marked(batched=nothing, direct=b).mode("batched") == "direct"
+    assert Marked(batched=a, direct=b).mode("batched") == "mixed"

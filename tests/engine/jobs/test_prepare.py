@@ -13,15 +13,15 @@ from tallymark.engine.errors import InvalidRequest, UnsupportedTable
 from tallymark.engine.jobs.prepare import check_exclusive, is_trial
 from tallymark.engine.settings import MarkerSettings, ServiceSettings
 from tallymark.engine.table import open_table
-from tallymark.engine.timeline.java_properties import load, store
+from tallymark.engine.timeline import java_properties
 from tallymark.engine.timeline.properties import PROPERTIES
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
-from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, flights, table, write_in_thread, write_rows
+from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, flights, mark, table, write_in_thread, write_rows
 from tests.engine.jobs.yearly import BY, MONTHS, OLD, STATIC, YEAR, write
 from tests.engine.jobs.yearly import FLIGHTS as YEARLY
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request, refused, slow
 from tests.support.loops import on_both_loops
-from tests.table_invariants import FLOOR, table_is_at_rest
+from tests.table_invariants import FLOOR
 
 
 async def write_with(target, **named) -> None:
@@ -45,7 +45,7 @@ async def test_the_first_write_creates_the_table_with_its_floor(staged):
     async with begin(staged.backend) as job:
         assert f".hoodie/{FLOOR}.commit" in staged.objects, "before any data"
         await job.commit([await write_rows(job, staged.backend)])
-    assert load(staged.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
+    assert java_properties.load(staged.objects[PROPERTIES], source="")["hoodie.table.partition.fields"] == "month"
     staged.check_at_rest()
 
 
@@ -82,42 +82,33 @@ async def test_a_table_that_appears_between_the_two_looks_is_no_strange_director
     unstaged.check_at_rest()
 
 
-async def test_a_floor_that_its_creator_died_over_is_completed_by_the_next_write():
-    for nth in (1, 2, 3):
-        store_ = Store(has_staging=False)
-        storage = FaultyBackend(store_.backend, lost_request("put_new", f".hoodie/{FLOOR}.*", nth=nth))
-        with pytest.raises(OSError, match="lost"):
-            await committed(storage)
-        await committed(store_.backend)
-        table_is_at_rest(store_.objects)
+DEATHS = [
+    lost_answer("put_new", PROPERTIES),
+    *(lost_request("put_new", f".hoodie/{FLOOR}.*", nth=nth) for nth in (1, 2, 3)),
+]
 
 
-async def test_an_unclear_creation_is_met_by_the_next_write(unstaged):
+@pytest.mark.parametrize("fault", DEATHS, ids=["properties", "floor 1", "floor 2", "floor 3"])
+async def test_a_creation_that_its_writer_died_over_is_completed_by_the_next_write(unstaged, fault):
     with pytest.raises(OSError, match="lost"):
-        await committed(FaultyBackend(unstaged.backend, lost_answer("put_new", PROPERTIES)))
+        await committed(FaultyBackend(unstaged.backend, fault))
     await committed(unstaged.backend)
     unstaged.check_at_rest()
-
-
-async def test_an_existing_table_keeps_its_partitioning_where_none_is_named(staged):
-    await committed(staged.backend)
-    async with table(staged.backend).write(schema=FLIGHTS, mode="append") as job:
-        assert job.ticket.partition_by == ("month",)
-        await job.commit([])
 
 
 @pytest.mark.parametrize(
     "schema",
     [
+        FLIGHTS,
         FLIGHTS.set(0, pa.field("flight", pa.int64(), nullable=False)),
         pa.schema([("month", pa.int32()), ("flight", pa.int64())]),
     ],
-    ids=["nullability", "order"],
+    ids=["alike", "nullability", "order"],
 )
-async def test_nullability_and_the_order_of_columns_may_differ(staged, schema):
+async def test_an_existing_table_keeps_its_schema_and_its_partitioning_where_none_is_named(staged, schema):
     await committed(staged.backend)
     async with table(staged.backend).write(schema=schema, mode="append") as job:
-        assert job.ticket.schema == FLIGHTS
+        assert (job.ticket.schema, job.ticket.partition_by) == (FLIGHTS, ("month",))
         await job.commit([])
 
 
@@ -243,8 +234,8 @@ async def test_a_place_that_holds_something_else_is_left_as_it_is(staged, path):
 )
 async def test_a_table_of_another_kind_is_left_as_it_is(staged, change):
     await committed(staged.backend)
-    found = load(staged.objects[PROPERTIES], source="")
-    await staged.backend.put(PROPERTIES, store({**found, **change}))
+    found = java_properties.load(staged.objects[PROPERTIES], source="")
+    await staged.backend.put(PROPERTIES, java_properties.store({**found, **change}))
     error = await refusal(staged)
     assert isinstance(error, UnsupportedTable)
     assert next(iter(change)) in str(error)
@@ -277,18 +268,16 @@ def test_an_unknown_scheme_is_one_error():
         open_table("ftp://host/table")
 
 
-@pytest.mark.parametrize("has_staging", [True, False], ids=["staging", "no_staging"])
 @on_both_loops
-async def test_rows_that_do_not_fit_end_the_task_and_the_job_leaves_nothing(has_staging):
-    store_ = Store(has_staging=has_staging)
-    await committed(store_.backend)
-    before = {path for path in store_.objects if path.endswith(".parquet")}
+async def test_rows_that_do_not_fit_end_the_task_and_the_job_leaves_nothing(store):
+    await committed(store.backend)
+    before = store.data_files
     wrong = flights().append_column("gate", pa.array(["A"] * 5))
     with pytest.raises(InvalidRequest, match="'gate'"):
-        async with begin(store_.backend, markers=MarkerSettings()) as job:
-            await write_in_thread(job, store_.backend, wrong)
-    assert {path for path in store_.objects if path.endswith(".parquet")} == before
-    table_is_at_rest(store_.objects)
+        async with begin(store.backend, markers=MarkerSettings()) as job:
+            await write_in_thread(job, store.backend, wrong)
+    assert store.data_files == before
+    store.check_at_rest()
 
 
 @pytest.mark.parametrize(
@@ -296,8 +285,6 @@ async def test_rows_that_do_not_fit_end_the_task_and_the_job_leaves_nothing(has_
 )
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 async def test_a_marker_that_could_leave_the_table_is_refused(staged, path, kind):
-    from tests.engine.jobs.scene import mark
-
     async with begin(staged.backend, markers=MarkerSettings(kind=kind)) as job:
         before = set(staged.objects)
         with pytest.raises(InvalidRequest):

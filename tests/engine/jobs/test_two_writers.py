@@ -30,33 +30,33 @@ async def conflicting(store: Store, first: dict, second: dict, months=None, othe
     return told
 
 
-async def test_of_two_overwrites_of_one_partition_one_wins_and_the_other_leaves_nothing(store):
-    await committed(store.backend, months={1: 5, 2: 5})
-    error = await conflicting(store, dynamic, dynamic, {1: 2}, {1: 3, 2: 3})
+EXCLUDED = {
+    # the first writer, the second and its rows, what there is before, and the partition that the error names
+    "a partition of two": (dynamic, dynamic, {1: 3, 2: 3}, {1: 5, 2: 5}, "month=1"),
+    "an empty partition": (dynamic, dynamic, {1: 3}, {2: 5}, "month=1"),
+    "everything, then a part": (whole, dynamic, {1: 3}, {1: 5, 2: 5}, "month=1"),
+    "a part, then everything": (dynamic, whole, {1: 3}, {1: 5, 2: 5}, "month=1"),
+    "everything twice": (whole, whole, {1: 3}, {1: 5, 2: 5}, "month=1"),
+    "everything of an empty table": (whole, whole, {1: 3}, {}, None),
+}
+
+
+@pytest.mark.parametrize(("first", "second", "others", "months", "shared"), EXCLUDED.values(), ids=EXCLUDED)
+async def test_of_overwrites_that_share_a_partition_one_wins_and_the_other_leaves_nothing(
+    store, first, second, others, months, shared
+):
+    if months:
+        await committed(store.backend, months=months)
+    error = await conflicting(store, first, second, others=others)
     assert error is not None
-    assert error.partition == "month=1"
-    assert "month=1" in str(error)
+    assert error.partition == shared
+    assert (shared or "the whole table") in str(error)
     assert error.winner in str(error)
     files = (await table(store.backend).snapshot()).files
-    assert {(file.partition, file.rows) for file in files} == {("month=1", 2), ("month=2", 5)}
-    store.check_at_rest()
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "months"),
-    [
-        (dynamic, dynamic, {2: 5}),
-        (whole, dynamic, {1: 5, 2: 5}),
-        (dynamic, whole, {1: 5, 2: 5}),
-        (whole, whole, {1: 5, 2: 5}),
-    ],
-    ids=["an empty partition", "everything, then a part", "a part, then everything", "everything twice"],
-)
-async def test_overwrites_that_share_a_partition_exclude_each_other(store, first, second, months):
-    await committed(store.backend, months=months)
-    error = await conflicting(store, first, second)
-    assert error is not None
-    assert error.partition == "month=1"
+    kept = months if first is dynamic else {}
+    assert {file.partition: file.rows for file in files} == {
+        f"month={month}": rows for month, rows in {**kept, 1: 2}.items()
+    }
     store.check_at_rest()
 
 
@@ -77,13 +77,6 @@ async def test_what_replaces_nothing_of_the_other_succeeds_beside_it(store, firs
     assert await conflicting(store, first, second, {1: 2}, others) is None
     assert (await table(store.backend).snapshot()).rows == 5
     store.check_at_rest()
-
-
-async def test_two_overwrites_of_everything_exclude_each_other_on_an_empty_table_too(unstaged):
-    error = await conflicting(unstaged, whole, whole)
-    assert error is not None
-    assert error.partition is None
-    unstaged.check_at_rest()
 
 
 async def test_a_dynamic_overwrite_with_nothing_excludes_nobody(unstaged):

@@ -7,7 +7,7 @@ import pytest
 
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.engine.errors import CommitUnknown, InvalidRequest, Sealed
-from tallymark.engine.settings import MarkerSettings, SizingSettings, TaskSettings
+from tallymark.engine.settings import MarkerSettings, TaskSettings
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.timeline.entry import DataFile
 from tests.backends.local_peek import LocalPeek
@@ -100,24 +100,6 @@ async def test_a_table_without_partitions_is_overwritten_whole_whatever_was_aske
     store.check_at_rest()
 
 
-@on_both_loops
-async def test_a_name_that_was_asked_ahead_and_given_back_needs_no_fence(store):
-    async with begin(store.backend, sizing=SizingSettings(max_file_bytes=1, small_file_bytes=0)) as job:
-        report = await write_in_thread(job, store.backend, flights({1: 3}))
-        report = TaskReport(
-            instant=job.instant,
-            task=0,
-            attempt=0,
-            files=report.files,
-            unused=(*report.unused, f"month=1/{name_of(job)}"),
-        )
-        await mark(job, store.backend, report.unused)
-        result = await job.commit([report])
-    assert result.fences == 0
-    assert store.fences == set()
-    store.check_at_rest()
-
-
 @pytest.mark.parametrize("fault", [lost_request, lost_answer])
 @on_both_loops
 async def test_the_name_under_which_a_file_was_lost_sight_of_is_closed_by_the_commit(unstaged, fault):
@@ -179,24 +161,22 @@ async def test_a_segment_that_is_in_flight_at_the_end_is_not_left(unstaged):
     unstaged.check_only_commits_are_left()
 
 
-async def test_an_end_that_finds_no_storage_leaves_its_work_to_the_next_writer(staged, caplog):
-    async with begin(table(staged.faulty, commit=impatient(5))) as job:
+@pytest.mark.parametrize(
+    ("fault", "said", "seconds"),
+    [(lost_request("get", "*/log/*"), "the request was lost", 0), (hanging("delete"), "no answer for 60 s", 60)],
+    ids=["storage fails", "storage does not answer"],
+)
+async def test_an_end_that_storage_keeps_from_its_work_is_bounded_and_leaves_it_to_the_next_writer(
+    staged, caplog, fault, said, seconds
+):
+    async with begin(table(staged.faulty, commit=impatient(5, end_timeout_s=60))) as job:
         await write_rows(job, staged.faulty)
-        staged.faulty.add(lost_request("get", "*/log/*"))
-    assert "instant.unfinished" in caplog.text
-    assert staged.data_files != set()
-    staged.clock.pass_lease()
-    await committed(staged.backend)
-    staged.check_at_rest()
-
-
-async def test_an_end_that_gets_no_answer_is_bounded(staged, caplog):
-    async with begin(table(staged.faulty, commit=impatient(end_timeout_s=60))) as job:
-        await write_rows(job, staged.faulty)
-        staged.faulty.add(hanging("delete"))
+        staged.faulty.add(fault)
         begun = anyio.current_time()
-    assert anyio.current_time() - begun == 60
-    assert "no answer for 60 s" in caplog.text
+    assert anyio.current_time() - begun == seconds
+    assert "instant.unfinished" in caplog.text
+    assert said in caplog.text
+    assert staged.data_files != set()
     staged.clock.pass_lease()
     await committed(staged.backend)
     staged.check_at_rest()
@@ -270,8 +250,10 @@ async def test_a_commit_that_failed_may_be_called_again_with_the_same_reports_on
     unstaged.check_at_rest()
 
 
-async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_stays_unknown(store):
-    """The simulation was told Unavailable, which is said of what is not in the log; and it was there."""
+@pytest.mark.parametrize("is_finished", [False, True], ids=["by its job", "by somebody else"])
+async def test_an_unknown_commit_stays_unknown_while_storage_is_silent_and_then_is_found(store, is_finished):
+    """The simulation was told Unavailable, which is said of what is not in the log; and it was there. Whoever finishes
+    it drops its markers: that is no reason to say that the files were never marked."""
     async with begin(table(store.faulty, commit=impatient(5))) as job:
         report = await write_rows(job, store.faulty)
         store.faulty.add(lost_answer("put_new", "*/log/*"))
@@ -279,32 +261,25 @@ async def test_an_unknown_commit_that_is_called_again_while_storage_is_silent_st
         with pytest.raises(CommitUnknown) as caught:
             await job.commit([report])
         assert caught.value.instant == job.instant
-        for verb in ("put", "list"):
-            store.faulty.add(lost_request(verb))
+        store.faulty.add(lost_request("put"), lost_request("list"))
         with pytest.raises(CommitUnknown):
             await job.commit([report])
         store.faulty.heal()
+        if is_finished:
+            await table(store.backend).rollback(job.instant)
         assert (await job.commit([report])).position == 1
     store.check_at_rest()
     one_decision_an_instant(store.objects)
 
 
-async def test_an_unknown_commit_that_somebody_else_has_finished_is_found_when_called_again(store):
-    """Whoever finishes it drops its markers: that is no reason to say that the files were never marked."""
-    async with begin(table(store.faulty, commit=impatient(5))) as job:
-        report = await write_rows(job, store.faulty)
-        store.faulty.add(lost_answer("put_new", "*/log/*"))
-        store.faulty.add(*(lost_request("get", "*/log/*", nth=count) for count in range(2, 100)))
-        with pytest.raises(CommitUnknown):
-            await job.commit([report])
-        store.faulty.heal()
-        await table(store.backend).rollback(job.instant)
-        assert (await job.commit([report])).position == 1
-    store.check_at_rest()
-
-
-@pytest.mark.parametrize("lands", [True, False])
-async def test_an_unknown_commit_is_committed_when_the_block_ends_if_its_entry_has_landed(store, lands):
+@pytest.mark.parametrize(
+    ("lands", "told"),
+    [
+        (True, "has been committed already; begin a new one"),
+        (False, "was rolled back when its block ended; begin a new"),
+    ],
+)
+async def test_an_unknown_commit_is_committed_when_the_block_ends_if_its_entry_has_landed(store, lands, told):
     with pytest.raises(CommitUnknown):  # noqa: PT012
         async with begin(table(store.faulty, commit=impatient(5))) as job:
             report = await write_rows(job, store.faulty)
@@ -315,7 +290,7 @@ async def test_an_unknown_commit_is_committed_when_the_block_ends_if_its_entry_h
                 store.faulty.heal()
     assert store.committed_files == ({file.path for file in report.files} if lands else set())
     store.check_only_commits_are_left()
-    with pytest.raises(InvalidRequest, match="has been committed already" if lands else "was rolled back"):
+    with pytest.raises(InvalidRequest, match=told):
         await job.commit([report])
 
 
@@ -350,12 +325,3 @@ async def test_a_commit_stands_though_its_projection_has_to_wait(staged, caplog)
     staged.clock.pass_lease()
     await table(staged.backend).clean()
     staged.check_at_rest()
-
-
-async def test_after_its_end_a_job_commits_nothing_more(unstaged):
-    async with begin(unstaged.backend) as job:
-        report = await write_rows(job, unstaged.backend)
-    with pytest.raises(InvalidRequest, match="was rolled back when its block ended; begin a new one"):
-        await job.commit([report])
-    unstaged.check_only_commits_are_left()
-    assert unstaged.committed_files == set()
