@@ -223,6 +223,12 @@ def parquet(rows: pa.Table) -> bytes:
     return sink.getvalue()
 
 
+def rows_in(objects: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """The rows of all committed files, read from the files themselves."""
+    paths = sorted(table_invariants.committed_files(objects))
+    return [row for path in paths for row in pq.read_table(io.BytesIO(objects[path])).to_pylist()]
+
+
 def publish(ticket: WriteTicket, backend: Backend, path: str, rows: pa.Table) -> DataFile:
     """The second half of a task: the marked file comes to its path. Does not wait, on a memory store."""
     file = backend.new_file(path, staging=ticket.staging)

@@ -1,6 +1,5 @@
 """An append fills small files: the commit adds the new file and removes the old one, or gives the fill up."""
 
-import io
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -8,7 +7,6 @@ from dataclasses import replace
 import anyio
 import anyio.from_thread
 import msgpack
-import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends.errors import NotFound, Unavailable
@@ -21,7 +19,7 @@ from tallymark.engine.sizing.profile import FileUpdates
 from tallymark.engine.tasks.report import Fill, TaskReport
 from tallymark.engine.timeline.entry import DataFile
 from tests.engine.jobs.filling import Months, appended, filling_job, profile_of, task_of
-from tests.engine.jobs.scene import Store, table
+from tests.engine.jobs.scene import Store, rows_in, table
 from tests.support.faulty import FaultyBackend, lost_answer, lost_request
 
 pytestmark = pytest.mark.usefixtures("loop")
@@ -30,9 +28,8 @@ pytestmark = pytest.mark.usefixtures("loop")
 def flights_in(store: Store) -> dict[int, list[int]]:
     """What the committed files hold, by month, as the files themselves say."""
     found: dict[int, list[int]] = {}
-    for path in sorted(store.committed_files):
-        for row in pq.read_table(io.BytesIO(store.objects[path])).to_pylist():
-            found.setdefault(row["month"], []).append(row["flight"])
+    for row in rows_in(store.objects):
+        found.setdefault(row["month"], []).append(row["flight"])
     return {month: sorted(flights) for month, flights in found.items()}
 
 

@@ -61,17 +61,10 @@ def test_json_holds_what_the_commit_holds_and_what_only_its_reader_knows():
     assert set(json.loads(RESULT.to_json())) == {*Outcome.__annotations__, *known}
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [
-        (0, "0 B"),
-        (1023, "1,023 B"),
-        (1024, "1.0 KiB"),
-        (1536 * 1024, "1.5 MiB"),
-        (5 << 30, "5.0 GiB"),
-        (5 << 40, "5.0 TiB"),
-    ],
-)
+SIZES = {0: "0 B", 1023: "1,023 B", 1024: "1.0 KiB", 3 << 19: "1.5 MiB", 5 << 30: "5.0 GiB", 5 << 40: "5.0 TiB"}
+
+
+@pytest.mark.parametrize(("count", "shown"), SIZES.items())
 def test_sizes_are_shown_in_binary_units(count, shown):
     assert shown_bytes(count) == shown
 

@@ -13,6 +13,7 @@ from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.task_writer import write_task
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tests.engine.jobs.scene import FLIGHTS, Store, begin, committed, die, flights, impatient, table, write_rows
+from tests.engine.jobs.yearly import DYNAMIC, STATIC
 from tests.support.faulty import FaultyBackend, hanging, lost_request, refused
 from tests.support.loops import on_both_loops
 
@@ -199,26 +200,19 @@ async def test_a_conflict_with_a_stranger_is_still_one(staged):
     assert not (await run(staged.backend, "overwrite")).is_rerun
 
 
+JANUARY = {"months": {1: 5}, "partition": {"month": 1}}
+FEBRUARY = {"months": {2: 5}, "partition": {"month": 2}}
+
+
 @pytest.mark.parametrize(
     ("first", "second", "said"),
     [
-        ({"mode": "append"}, {"mode": "overwrite"}, ['"append"', '"overwrite"']),
-        (
-            {"mode": "overwrite"},
-            {"mode": "overwrite", "partition_overwrite": "dynamic"},
-            ['"static"', '"dynamic"'],
-        ),
-        (
-            {"mode": "overwrite", "months": {1: 5}, "partition": {"month": 1}},
-            {"mode": "overwrite", "months": {2: 5}, "partition": {"month": 2}},
-            ["month=1", "month=2"],
-        ),
-        (
-            {"mode": "append", "months": {1: 5}},
-            {"mode": "append", "months": {1: 5}, "partition": {"month": 1}},
-            ['{"mode": "append"}', "month=1"],
-        ),
+        ({}, STATIC, ['"append"', '"overwrite"']),
+        (STATIC, DYNAMIC, ['"static"', '"dynamic"']),
+        ({**STATIC, **JANUARY}, {**STATIC, **FEBRUARY}, ["month=1", "month=2"]),
+        ({"months": {1: 5}}, JANUARY, ['{"mode": "append"}', "month=1"]),
     ],
+    ids=["mode", "partition_overwrite", "partition", "a partition more"],
 )
 async def test_a_txn_reused_for_another_write_is_refused_and_nothing_is_changed(staged, first, second, said):
     result = await run(staged.backend, **first)

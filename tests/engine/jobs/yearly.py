@@ -1,18 +1,15 @@
 """Flights by year and month: written by real tasks, and read off the files that the log names."""
 
-import io
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tallymark.backends import Backend
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.table import Table
-from tests.engine.jobs.scene import table, write_in_thread
-from tests.table_invariants import committed_files
+from tests.engine.jobs.scene import rows_in, table, write_in_thread
 
 FLIGHTS = pa.schema([("flight", pa.int64()), ("year", pa.int32()), ("month", pa.int32())])
 BY = ("year", "month")
@@ -48,6 +45,4 @@ async def write(
 
 
 def held(objects: Mapping[str, bytes]) -> list[Row]:
-    """The rows of all committed files, read from the files themselves."""
-    found = [pq.read_table(io.BytesIO(objects[path])) for path in committed_files(objects)]
-    return sorted(tuple(row[name] for name in FLIGHTS.names) for rows in found for row in rows.to_pylist())
+    return sorted(tuple(row[name] for name in FLIGHTS.names) for row in rows_in(objects))
