@@ -9,13 +9,13 @@ from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.rpc.client import JobClient
 from tallymark.engine.settings import MarkerSettings, ViewSettings
 from tallymark.engine.views.view import live_files
-from tests.engine.jobs.scene import Store, begin, committed, name_of, table
+from tests.engine.jobs.scene import begin, committed, name_of, table
 
 pytestmark = pytest.mark.usefixtures("loop")
 
 
-async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the_service():
-    async with begin(Store(has_staging=True).backend, markers=MarkerSettings()) as job:
+async def test_a_task_that_outlives_its_job_is_told_so_and_does_not_wait_for_the_service(staged):
+    async with begin(staged.backend, markers=MarkerSettings()) as job:
         service = job.ticket.service
         assert service is not None
         client = JobClient(service, job.instant, wait_s=1000)
@@ -35,20 +35,18 @@ async def look_up(job: WriteJob, partition: str):
     return live_files(blocks[partition], partition, ticket.base)
 
 
-async def test_the_service_tells_tasks_what_a_partition_held_when_the_job_began():
-    backend = Store(has_staging=True).backend
-    first = await committed(backend)
-    async with begin(backend, markers=MarkerSettings()) as job:
-        before = await table(backend).snapshot()
-        await committed(backend, "overwrite", {1: 7})  # of another job, meanwhile
+async def test_the_service_tells_tasks_what_a_partition_held_when_the_job_began(staged):
+    first = await committed(staged.backend)
+    async with begin(staged.backend, markers=MarkerSettings()) as job:
+        before = await table(staged.backend).snapshot()
+        await committed(staged.backend, "overwrite", {1: 7})  # of another job, meanwhile
         files = await look_up(job, "month=1")
     assert job.ticket.base == first.position
     assert files == tuple(file for file in before.files if file.partition == "month=1") != ()
 
 
-async def test_a_job_that_is_told_not_to_serve_views_serves_markers_alone():
-    backend = Store(has_staging=True).backend
-    async with begin(table(backend, views=ViewSettings(serve=False)), markers=MarkerSettings()) as job:
+async def test_a_job_that_is_told_not_to_serve_views_serves_markers_alone(staged):
+    async with begin(table(staged.backend, views=ViewSettings(serve=False)), markers=MarkerSettings()) as job:
         with pytest.raises(ServiceUnavailable, match=r"ViewSettings\.serve"):
             await look_up(job, "month=1")
         assert not job.ticket.views.serve

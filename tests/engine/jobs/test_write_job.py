@@ -203,34 +203,26 @@ async def test_a_job_is_committed_once(unstaged):
     assert len(unstaged.log_entries) == 1
 
 
-async def test_reports_of_another_job_are_refused(unstaged):
-    async with begin(unstaged.backend) as first, begin(unstaged.backend) as second:
-        report = await write_rows(first, unstaged.backend)
-        with pytest.raises(InvalidRequest, match=f"belongs to instant {first.instant}, this job is {second.instant}"):
-            await second.commit([report])
-        await first.commit([report])
-        await second.commit([])
-    unstaged.check_at_rest()
+OTHERS = "20200101000000000"
+STRAY = DataFile("month=1", f"stray_{OTHERS}.parquet", 1, 1)
 
 
-async def test_two_reports_of_one_task_are_refused_and_the_winners_alone_still_goes(unstaged):
-    async with begin(unstaged.backend) as job:
-        twins = [await write_rows(job, unstaged.backend, attempt=attempt) for attempt in (3, 4)]
-        with pytest.raises(InvalidRequest, match=r"two reports of task 0 \(attempts 3 and 4\)"):
-            await job.commit(twins)
-        await job.commit([twins[0], twins[0]])
-    assert unstaged.committed_files == {file.path for file in twins[0].files}
-    unstaged.check_at_rest()
-
-
-async def test_a_file_that_was_never_marked_is_refused(store):
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"instant": OTHERS, "task": 1}, f"belongs to instant {OTHERS}, this job is "),
+        ({"attempt": 4}, r"two reports of task 0 \(attempts 3 and 4\)"),
+        ({"task": 1, "files": (STRAY,)}, f"{STRAY.name} was never marked"),
+    ],
+    ids=["of another job", "two of one task", "of a file that was never marked"],
+)
+async def test_a_bad_report_is_refused_and_the_good_one_alone_still_goes(store, change, says):
     async with begin(store.backend) as job:
-        report = await write_rows(job, store.backend)
-        stray = DataFile("month=1", name_of(job), 1, 1)
-        bad = TaskReport(instant=job.instant, task=1, attempt=0, files=(stray,))
-        with pytest.raises(InvalidRequest, match=f"{stray.name} was never marked"):
-            await job.commit([report, bad])
-        await job.commit([report])
+        report, lost = [await write_rows(job, store.backend, attempt=attempt) for attempt in (3, 4)]
+        with pytest.raises(InvalidRequest, match=says):
+            await job.commit([report, replace(lost, **change)])
+        await job.commit([report, report])
+    assert store.committed_files == {file.path for file in report.files}
     store.check_at_rest()
 
 
