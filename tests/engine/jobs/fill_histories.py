@@ -5,8 +5,8 @@ those of a round are rivals. A row is a flight, which no two writes share, and l
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,12 @@ from tallymark.backends.local import LocalBackend
 from tallymark.engine.errors import ConflictError
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.jobs.write_job import WriteJob
-from tallymark.engine.settings import MarkerSettings, SizingSettings, TaskSettings
+from tallymark.engine.settings import SizingSettings, TaskSettings
 from tallymark.engine.sizing import IncomingRows, PlannedFile, WorkloadProfile
 from tallymark.engine.tasks.report import TaskReport
 from tallymark.engine.tasks.task_writer import write_task
 from tests.backends.local_peek import LocalPeek
-from tests.engine.jobs.scene import FLIGHTS, table
+from tests.engine.jobs.scene import FLIGHTS, begin
 
 MONTHS = (1, 2, 3)
 
@@ -38,6 +38,8 @@ SIZINGS = (
     None,
 )
 """Without a budget that binds: every file is small, or those are that hold a few row groups; or sizing is off."""
+
+Block = AbstractAsyncContextManager[WriteJob]
 
 Flown = Sequence[tuple[int, int]]
 """Flights, and their months."""
@@ -155,57 +157,59 @@ class _InputFailed(Exception):
     pass
 
 
-class _Running:
+class Running:
     """One write, in a task of its own: begun and written to; then it waits for its turn to commit."""
 
-    def __init__(self, backend: Backend, call: Call, rows: Sequence[Flown]) -> None:
-        self._backend = backend
-        self._call = call
-        self._rows = rows
-        """Of each task."""
-        self.turn = trio.Event()
-        self.ended = trio.Event()
-        self.result: WriteResult | None = None
+    def __init__(self, block: Block, write: Callable[[WriteJob], Awaitable[list[TaskReport]]]) -> None:
+        self._block = block
+        self._write = write
+        self._turn = trio.Event()
+        self._ended = trio.Event()
+        self._commits = True
+        self._result: WriteResult | None = None
 
     async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        call = self._call
         with suppress(ConflictError):
-            async with table(self._backend).write(
-                schema=FLIGHTS,
-                mode=call.mode,
-                partition_by=["month"],
-                partition_overwrite="dynamic" if call.is_dynamic else "static",
-                markers=MarkerSettings(kind="direct"),
-                tasks=TaskSettings(row_group_bytes=16, open_file_count=call.open_file_count),
-                sizing=call.sizing,
-            ) as job:
+            async with self._block as job:
                 reports = await self._write(job)
                 task_status.started()
-                await self.turn.wait()
-                if call.commits:
-                    self.result = await job.commit(reports)
-        self.ended.set()
+                await self._turn.wait()
+                if self._commits:
+                    self._result = await job.commit(reports)
+        self._ended.set()
 
-    async def _write(self, job: WriteJob) -> list[TaskReport]:
-        if not self._call.heeds_claims:
-            claims = [entry.path async for entry in self._backend.list(".hoodie/.temp") if entry.path.endswith("FILLS")]
-            await self._backend.delete(claims)
-        incoming = Counter(f"month={month}" for rows in self._rows for _, month in rows)
-        profile = WorkloadProfile(incoming=tuple(IncomingRows(path, count) for path, count in sorted(incoming.items())))
-        planned = _shared_out((await job.size(profile)).files, self._rows)
-        return [
-            await self._task(job, number, rows, files)
-            for number, (rows, files) in enumerate(zip(self._rows, planned, strict=True))
-        ]
+    async def end(self, *, commits: bool = True) -> WriteResult | None:
+        """Its result; None if it was refused, or is not to commit."""
+        self._commits = commits
+        self._turn.set()
+        await self._ended.wait()
+        return self._result
 
-    async def _task(self, job: WriteJob, number: int, rows: Flown, planned: Sequence[PlannedFile]) -> TaskReport:
-        run = partial(write_task, job.ticket, task=number, planned=planned, backend=self._backend)
-        losers = self._call.tasks[number].losers
-        for attempt, loser in enumerate(losers):
+
+def _block(backend: Backend, call: Call) -> Block:
+    how = "dynamic" if call.is_dynamic else "static"
+    settings = TaskSettings(row_group_bytes=16, open_file_count=call.open_file_count)
+    return begin(backend, call.mode, partition_overwrite=how, tasks=settings, sizing=call.sizing)
+
+
+async def _write(backend: Backend, call: Call, rows: Sequence[Flown], job: WriteJob) -> list[TaskReport]:
+    """``rows`` are of each task."""
+    if not call.heeds_claims:
+        claims = [entry.path async for entry in backend.list(".hoodie/.temp") if entry.path.endswith("FILLS")]
+        await backend.delete(claims)
+    incoming = Counter(f"month={month}" for of_task in rows for _, month in of_task)
+    profile = WorkloadProfile(incoming=tuple(IncomingRows(path, count) for path, count in sorted(incoming.items())))
+    planned = _shared_out((await job.size(profile)).files, rows)
+    reports = []
+    for number, (task, of_task, files) in enumerate(zip(call.tasks, rows, planned, strict=True)):
+        run = partial(write_task, job.ticket, task=number, planned=files, backend=backend)
+        for attempt, loser in enumerate(task.losers):
             with suppress(_InputFailed):
-                batches = _batches(rows, raises=loser == "raises")
+                batches = _batches(of_task, raises=loser == "raises")
                 await anyio.to_thread.run_sync(partial(run, batches, attempt=attempt))
-        return await anyio.to_thread.run_sync(partial(run, _batches(rows, raises=False), attempt=len(losers)))
+        winner = partial(run, _batches(of_task, raises=False), attempt=len(task.losers))
+        reports.append(await anyio.to_thread.run_sync(winner))
+    return reports
 
 
 def _batches(rows: Flown, *, raises: bool) -> Iterator[pa.RecordBatch]:
@@ -238,14 +242,14 @@ async def play(place: Place, rounds: Rounds, check: Callable[[Model], None]) -> 
             begun = []
             for call, turn in round_:
                 rows = [[((flight := flight + 1), month) for month in task.months] for task in call.tasks]
-                job = _Running(place.backend, call, rows)
+                write = partial(_write, place.backend, call, rows)
+                job = Running(_block(place.backend, call), write)
                 await nursery.start(job.run)
                 begun.append((turn, call, rows, job))
             for _, call, rows, job in sorted(begun, key=lambda one: one[0]):
-                job.turn.set()
-                await job.ended.wait()
-                told.update(_told(call, job.result))
-                _judge(model, call, base, [row for of_task in rows for row in of_task], job.result)
+                result = await job.end(commits=call.commits)
+                told.update(_told(call, result))
+                _judge(model, call, base, [row for of_task in rows for row in of_task], result)
         check(model)
     return told
 

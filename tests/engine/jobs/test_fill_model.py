@@ -1,6 +1,5 @@
 """Any history of appends that fill small files, rivals, overwrites and failed tasks leaves what a plain dict says."""
 
-import io
 import tempfile
 from collections import Counter
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from urllib.parse import quote
 import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
-import pyarrow.parquet as pq
 import pytest
 import trio
 from hudi import HudiTable
@@ -19,9 +17,9 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tests.engine.jobs.fill_histories import FULL, Disk, Model, Place, Rounds, append, histories, play
-from tests.engine.jobs.scene import Store
+from tests.engine.jobs.scene import Store, rows_in
 from tests.support.examples import examples
-from tests.table_invariants import committed_files, overwrites_replace_what_their_base_held, table_is_at_rest
+from tests.table_invariants import overwrites_replace_what_their_base_held, table_is_at_rest
 
 pytestmark = pytest.mark.no_cover
 
@@ -30,10 +28,7 @@ Row = tuple[int, int]
 
 
 def held(place: Place) -> list[Row]:
-    """Flights and months, as the committed files themselves say."""
-    objects = place.objects
-    tables = [pq.ParquetFile(io.BytesIO(objects[path])).read() for path in sorted(committed_files(objects))]
-    return sorted((row["flight"], row["month"]) for table in tables for row in table.to_pylist())
+    return sorted((row["flight"], row["month"]) for row in rows_in(place.objects))
 
 
 def is_as_the_model_says(place: Place, model: Model) -> None:

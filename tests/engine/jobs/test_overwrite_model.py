@@ -1,8 +1,8 @@
 """Any interleaving of appends and overwrites, with bases and without, leaves what a plain model of rows says."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,9 +11,9 @@ import trio.testing
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.errors import ConflictError
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.tasks.report import TaskReport
+from tests.engine.jobs.fill_histories import Block, Running
 from tests.engine.jobs.scene import Store, mark, name_of, publish
 from tests.engine.jobs.yearly import BY, begin, flights, held
 from tests.support.examples import examples
@@ -100,37 +100,17 @@ calls = st.builds(
 )
 
 
-class Running:
-    """One call's job, in a task of its own: begun and written to; then it waits for its turn to commit."""
+def block(store: Store, call: Call, base: int | None) -> Block:
+    named: dict[str, Any] = {"partition": dict(zip(BY, call.part, strict=False))} if call.part else {}
+    how = "dynamic" if call.is_dynamic else "static"
+    return begin(store.backend, call.mode, base=base, partition_overwrite=how, **named)
 
-    def __init__(self, store: Store, call: Call, base: int | None, rows: dict[int, Leaf]) -> None:
-        self._store = store
-        self._call = call
-        self._base = base
-        self._rows = rows
-        self.turn = trio.Event()
-        self.ended = trio.Event()
-        self.is_committed = False
 
-    async def run(self, *, task_status: trio.TaskStatus[None]) -> None:
-        call = self._call
-        named: dict[str, Any] = {"partition": dict(zip(BY, call.part, strict=False))} if call.part else {}
-        how = "dynamic" if call.is_dynamic else "static"
-        with suppress(ConflictError):
-            async with begin(self._store.backend, call.mode, base=self._base, partition_overwrite=how, **named) as job:
-                report = await self._write(job)
-                task_status.started()
-                await self.turn.wait()
-                await job.commit([report])
-                self.is_committed = True
-        self.ended.set()
-
-    async def _write(self, job: WriteJob) -> TaskReport:
-        backend = self._store.backend
-        paths = {f"year={leaf[0]}/month={leaf[1]}/{name_of(job)}": (row, *leaf) for row, leaf in self._rows.items()}
-        await mark(job, backend, paths)
-        files = tuple(publish(job.ticket, backend, path, flights([row])) for path, row in paths.items())
-        return TaskReport(instant=job.instant, task=0, attempt=0, files=files)
+async def write(store: Store, rows: dict[int, Leaf], job: WriteJob) -> list[TaskReport]:
+    paths = {f"year={leaf[0]}/month={leaf[1]}/{name_of(job)}": (row, *leaf) for row, leaf in rows.items()}
+    await mark(job, store.backend, paths)
+    files = tuple(publish(job.ticket, store.backend, path, flights([row])) for path, row in paths.items())
+    return [TaskReport(instant=job.instant, task=0, attempt=0, files=files)]
 
 
 FULL = Call("append", is_dynamic=False, part=(), leaves=frozenset(LEAVES), read_at=None)
@@ -147,15 +127,14 @@ async def _play(store: Store, rounds: Sequence[Sequence[tuple[Call, int]]]) -> N
                 head = len(model.states) - 1
                 base = None if call.read_at is None or call.mode == "append" else call.read_at % (head + 1)
                 rows = {(row := row + 1): leaf for leaf in call.rows_for}
-                job = Running(store, call, base, rows)
+                job = Running(block(store, call, base), partial(write, store, rows))
                 await nursery.start(job.run)
                 jobs.append((turn, call, head if base is None else base, rows, job))
             for _, call, base, rows, job in sorted(jobs, key=lambda one: one[0]):
-                job.turn.set()
-                await job.ended.wait()
+                is_committed = await job.end() is not None
                 stands = model.commit(call, base, rows)
                 event("commits" if stands else "conflicts")
-                assert job.is_committed == stands, f"{call} on base {base}: the model says {stands}"
+                assert is_committed == stands, f"{call} on base {base}: the model says {stands}"
         assert held(store.objects) == sorted((number, *leaf) for number, leaf in model.states[-1].items())
 
 
