@@ -34,6 +34,26 @@ def run_to_death(store: Store, writer: Writer, kind: MarkerKind, *, at: int | No
     return backend
 
 
+def wherever_it_dies(
+    start: Store,
+    writer: Writer,
+    kind: MarkerKind,
+    check: Callable[[Store], None],
+    *,
+    first: int = 1,
+    step: int = 1,
+    calls_min: int = 26,
+) -> None:
+    """``check`` looks at a copy of the store for each call after which the writer dies: from the ``first`` on."""
+    calls = run_to_death(copied(start), writer, kind, at=None).count
+    assert calls >= calls_min, f"{writer.__name__} has done little"
+    for at in range(first, calls + 1, step):
+        store = copied(start)
+        run_to_death(store, writer, kind, at=at)
+        with told_where(f"{writer.__name__} died after call {at} of {calls}"):
+            check(store)
+
+
 def _is_death(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return all(map(_is_death, error.exceptions))

@@ -7,9 +7,8 @@ from tallymark.backends import Backend
 from tallymark.engine.jobs.write_job import WriteJob
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.report import TaskReport
-from tests.engine.jobs.deaths import copied, run_to_death, told_where, without_probes
+from tests.engine.jobs.deaths import wherever_it_dies, without_probes
 from tests.engine.jobs.scene import (
-    FAMILIES,
     Store,
     begin,
     committed,
@@ -38,20 +37,19 @@ async def overwrite_all(backend: Backend, markers: MarkerSettings) -> None:
     await _write(backend, markers, "overwrite")
 
 
-async def append_with_fallback(backend: Backend, markers: MarkerSettings) -> None:
+async def append_with_fallback(backend: Backend, markers: MarkerSettings, *, commits: bool = True) -> None:
     """Some of its tasks cannot reach the service: a loser that published, one that did not, and a winner."""
     async with begin(backend, markers=markers) as job:
         reached = await write_rows(job, backend, {2: 1}, task=2)
         await _publish_directly(job, backend, task=1, attempt=0)
         await mark_directly(job, backend, [f"month=9/{name_of(job, task=1, attempt=2)}"])
-        await job.commit([await _publish_directly(job, backend, task=1, attempt=1), reached])
+        winner = await _publish_directly(job, backend, task=1, attempt=1)
+        if commits:
+            await job.commit([winner, reached])
 
 
 async def roll_back_with_fallback(backend: Backend, markers: MarkerSettings) -> None:
-    async with begin(backend, markers=markers) as job:
-        await write_rows(job, backend)
-        await _publish_directly(job, backend, task=1, attempt=0)
-        await mark_directly(job, backend, [f"month=9/{name_of(job, task=1, attempt=2)}"])
+    await append_with_fallback(backend, markers, commits=False)
 
 
 async def _publish_directly(job: WriteJob, backend: Backend, *, task: int, attempt: int) -> TaskReport:
@@ -81,8 +79,7 @@ async def clean(backend: Backend, markers: MarkerSettings) -> None:
     await table(backend).clean()
 
 
-def fresh_store(*, has_staging: bool) -> Store:
-    store = Store(has_staging=has_staging)
+def filled(store: Store) -> Store:
     anyio.run(committed, store.backend, "append", {1: 2, 2: 2, 5: 1}, backend="trio")
     return store
 
@@ -100,7 +97,6 @@ def check_rescued(store: Store) -> None:
     assert len(after) - len(before) in (1, 2), "at most one rollback, and the next write's own commit"
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 @pytest.mark.parametrize(
     ("writer", "kind"),
     [
@@ -114,48 +110,33 @@ def check_rescued(store: Store) -> None:
         (roll_back_with_fallback, "batched"),
     ],
 )
-def test_wherever_a_writer_dies_the_next_write_leaves_exactly_what_was_committed(writer, kind, has_staging):
-    start = fresh_store(has_staging=has_staging)
-    calls = run_to_death(copied(start), writer, kind, at=None).count
-    assert calls > 30
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, writer, kind, at=at)
-        with told_where(f"died after call {at} of {calls}"):
-            check_rescued(store)
+def test_wherever_a_writer_dies_the_next_write_leaves_exactly_what_was_committed(store, writer, kind):
+    wherever_it_dies(filled(store), writer, kind, check_rescued)
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
-def test_wherever_the_rescuer_dies_too_the_next_write_leaves_exactly_what_was_committed(has_staging):
+def test_wherever_the_rescuer_dies_too_the_next_write_leaves_exactly_what_was_committed(store):
     """Every twelfth death of the first writer, met by every death of the one that cleans up behind it."""
-    start = fresh_store(has_staging=has_staging)
-    deaths = range(4, run_to_death(copied(start), overwrite_partitions, "batched", at=None).count, 12)
-    for first in deaths:
-        left = copied(start)
-        run_to_death(left, overwrite_partitions, "batched", at=first)
+
+    def check(left: Store) -> None:
         left.clock.pass_lease()
-        calls = run_to_death(copied(left), clean, "batched", at=None).count
-        for second in range(1, calls + 1):
-            store = copied(left)
-            run_to_death(store, clean, "batched", at=second)
-            with told_where(f"the writer died after call {first}, its rescuer after call {second} of {calls}"):
-                check_rescued(store)
+        wherever_it_dies(left, clean, "batched", check_rescued, calls_min=1)
+
+    wherever_it_dies(filled(store), overwrite_partitions, "batched", check, first=4, step=12)
 
 
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
-def test_two_rescuers_at_once_do_each_other_no_harm(has_staging):
-    start = fresh_store(has_staging=has_staging)
-    calls = run_to_death(copied(start), overwrite_partitions, "batched", at=None).count
-
-    async def rescue(store: Store) -> None:
+def test_two_rescuers_at_once_do_each_other_no_harm(store):
+    async def rescue(left: Store) -> None:
         async with anyio.create_task_group() as rescuers:
-            rescuers.start_soon(table(store.backend).clean)
-            rescuers.start_soon(table(store.backend).rollback)
+            rescuers.start_soon(table(left.backend).clean)
+            rescuers.start_soon(table(left.backend).rollback)
 
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, overwrite_partitions, "batched", at=at)
-        store.clock.pass_lease()
-        anyio.run(rescue, store, backend="trio")
-        with told_where(f"died after call {at} of {calls}"):
-            store.check_at_rest()
+    def check(left: Store) -> None:
+        left.clock.pass_lease()
+        anyio.run(rescue, left, backend="trio")
+        left.check_at_rest()
+
+    wherever_it_dies(filled(store), overwrite_partitions, "batched", check)
+
+
+def test_wherever_the_first_writer_of_a_table_dies_the_next_write_leaves_exactly_what_was_committed(store):
+    wherever_it_dies(store, append, "batched", check_rescued)

@@ -1,21 +1,19 @@
 """A writer that fills small files dies at each of its calls to storage in turn; the next write leaves each committed
 row once, and nothing else."""
 
-import io
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import anyio
-import pyarrow.parquet as pq
 import pytest
 
 from tallymark.backends import Backend
 from tallymark.engine.jobs import lost_fills
 from tallymark.engine.settings import MarkerSettings
-from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.deaths import copied, run_to_death, wherever_it_dies
 from tests.engine.jobs.filling import SIZING, Months, appended, write_planned
-from tests.engine.jobs.scene import FAMILIES, Store, begin
+from tests.engine.jobs.scene import Store, begin, rows_in
 from tests.support.dying import DyingBackend
-from tests.table_invariants import committed_files
 
 pytestmark = pytest.mark.no_cover
 
@@ -59,9 +57,7 @@ def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held(objects: Mapping[str, bytes]) -> list[int]:
-    """Flights, as the committed files themselves say."""
-    tables = [pq.read_table(io.BytesIO(objects[path])) for path in committed_files(objects)]
-    return sorted(row["flight"] for table in tables for row in table.to_pylist())
+    return sorted(row["flight"] for row in rows_in(objects))
 
 
 def flights(*writes: Months) -> list[int]:
@@ -79,13 +75,6 @@ def check_rescued(store: Store, writes: Sequence[Months]) -> None:
     assert len(committed) == len(store.commits), "a commit without its rows"
 
 
-def fresh_store(*, has_staging: bool) -> Store:
-    store = Store(has_staging=has_staging)
-    anyio.run(appended, store.backend, BEFORE, backend="trio")
-    return store
-
-
-@pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 @pytest.mark.parametrize(
     ("writer", "kind", "writes"),
     [
@@ -95,17 +84,10 @@ def fresh_store(*, has_staging: bool) -> Store:
         (lose_what_was_filled, "direct", (RIVAL, MINE)),
     ],
 )
-def test_wherever_a_writer_that_fills_dies_the_next_one_leaves_each_committed_row_once(
-    writer, kind, writes, has_staging
-):
-    start = fresh_store(has_staging=has_staging)
-    whole = copied(start)
-    calls = run_to_death(whole, writer, kind, at=None).count
-    assert calls > 30
+def test_wherever_a_writer_that_fills_dies_the_next_one_leaves_each_committed_row_once(store, writer, kind, writes):
+    anyio.run(appended, store.backend, BEFORE, backend="trio")
+    whole = copied(store)
+    run_to_death(whole, writer, kind, at=None)
     kinds = [entry["kind"] for entry in whole.decisions.values()]
     assert kinds == ["commit", *("rollback" if writer is leave_what_was_filled else "commit" for _ in writes)]
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, writer, kind, at=at)
-        with told_where(f"died after call {at} of {calls}"):
-            check_rescued(store, writes)
+    wherever_it_dies(store, writer, kind, partial(check_rescued, writes=writes))

@@ -10,9 +10,9 @@ from tallymark.backends import Backend
 from tallymark.engine.jobs.result import WriteResult
 from tallymark.engine.settings import MarkerKind, MarkerSettings
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.deaths import Writer, run_to_death, wherever_it_dies
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, committed, table, write_rows
-from tests.engine.jobs.test_crash_anywhere import clean, fresh_store
+from tests.engine.jobs.test_crash_anywhere import clean, filled
 from tests.support.examples import examples
 from tests.support.faulty import Fault, FaultyBackend, lost_answer, lost_request, slow
 from tests.support.loops import on_virtual_time
@@ -49,48 +49,43 @@ def held(store: Store) -> dict[str, int]:
     return found
 
 
+def run_again(store: Store, writer: Writer, kind: MarkerKind = "batched") -> None:
+    """A rerun after a lease, and what it must leave."""
+    store.clock.pass_lease()
+    run_to_death(store, writer, kind, at=None)
+    committed_once(store)
+    assert held(store) == HELD[writer]
+
+
 @families
 @pytest.mark.parametrize("kind", ["batched", "direct"])
 @pytest.mark.parametrize("writer", [append, overwrite])
 def test_wherever_a_job_dies_its_rerun_leaves_its_rows_once(writer, kind: MarkerKind, has_staging):
-    start = fresh_store(has_staging=has_staging)
-    calls = run_to_death(copied(start), writer, kind, at=None).count
-    assert calls > 25
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, writer, kind, at=at)
+    def check(store: Store) -> None:
         projection_is_a_prefix_of_the_log(store.objects)
-        store.clock.pass_lease()
-        run_to_death(store, writer, kind, at=None)
-        with told_where(f"died after call {at} of {calls}"):
-            committed_once(store)
-            assert held(store) == HELD[writer]
-            store.check_at_rest()
+        run_again(store, writer, kind)
+        store.check_at_rest()
+
+    wherever_it_dies(filled(Store(has_staging=has_staging)), writer, kind, check)
 
 
 @families
 def test_wherever_the_rerun_dies_too_the_next_one_leaves_the_rows_once(has_staging):
     """Each death of the rerun, after deaths of the first run before, at and after its entry."""
-    start = fresh_store(has_staging=has_staging)
-    whole = run_to_death(copied(start), overwrite, "batched", at=None).count
-    for first in range(8, whole, 8):
-        left = copied(start)
-        run_to_death(left, overwrite, "batched", at=first)
+
+    def check(store: Store) -> None:
+        run_again(store, overwrite)
+        store.check_projection()
+        store.check_only_committed_files()
+        store.clock.pass_lease()  # a rerun that died may have left its own beat, which a later write sweeps
+        run_to_death(store, clean, "batched", at=None)
+        store.check_at_rest()
+
+    def check_left(left: Store) -> None:
         left.clock.pass_lease()
-        calls = run_to_death(copied(left), overwrite, "batched", at=None).count
-        for second in range(1, calls + 1):
-            store = copied(left)
-            run_to_death(store, overwrite, "batched", at=second)
-            store.clock.pass_lease()
-            run_to_death(store, overwrite, "batched", at=None)
-            with told_where(f"died after call {first}, the rerun after call {second} of {calls}"):
-                committed_once(store)
-                assert held(store) == HELD[overwrite]
-                store.check_projection()
-                store.check_only_committed_files()
-                store.clock.pass_lease()  # a rerun that died may have left its own beat, which a later write sweeps
-                run_to_death(store, clean, "batched", at=None)
-                store.check_at_rest()
+        wherever_it_dies(left, overwrite, "batched", check, calls_min=1)
+
+    wherever_it_dies(filled(Store(has_staging=has_staging)), overwrite, "batched", check_left, first=8, step=8)
 
 
 pauses = st.sampled_from([0.0, 0.01, 0.02, 0.5])
