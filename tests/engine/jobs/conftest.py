@@ -17,7 +17,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
     if "loop" in pyfuncitem.funcargs:
-        run_on(pyfuncitem.funcargs["loop"], partial(pyfuncitem.obj, **arguments), s_max=REAL_S_MAX)
+        run_on(str(pyfuncitem.funcargs["loop"]), partial(pyfuncitem.obj, **arguments), s_max=REAL_S_MAX)
     else:
         on_virtual_time(pyfuncitem.obj)(**arguments)
     return True

@@ -189,7 +189,8 @@ class Running:
 def _block(backend: Backend, call: Call) -> Block:
     how = "dynamic" if call.is_dynamic else "static"
     settings = TaskSettings(row_group_bytes=16, open_file_count=call.open_file_count)
-    return begin(backend, call.mode, partition_overwrite=how, tasks=settings, sizing=call.sizing)
+    block: Block = begin(backend, call.mode, partition_overwrite=how, tasks=settings, sizing=call.sizing)
+    return block
 
 
 async def _write(backend: Backend, call: Call, rows: Sequence[Flown], job: WriteJob) -> list[TaskReport]:

@@ -103,7 +103,8 @@ calls = st.builds(
 def block(store: Store, call: Call, base: int | None) -> Block:
     named: dict[str, Any] = {"partition": dict(zip(BY, call.part, strict=False))} if call.part else {}
     how = "dynamic" if call.is_dynamic else "static"
-    return begin(store.backend, call.mode, base=base, partition_overwrite=how, **named)
+    begun: Block = begin(store.backend, call.mode, base=base, partition_overwrite=how, **named)
+    return begun
 
 
 async def write(store: Store, rows: dict[int, Leaf], job: WriteJob) -> list[TaskReport]:

@@ -32,7 +32,7 @@ async def overwrite(backend: Backend, markers: MarkerSettings) -> None:
     await committed(backend, "overwrite", {1: 2, 3: 1}, txn=TXN, markers=markers, partition_overwrite="dynamic")
 
 
-HELD = {append: {"month=1": 4, "month=2": 2, "month=5": 1, "month=3": 1}}
+HELD: dict[Writer, dict[str, int]] = {append: {"month=1": 4, "month=2": 2, "month=5": 1, "month=3": 1}}
 HELD[overwrite] = {**HELD[append], "month=1": 2}
 """Rows of each month once the job is committed: the first and the second month held two, the fifth one."""
 
