@@ -3,7 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -72,7 +72,7 @@ class Change:
         self._model = model
         self._number = number
         self.partition = random.choice(PARTITIONS)
-        self.verb = random.choice(("load", "add", "remove", "purge", "forget", "read"))
+        self.verb = random.choice(("load", "add", "remove", "purge", "forget", "read") * 3 + ("forget all",))
         if self.partition not in model.held and self.verb in ("add", "remove"):
             self.verb = "load"
         names = [f"f{number}x{each}-0_{'n' * (each * 9)}.parquet" for each in range(random.randint(0, 5))]
@@ -103,7 +103,7 @@ class Change:
                 if not store.remove(partition, self.names, self._number):
                     raise DamagedStore("a file is not there", partitions=frozenset({partition}))
                 for name in self.names:
-                    held[partition][name] = _removed(held[partition][name], self._number)
+                    held[partition][name] = replace(held[partition][name], removed_at=self._number)
             case "purge":
                 store.purge(partition, self.floor)
                 rows = held.get(partition, {})
@@ -112,20 +112,21 @@ class Change:
             case "forget":
                 store.forget([partition])
                 held.pop(partition, None)
+            case "forget all":
+                store.forget()
+                held.clear()
             case _:
                 check_rows(store, self._model, partition)
 
 
-def _removed(each: FileRow, position: int) -> FileRow:
-    return FileRow(each.file, each.added_at, position)
-
-
 def check_rows(store: ViewStore, model: Model, partition: str) -> None:
-    """What the store answers of a partition is what the model holds. Raises DamagedStore."""
+    """What the store answers of a partition is what the model holds, and never changes. Raises DamagedStore."""
+    assert store.contains(partition) == (partition in model.held)
     block = store.rows(partition)
     if block is None:
         assert partition not in model.held
         return
+    assert type(block) is bytes
     rows = list(unpack_rows(block, partition))
     assert len(rows) == len(set(rows))
     assert set(rows) == set(model.held[partition].values())

@@ -5,7 +5,8 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tallymark.engine.views.block import pack_rows, unpack_rows
+from tallymark.engine.views.block import pack_row, pack_rows, unpack_rows
+from tallymark.engine.views.memory_store import ADDED_MAX, COPIED_BYTES_MAX, MemoryStore
 from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View
 from tests.engine.timeline.entries import history_of
@@ -15,12 +16,6 @@ from tests.engine.views.test_view import check_answers_as_the_log_does
 from tests.support.examples import examples
 
 every_store = pytest.mark.parametrize("kind", STORES)
-FIRST, SECOND, THIRD = row("first"), row("second"), row("third")
-
-
-def rows_of(store, partition="month=1"):
-    block = store.rows(partition)
-    return None if block is None else set(unpack_rows(block, partition))
 
 
 @every_store
@@ -37,7 +32,7 @@ def test_after_any_changes_a_store_holds_what_a_dict_of_dicts_does(kind, random)
 
 
 @every_store
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(30))
 @given(entries=log_entries(), data=st.data())
 def test_a_view_on_any_store_answers_at_every_position_as_the_log_does(kind, entries, data):
     history = history_of(())
@@ -53,56 +48,10 @@ def test_a_view_on_any_store_answers_at_every_position_as_the_log_does(kind, ent
 
 
 @every_store
-def test_what_was_never_loaded_is_not_held(kind):
-    with opened(kind) as store:
-        assert not store.contains("month=1")
-        assert store.rows("month=1") is None
-        assert not store.partitions()
-        store.purge("month=1", 5)
-        store.forget(["month=1"])
-
-
-@every_store
-def test_a_partition_without_rows_is_held(kind):
-    with opened(kind) as store:
-        store.load("month=1", b"")
-        assert store.contains("month=1")
-        assert store.rows("month=1") == b""
-
-
-@every_store
-def test_a_partition_that_is_loaded_again_holds_the_new_rows_only(kind):
-    with opened(kind) as store:
-        store.load("month=1", pack_rows([FIRST, SECOND]))
-        store.load("month=1", pack_rows([THIRD]))
-        assert rows_of(store) == {THIRD}
-
-
-@every_store
-def test_a_partition_that_is_forgotten_and_loaded_again_holds_the_new_rows_only(kind):
-    with opened(kind) as store:
-        store.load("month=1", pack_rows([FIRST, SECOND]))
-        store.forget(["month=1"])
-        assert not store.contains("month=1")
-        store.load("month=1", pack_rows([THIRD]))
-        assert rows_of(store) == {THIRD}
-
-
-@every_store
-def test_what_was_answered_does_not_change(kind):
-    with opened(kind) as store:
-        store.load("month=1", pack_rows([FIRST]))
-        before = store.rows("month=1")
-        store.add("month=1", pack_rows([SECOND]))
-        store.remove("month=1", ["first"], 5)
-        assert before == pack_rows([FIRST])
-
-
-@every_store
 @pytest.mark.parametrize("names", [["absent"], ["first", "absent"], ["gone"]])
 def test_the_removal_of_a_file_that_is_not_there_is_told_at_once_or_by_the_next_to_read(kind, names):
     with opened(kind) as store:
-        store.load("month=1", pack_rows([FIRST, row("gone", removed_at=3)]))
+        store.load("month=1", pack_rows([row("first"), row("gone", removed_at=3)]))
         if store.remove("month=1", names, 5):
             with pytest.raises(DamagedStore, match=rf"{names[-1]}.*not there") as damage:
                 store.rows("month=1")
@@ -111,20 +60,27 @@ def test_the_removal_of_a_file_that_is_not_there_is_told_at_once_or_by_the_next_
 
 
 @every_store
-def test_a_store_that_forgets_all_takes_new_rows(kind):
-    with opened(kind) as store:
-        store.load("month=1", pack_rows([FIRST]))
-        store.load("", pack_rows([SECOND]))
-        store.forget()
-        assert not store.partitions()
-        store.load("month=1", pack_rows([THIRD]))
-        assert rows_of(store) == {THIRD}
-
-
-@every_store
 def test_a_store_is_closed_twice_and_leaves_nothing(kind, tmp_path):
     with opened(kind, tmp_path) as store:
-        store.load("month=1", pack_rows([FIRST]))
+        store.load("month=1", pack_rows([row("first")]))
         store.close()
         assert not list(tmp_path.iterdir())
         store.close()
+
+
+@pytest.mark.parametrize("count", [0, COPIED_BYTES_MAX // 1000], ids=["small", "large"])
+def test_rows_in_memory_stay_in_their_order_and_are_counted_whether_or_not_anybody_asks(count):
+    rows = [row(f"first{number}{'x' * 1000}") for number in range(count)]
+    store = MemoryStore()
+    store.load("month=1", pack_rows(rows))
+    for number in range(3 * ADDED_MAX):
+        rows.append(row(f"{number}"))
+        store.add("month=1", pack_row(rows[-1]))
+        assert store.size("month=1") == store.memory_bytes == len(pack_rows(rows))
+    block = store.rows("month=1")
+    assert block is not None
+    assert list(unpack_rows(block, "month=1")) == rows
+    assert store.rows("month=1") is block
+    store.add("month=1", pack_row(rows[0]))
+    store.forget(["month=1"])
+    assert (store.rows("month=1"), store.contains("month=1"), store.memory_bytes) == (None, False, 0)
