@@ -1,6 +1,8 @@
 """A view against the log that it follows, also while rows are read from a base and the log grows."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -17,9 +19,12 @@ from tallymark.engine.views.row import FileRow
 from tallymark.engine.views.store import DamagedStore
 from tallymark.engine.views.view import View, ViewAt, live_files
 from tests.engine.timeline.entries import clean, commit, data_file, history_of, partitions, rollback
-from tests.engine.views.histories import FIRST, PARTITIONS, SECOND, THIRD, THREE, log_entries
+from tests.engine.views.histories import FIRST, PARTITIONS, SECOND, THREE, log_entries
 from tests.support.examples import examples
 from tests.support.loops import on_both_loops, on_virtual_time
+
+BYTES = FIRST.bytes
+"""Of every file."""
 
 
 def view_of(entries: tuple[LogEntry, ...], **made_with) -> View:
@@ -28,22 +33,22 @@ def view_of(entries: tuple[LogEntry, ...], **made_with) -> View:
     return view
 
 
-async def all_files(at: ViewAt) -> tuple[DataFile, ...]:
-    return tuple([file async for file in at.all_files()])
-
-
 async def check_answers_as_the_log_does(view: View, history: History) -> None:
     """Of every position that the view answers."""
     for position in range(view.floor, history.head + 1):
         at, truth = view.at(position), history.files_at(position)
         check_what_is_at_hand(at, truth)
-        assert await all_files(at) == truth
+        assert tuple([file async for file in at.all_files()]) == truth
         check_what_is_at_hand(at, truth)
         assert await at.partitions() == tuple(sorted({file.partition for file in truth}))
         for partition in PARTITIONS:
-            assert await at.files(partition) == tuple(file for file in truth if file.partition == partition)
+            wanted = tuple(file for file in truth if file.partition == partition)
+            assert await at.files(partition) == await at.small_files(partition, below=BYTES + 1) == wanted
+            assert await at.small_files(partition, below=BYTES) == ()
         for since in range(view.floor, position):
             before = history.files_at(since)
+            for file in {*before, *truth}:
+                assert await at.file(file.partition, file.file_id) == (file if file in truth else None)
             assert await at.added_since(since) == tuple(file for file in truth if file not in before)
             assert await at.removed_since(since) == tuple(file for file in before if file not in truth)
 
@@ -56,49 +61,22 @@ def check_what_is_at_hand(at: ViewAt, truth: Sequence[DataFile]) -> None:
             assert live_files(block, partition, at.position) == wanted
 
 
-@settings(max_examples=examples(60))
-@given(entries=log_entries(), data=st.data())
-def test_a_view_that_follows_the_log_answers_at_every_position_as_the_log_does(entries, data):
-    history, view = History(), View(keep_positions=data.draw(st.none() | st.integers(0, 10)))
-    for entry in entries:
-        history.apply(entry)
-        if data.draw(st.booleans()):
-            view.sync(history)
-    view.sync(history)
-    trio.run(check_answers_as_the_log_does, view, history)
-
-
 class ForgetfulStore(MemoryStore):
     """A ``MemoryStore`` that finds itself damaged when it is told to."""
 
-    def __init__(self, damaged) -> None:
+    def __init__(self, damaged: Callable[[], str]) -> None:
         super().__init__()
         self._damaged = damaged
 
-    def rows(self, partition: str) -> bytes | None:
-        self._fail(partition)
-        return super().rows(partition)
+    def __getattribute__(self, name: str) -> Any:
+        found = super().__getattribute__(name)
+        return partial(self._call, found) if name in ("rows", "load", "add", "remove", "purge") else found
 
-    def load(self, partition: str, block: bytes) -> None:
-        self._fail(partition)
-        super().load(partition, block)
-
-    def add(self, partition: str, block: bytes) -> None:
-        self._fail(partition)
-        super().add(partition, block)
-
-    def remove(self, partition: str, names: Collection[str], position: int) -> bool:
-        self._fail(partition)
-        return super().remove(partition, names, position)
-
-    def purge(self, partition: str, floor: int) -> None:
-        self._fail(partition)
-        super().purge(partition, floor)
-
-    def _fail(self, partition: str) -> None:
+    def _call(self, verb: Callable[..., object], partition: str, *arguments: object) -> object:
         if whole := self._damaged():
-            super().forget(None if whole == "all" else [partition])
+            self.forget(None if whole == "all" else [partition])
             raise DamagedStore("told to", partitions=None if whole == "all" else frozenset({partition}))
+        return verb(partition, *arguments)
 
 
 @settings(max_examples=examples(60))
@@ -114,50 +92,17 @@ def test_what_a_store_loses_is_read_again_and_the_answers_stay(entries, data):
 
 
 @on_both_loops
-async def test_an_older_position_keeps_its_answer_whatever_comes_later():
-    view = view_of(THREE[:1])
-    before = view.at(1)
-    view.sync(history_of(THREE))
-    assert await before.files("month=1") == (FIRST,)
-    assert await before.partitions() == ("month=1",)
-    assert await view.at(3).files("month=1") == (SECOND,)
-
-
-@on_both_loops
-async def test_a_file_is_found_by_its_id_until_it_is_replaced():
+async def test_a_position_beyond_the_head_or_let_go_by_a_clean_even_meanwhile_is_refused_and_the_rest_is_answered():
     view = view_of(THREE)
-    assert await view.at(1).file("month=1", FIRST.file_id) == FIRST
-    assert await view.at(2).file("month=1", FIRST.file_id) is None
-    assert await view.at(2).file("month=9", FIRST.file_id) is None
-
-
-@on_both_loops
-async def test_small_files_are_strictly_below_the_limit():
-    view = view_of(THREE)
-    assert await view.at(3).small_files("month=2", below=THIRD.bytes) == ()
-    assert await view.at(3).small_files("month=2", below=THIRD.bytes + 1) == (THIRD,)
-
-
-def test_a_position_beyond_the_head_is_refused():
     with pytest.raises(InvalidRequest, match="position 4: this view answers for 0 to 3"):
-        view_of(THREE).at(4)
-
-
-@on_both_loops
-async def test_what_a_clean_has_let_go_is_refused_and_dropped_and_the_rest_is_answered():
-    view = view_of((*THREE, clean(4, horizon=2)))
+        view.at(4)
+    before = view.at(1)
+    view.sync(history_of((*THREE, clean(4, horizon=2))))
     assert view.floor == 2
     assert await view.at(2).files("month=1") == (SECOND,)
     assert await view.at(4).removed_since(2) == ()
     with pytest.raises(InvalidRequest, match="position 1"):
         view.at(1)
-
-
-@on_both_loops
-async def test_a_position_that_the_view_lets_go_meanwhile_is_refused():
-    view = view_of(THREE)
-    before = view.at(1)
-    view.sync(history_of((*THREE, clean(4, horizon=2))))
     with pytest.raises(InvalidRequest, match="position 1"):
         await before.files("month=1")
 
@@ -228,19 +173,25 @@ def _rows(entries: tuple[LogEntry, ...]) -> list[FileRow]:
     ]
 
 
-def history(*entries: LogEntry) -> History:
-    return history_of(entries)
+async def asked_before(change: Callable[[], None], ask: Callable[[], Awaitable[object]]) -> object:
+    """What is answered if that happens half a second after it was asked for."""
+    answers: list[object] = []
+
+    async def answer() -> None:
+        answers.append(await ask())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        await trio.sleep(0.5)
+        change()
+    return answers[0]
 
 
 @on_virtual_time
 async def test_what_is_committed_while_a_partition_is_read_is_not_missed_nor_seen_too_early():
     view = View(base=SlowBase(*REPLACED[:1]))
-    before, asked = view.at(1), []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_files, before, asked)
-        await trio.sleep(0.5)
-        view.sync(history(*REPLACED))
-    assert asked == [(FIRST,)]
+    before = view.at(1)
+    assert await asked_before(lambda: view.sync(history_of(REPLACED)), lambda: before.files("month=1")) == (FIRST,)
     assert [await view.at(position).files("month=1") for position in (2, 3)] == [(SECOND,), (NEXT,)]
 
 
@@ -248,40 +199,29 @@ async def test_what_is_committed_while_a_partition_is_read_is_not_missed_nor_see
 async def test_a_block_of_an_earlier_base_is_not_taken_for_one_of_a_later():
     """What came between the two is kept for nobody, so nothing would be put on top of the earlier one."""
     view = View(base=SlowBase(*REPLACED[:1]))
-    view.sync(history(*REPLACED))
-    asked: list = []
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(_files, view.at(3), asked)
-        await trio.sleep(0.5)
-        view.rebase(SlowBase(*REPLACED[:2]))
-    assert asked == [(NEXT,)]
+    view.sync(history_of(REPLACED))
+    later = SlowBase(*REPLACED[:2])
+    assert await asked_before(lambda: view.rebase(later), lambda: view.at(3).files("month=1")) == (NEXT,)
     assert await view.at(2).files("month=1") == (SECOND,)
 
 
 @on_virtual_time
 async def test_removed_files_are_told_whole_or_refused_when_the_floor_rises_meanwhile():
     view = View(base=SlowBase(*REPLACED[:1]), keep_positions=2)
-    view.sync(history(*REPLACED[:2]))
-    refused: list[str] = []
+    view.sync(history_of(REPLACED[:2]))
 
     async def ask() -> None:
-        try:
+        with pytest.raises(InvalidRequest, match="position 1:"):
             await view.at(2).removed_since(1)
-        except InvalidRequest as error:
-            refused.append(str(error))
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(ask)
-        await trio.sleep(0.5)
-        view.sync(history(*REPLACED, commit(4)))
+    await asked_before(lambda: view.sync(history_of((*REPLACED, commit(4)))), ask)
     assert view.floor == 2
-    assert [text.partition(":")[0] for text in refused] == ["position 1"]
 
 
 @on_virtual_time
 async def test_a_block_that_lacks_what_a_later_entry_removes_is_of_another_log():
     view = View(base=SlowBase(*REPLACED[:1], lacks=(FIRST.name,)))
-    view.sync(history(*REPLACED))
+    view.sync(history_of(REPLACED))
     with pytest.raises(CorruptObject, match=r"'month=1' held at position 1 lacks .*, which position 2 removes"):
         await view.at(3).files("month=1")
 
@@ -289,10 +229,6 @@ async def test_a_block_that_lacks_what_a_later_entry_removes_is_of_another_log()
 @on_virtual_time
 async def test_rows_that_went_below_the_floor_before_a_partition_was_read_are_not_kept():
     view = View(base=SlowBase(*REPLACED[:1]), keep_positions=0)
-    view.sync(history(*REPLACED))
+    view.sync(history_of(REPLACED))
     await view.at(3).files("month=1")
     assert view.statistics().store.memory_bytes == len(pack_rows([FileRow(NEXT, 3)]))
-
-
-async def _files(at, found: list) -> None:
-    found.append(await at.files("month=1"))
