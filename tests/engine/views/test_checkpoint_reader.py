@@ -1,6 +1,5 @@
 """Logs that are read on from a checkpoint, and which of its partitions are stored together."""
 
-import copy
 import random
 from itertools import pairwise
 
@@ -106,12 +105,16 @@ async def test_a_log_with_a_checkpoint_is_read_by_one_listing_and_three_gets():
 
 
 @on_both_loops
-async def test_a_part_is_read_when_one_of_its_partitions_is_asked_for_and_once():
+async def test_a_part_is_read_once_when_one_of_its_partitions_is_asked_for_or_ahead_of_that():
     storage, view = await view_of(await checkpointed_log(part_bytes=1))
-    assert await view.at(3).files("month=1") == (SECOND,)
-    assert await view.at(3).files("month=1") == (SECOND,)
+    for _ in range(2):
+        assert await view.at(3).files("month=1") == (SECOND,)
     assert await view.at(3).files("month=9") == ()
     assert len(storage.calls) == 1
+    await view.preload()
+    assert len(storage.calls) == 2
+    assert [file async for file in view.at(3).all_files()] == [SECOND, THIRD]
+    assert len(storage.calls) == 2
 
 
 @on_virtual_time
@@ -121,15 +124,6 @@ async def test_those_who_ask_for_one_part_at_once_wait_for_one_reading():
         for partition in ("month=1", "month=2", "month=1"):
             nursery.start_soon(view.block, partition)
     assert len(storage.calls) == 1
-
-
-@on_both_loops
-async def test_all_parts_are_read_ahead_where_that_is_asked_for():
-    storage, view = await view_of(await checkpointed_log(part_bytes=1))
-    await view.preload()
-    storage.calls.clear()
-    assert [file async for file in view.at(3).all_files()] == [SECOND, THIRD]
-    assert storage.calls == []
 
 
 @on_both_loops
@@ -203,14 +197,6 @@ async def test_a_part_that_another_has_shortened_is_used_again_for_no_older_posi
 
 
 @on_both_loops
-async def test_a_partition_of_which_a_checkpoint_has_no_row_is_empty():
-    storage = await some_log(THREE[0], commit(2, scope=partitions("month=1"), removed=(FIRST,)), clean(3, horizon=2))
-    await Process(storage).checkpoint()
-    view = await Process(storage).sync()
-    assert await view.at(3).files("month=1") == ()
-
-
-@on_both_loops
 async def test_partitions_that_come_one_by_one_fill_parts_and_do_not_have_one_each():
     storage = MemoryBackend()
     with parts_of(1000):
@@ -224,9 +210,10 @@ async def test_partitions_that_come_one_by_one_fill_parts_and_do_not_have_one_ea
 
 
 @on_both_loops
-async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_position():
+async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_position_or_beyond():
     storage = await some_log()
-    process = Process(storage)
+    process, behind = Process(storage), Process(storage)
+    view = await behind.sync()
     await process.checkpoint()
     assert process.log.history.base == 3, "the entries before it are forgotten"
     before = stored(storage)
@@ -234,13 +221,6 @@ async def test_nothing_is_written_where_the_newest_checkpoint_is_of_this_positio
     assert newest is not None
     assert (newest.position, newest.files, newest.parts_written, newest.bytes_written) == (3, 2, 0, 0)
     assert stored(storage) == before
-
-
-@on_both_loops
-async def test_a_process_that_is_behind_leaves_the_newer_checkpoint():
-    storage = await some_log()
-    behind = Process(storage)
-    view = await behind.sync()
     await put_entries(storage, LATER, after=3)
     await Process(storage).checkpoint()
     before = stored(storage)
@@ -250,10 +230,17 @@ async def test_a_process_that_is_behind_leaves_the_newer_checkpoint():
     assert stored(storage) == before
 
 
-async def _write_twice(storage, *, apart_s: float) -> list[bool]:
+@pytest.mark.parametrize(
+    ("apart_s", "stand"),
+    [pytest.param(1.5, [True, False], id="the later gives up"), pytest.param(0.5, [True, True], id="the later stands")],
+)
+@on_virtual_time
+async def test_of_two_who_write_at_once_the_later_gives_up_and_leaves_nothing_or_both_have_put_the_pointer(
+    apart_s, stand
+):
     """Each put takes a second: parts, manifest, pointer."""
-    slowly = FaultyBackend(storage, slow("put", 1))
-    results = []
+    storage = await some_log()
+    slowly, results = FaultyBackend(storage, slow("put", 1)), []
 
     async def write() -> None:
         results.append(await Process(slowly).checkpoint() is not None)
@@ -262,65 +249,46 @@ async def _write_twice(storage, *, apart_s: float) -> list[bool]:
         nursery.start_soon(write)
         await trio.sleep(apart_s)
         nursery.start_soon(write)
-    return results
-
-
-@on_virtual_time
-async def test_of_two_who_write_at_once_the_later_one_gives_up_and_leaves_nothing():
-    storage = await some_log()
-    assert await _write_twice(storage, apart_s=1.5) == [True, False]
-    assert stored(storage).keys() == {POINTER} | manifests(storage)[0].paths
+    assert results == stand
+    newest = manifests(storage)[0].paths
+    assert newest <= stored(storage).keys()
+    assert (stored(storage).keys() == {POINTER} | newest) == (not all(stand))
     await answers_as_the_log_does(storage, THREE)
 
 
 @on_virtual_time
-async def test_where_both_put_the_pointer_at_once_the_later_one_stands():
-    storage = await some_log()
-    assert await _write_twice(storage, apart_s=0.5) == [True, True]
-    assert manifests(storage)[0].paths < stored(storage).keys()
-    await answers_as_the_log_does(storage, THREE)
-
-
-def test_what_comes_while_a_checkpoint_is_written_is_not_in_it():
+async def test_what_comes_while_a_checkpoint_is_written_is_not_in_it():
     """Its parts are read late, and by then the view has gone on."""
+    storage = await checkpointed_log(part_bytes=1)
+    await put_entries(storage, LATER[:1], after=3)
+    process = Process(FaultyBackend(storage, slow("get", 1, "*/checkpoint/*.*")))
+    await process.sync()
+    gone = commit(6, scope=partitions("month=2"), removed=(THIRD, LATER[0].added[0]))
 
-    async def write() -> None:
-        inner = await some_log()
-        with parts_of(1):
-            await Process(inner).checkpoint()
-            await put_entries(inner, LATER[:1], after=3)
-            storage = FaultyBackend(inner, slow("get", 1, "*/checkpoint/*.*"))
-            process = Process(storage)
-            await process.sync()
-            gone = commit(6, scope=partitions("month=2"), removed=(THIRD, LATER[0].added[0]))
+    async def go_on() -> None:
+        await trio.sleep(0.5)
+        await put_entries(storage, [LATER[1], gone], after=4)
+        await process.sync()
 
-            async def go_on() -> None:
-                await trio.sleep(0.5)
-                await put_entries(inner, [LATER[1], gone], after=4)
-                await process.sync()
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(go_on)
-                assert await process.checkpoint() is not None
-        assert manifests(inner)[0].position == 4
-        await answers_as_the_log_does(inner, (*THREE, *LATER, gone))
-
-    trio.run(write, clock=trio.testing.MockClock(autojump_threshold=0))
+    with parts_of(1):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(go_on)
+            assert await process.checkpoint() is not None
+    assert manifests(storage)[0].position == 4
+    await answers_as_the_log_does(storage, (*THREE, *LATER, gone))
 
 
 @pytest.mark.parametrize("second", [False, True], ids=["the first one", "a later one"])
-def test_wherever_a_writer_dies_the_log_is_read_as_it_is_and_the_next_checkpoint_is_whole(second):
+@on_virtual_time
+async def test_wherever_a_writer_dies_the_log_is_read_as_it_is_and_the_next_checkpoint_is_whole(second):
     entries = THREE + LATER
 
     async def begin() -> MemoryBackend:
         storage = await some_log()
-        if second:
-            await Process(storage).checkpoint()
-            await put_entries(storage, LATER[:1], after=3)
-            await Process(storage).checkpoint()
-            await put_entries(storage, LATER[1:], after=4)
-        else:
-            await put_entries(storage, LATER, after=3)
+        for before, entry in enumerate(LATER, 3):
+            if second:
+                await Process(storage).checkpoint()
+            await put_entries(storage, [entry], after=before)
         return storage
 
     async def die(storage: MemoryBackend, at: int | None) -> int:
@@ -331,21 +299,18 @@ def test_wherever_a_writer_dies_the_log_is_read_as_it_is_and_the_next_checkpoint
             pass
         return dying.count
 
-    async def main() -> None:
-        with parts_of(1):
-            calls = await die(await begin(), None)
-            assert calls > 8
-            for at in range(1, calls + 1):
-                storage = await begin()
-                await die(storage, at)
-                await answers_as_the_log_does(storage, entries)
-                await Process(storage).checkpoint()
-                newest = manifests(storage)[0]
-                assert newest.position == 5
-                assert newest.paths <= stored(storage).keys()
-                await answers_as_the_log_does(storage, entries)
-
-    trio.run(main)
+    with parts_of(1):
+        calls = await die(await begin(), None)
+        assert calls > 8
+        for at in range(1, calls + 1):
+            storage = await begin()
+            await die(storage, at)
+            await answers_as_the_log_does(storage, entries)
+            await Process(storage).checkpoint()
+            newest = manifests(storage)[0]
+            assert newest.position == 5
+            assert newest.paths <= stored(storage).keys()
+            await answers_as_the_log_does(storage, entries)
 
 
 @settings(max_examples=examples(150), deadline=None)
@@ -354,8 +319,7 @@ def test_whatever_is_damaged_or_gone_the_answers_stay_and_the_next_checkpoint_he
     entries = THREE + LATER
 
     async def damage() -> None:
-        storage = await some_log()
-        await Process(storage).checkpoint()
+        storage = await checkpointed_log(part_bytes=1)
         await put_entries(storage, LATER, after=3)
         await Process(storage).checkpoint()
         paths = sorted(stored(storage))
@@ -395,15 +359,18 @@ async def _damage(storage: MemoryBackend, path: str, how: str, chance: random.Ra
 
 
 @on_both_loops
-async def test_a_damaged_part_is_counted_and_the_log_is_read_in_its_place(caplog):
+async def test_for_a_damaged_part_which_is_counted_the_log_is_read_unless_it_is_another_one_by_now(caplog):
     storage = await checkpointed_log(part_bytes=1)
-    await storage.delete([manifests(storage)[0].parts[0].path])
     process = Process(storage)
-    view = await process.sync()
+    view, late = await process.sync(), await Process(storage).sync()
+    await storage.delete([manifests(storage)[0].parts[0].path])
     assert await view.at(3).files("month=1") == (SECOND,)
     assert await view.at(3).files("month=2") == (THIRD,)
     assert process.checkpoints.statistics.damaged_parts == 1
     assert "checkpoint.refused" in caplog.text
+    await storage.put(f"{LOG_FOLDER}/{2:020d}", encode_entry(commit(2, nonce="other")))
+    with pytest.raises(CorruptObject, match=r"not the one that .* was made of"):
+        await late.at(3).files("month=1")
 
 
 @on_virtual_time
@@ -426,16 +393,6 @@ async def test_a_checkpoint_that_newer_ones_have_replaced_is_not_damaged(caplog)
         read = process.checkpoints
         assert (read.statistics.refused, read.statistics.damaged_parts, read.is_damaged) == (0, 0, False)
     assert [record.levelname for record in caplog.records if "checkpoint.refused" in record.message] == ["INFO"] * 2
-
-
-@on_both_loops
-async def test_a_damaged_part_whose_log_is_another_one_by_now_is_refused_and_not_made_up():
-    storage = await checkpointed_log()
-    view = await Process(storage).sync()
-    await storage.delete([manifests(storage)[0].parts[0].path])
-    await storage.put(f"{LOG_FOLDER}/{2:020d}", encode_entry(commit(2, nonce="other")))
-    with pytest.raises(CorruptObject, match=r"not the one that .* was made of"):
-        await view.at(3).files("month=1")
 
 
 @pytest.mark.parametrize(("lost", "base", "refused"), [("pointer", 5, 0), ("manifest", 3, 1)])
@@ -474,11 +431,10 @@ async def test_a_checkpoint_that_is_ahead_of_a_restored_log_is_refused_until_the
 async def test_a_pointer_that_lags_by_two_is_asked_again():
     """Whoever has read it before two others were put finds neither of the two that it named."""
     storage = await checkpointed_log()
-    late = copy.copy(stored(storage)[POINTER])
+    answers = [stored(storage)[POINTER]]
     for number in (4, 5, 6):
         await put_entries(storage, [commit(number)], after=number - 1)
         await Process(storage).checkpoint()
-    answers = [late]
 
     class Lagging(FaultyBackend):
         async def get(self, path: str) -> bytes:
