@@ -1,13 +1,17 @@
 """Each fate that a file can have, on both families of stores, and which command ends it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 
 from tallymark.engine.errors import InvalidRequest, UnsupportedTable
-from tallymark.engine.inspection.explain_text import Explanation
+from tallymark.engine.inspection.explain import paths_below
+from tallymark.engine.inspection.explain_text import Explanation, filled_into, made_of
 from tallymark.engine.tasks.report import TaskReport
+from tallymark.engine.timeline.entry import DataFile
+from tests.engine.jobs.filling import appended
 from tests.engine.jobs.scene import (
     Store,
     abandon,
@@ -21,6 +25,7 @@ from tests.engine.jobs.scene import (
     table,
     write_rows,
 )
+from tests.engine.jobs.test_fills import rivals
 from tests.support.faulty import FaultyBackend, lost_request
 from tests.support.loops import on_both_loops
 
@@ -46,18 +51,13 @@ def rollback_of(store: Store) -> str:
 
 
 @on_both_loops
-async def test_a_committed_file_is_live(store):
+async def test_a_committed_file_is_live_or_missing_where_somebody_deleted_it(store):
     path = await one_file(store)
     found = await explained(store, path)
     assert (found.fate, found.is_there, found.position, found.command) == ("live", True, 1, None)
     assert (found.rows, found.bytes) == (3, len(store.objects[path]))
-
-
-@on_both_loops
-async def test_a_committed_file_that_somebody_deleted_is_missing(staged):
-    path = await one_file(staged)
-    await staged.backend.delete([path])
-    found = await explained(staged, path)
+    await store.backend.delete([path])
+    found = await explained(store, path)
     assert (found.fate, found.is_there) == ("missing", False)
     assert "restored from a copy" in found.next
 
@@ -222,7 +222,7 @@ async def test_every_bookkeeping_file_of_a_job_is_known_by_its_purpose(store):
 
 
 @on_both_loops
-async def test_bookkeeping_that_nobody_holds_any_more_goes_with_clean(staged):
+async def test_bookkeeping_that_nobody_holds_goes_with_clean_and_what_lies_there_and_is_of_nobody_is_unknown(staged):
     result = await committed(staged.backend)
     path = f".hoodie/.tallymark/seal/{result.instant}"
     await staged.backend.put(path, b"")
@@ -230,11 +230,6 @@ async def test_bookkeeping_that_nobody_holds_any_more_goes_with_clean(staged):
     assert (found.fate, found.command) == ("bookkeeping", f"tallymark clean {staged.backend.url}")
     await table(staged.backend).clean()
     assert (await explained(staged, path)).next == "It is not there."
-
-
-@on_both_loops
-async def test_what_lies_below_hoodie_and_is_of_nobody_is_unknown(staged):
-    await committed(staged.backend)
     for path in (".hoodie/notes.txt", ".hoodie/20010101000000000.commit", ".hoodie/.tallymark/log/99"):
         assert (await explained(staged, path)).fate == "unknown"
 
@@ -268,3 +263,115 @@ async def test_explaining_needs_a_table_and_a_file_below_it(staged):
     await committed(staged.backend)
     with pytest.raises(InvalidRequest, match="does not lie below"):
         await table(staged.backend).explain("s3://elsewhere/a.parquet")
+
+
+FILE = "month=1/a.parquet"
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("file:///lake/flights", FILE),
+        ("file:///lake/flights", f"./{FILE}"),
+        ("file:///lake/flights", f"/lake/flights/{FILE}"),
+        ("file:///lake/flights", f"file:/lake/flights/{FILE}"),
+        ("file:///lake/my%20flights", f"/lake/my flights/{FILE}"),
+        ("file:///lake/my%20flights", f"file:///lake/my%20flights/{FILE}"),
+        ("s3://bucket/flights", f"s3a://bucket/flights/{FILE}"),
+        ("s3://bucket", f"s3://bucket/{FILE}"),
+        ("hdfs://node:8020/flights", f"hdfs://node:8020/flights/{FILE}"),
+    ],
+)
+def test_a_file_is_named_by_its_path_or_by_its_url(url, text):
+    assert paths_below(url, text) == (FILE,)
+
+
+def test_percent_signs_of_partition_paths_are_told_from_those_of_urls():
+    assert paths_below("file:///lake", "p=a%3Ab/f") == ("p=a%3Ab/f",)
+    assert paths_below("file:///lake", "file:///lake/p=a%253Ab/f")[0] == "p=a%3Ab/f"
+    assert paths_below("file:///lake", "/lake/p=a%3Ab/f")[0] == "p=a%3Ab/f"
+    assert set(paths_below("s3://lake/t", "s3a://lake/t/p=a%253Ab/f")) == {"p=a%3Ab/f", "p=a%253Ab/f"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/lake/flights", "/lake/flights2/a.parquet", "s3://lake/flights/a.parquet", "../a", "/lake/flights/../a", ""],
+)
+def test_what_does_not_lie_below_the_table_is_refused_by_name(text):
+    with pytest.raises(InvalidRequest, match=f"{text!r}"):
+        paths_below("file:///lake/flights", text)
+
+
+async def live(store: Store) -> dict[str, DataFile]:
+    """By partition, which have one file each."""
+    return {file.partition: file for file in (await table(store.backend).snapshot()).files}
+
+
+@on_both_loops
+async def test_a_filled_file_says_where_its_rows_went_and_that_one_what_it_was_made_of(store):
+    await appended(store.backend, {1: [1, 2], 2: [3]})
+    old = (await live(store))["month=1"]
+    await appended(store.backend, {1: [4], 2: [5, 6, 7]})
+    new = (await live(store))["month=1"]
+    gone, made = await explained(store, old.path), await explained(store, new.path)
+    assert (gone.fate, gone.is_there, gone.position) == ("replaced", False, 2)
+    assert gone.filled_into == (new.path,)
+    assert f"filled by instant {made.instant} at position 2: its rows went into {new.path}." in gone.why
+    assert (made.fate, made.made_of, made.rewritten_bytes) == ("live", (old.path,), old.bytes)
+    assert f"It was made by filling {old.path} (2 rows, {old.bytes} B)" in made.why
+    assert f"{old.bytes} B were written once more to come to it, {old.bytes / new.bytes:.2f} for each byte" in made.why
+
+
+@on_both_loops
+async def test_a_file_that_was_filled_again_says_both_and_one_that_an_overwrite_replaced_went_into_none(unstaged):
+    paths = []
+    for flight in range(3):
+        await appended(unstaged.backend, {1: [flight]})
+        paths.append((await live(unstaged))["month=1"].path)
+    first, second, third = paths
+    found = await explained(unstaged, second)
+    assert (found.made_of, found.filled_into) == ((first,), (third,))
+    assert first in found.why
+    assert third in found.why
+    await committed(unstaged.backend, "overwrite", {1: 5})
+    (replacing,) = (await live(unstaged)).values()
+    await committed(unstaged.backend, "overwrite", {1: 5})
+    found = await explained(unstaged, replacing.path)
+    assert (found.filled_into, found.made_of, found.rewritten_bytes) == ((), (), 0)
+    assert "replaced by instant" in found.why
+
+
+@on_both_loops
+async def test_the_new_rows_of_a_lost_fill_were_made_of_nothing(unstaged):
+    async with rivals(unstaged) as (job, report, _):
+        await job.commit([report])
+    files = (await table(unstaged.backend).snapshot()).files
+    own = next(file for file in files if file.path.endswith(f"{job.instant}.parquet"))
+    assert (await explained(unstaged, own.path)).made_of == ()
+    lost = await explained(unstaged, report.files[0].path)
+    assert (lost.fate, lost.filled_into) == ("left out", ())
+    assert "whose fill was lost" in lost.why
+
+
+@on_both_loops
+async def test_of_small_files_that_the_log_does_not_tell_apart_each_is_named(unstaged):
+    await appended(unstaged.backend, {1: [1], 2: [2]})
+    await appended(unstaged.backend, {1: [3], 2: [4]})
+    (_, first), (_, entry) = await table(unstaged.backend).timeline()
+    one = next(file for file in entry.added if file.partition == "month=1")
+    old = next(file for file in first.added if file.partition == "month=1")
+    twin, other = replace(old, name="twin.parquet"), replace(one, name="other.parquet")
+    doubled = replace(entry, added=(*entry.added, other), removed=(*entry.removed, twin))
+    assert made_of(one, doubled) == (old, twin)
+    assert filled_into(old, doubled) == (one, other)
+    assert made_of(replace(one, partition="month=3"), doubled) == ()
+
+
+@on_both_loops
+async def test_a_retained_file_that_was_filled_says_so_too(unstaged):
+    await appended(unstaged.backend, {1: [1]}, readers="table")
+    old = (await live(unstaged))["month=1"]
+    await appended(unstaged.backend, {1: [2]})
+    found = await explained(unstaged, old.path)
+    assert (found.fate, found.is_there) == ("retained", True)
+    assert found.filled_into == ((await live(unstaged))["month=1"].path,)

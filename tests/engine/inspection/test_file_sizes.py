@@ -77,21 +77,15 @@ def test_nothing_has_sizes_too():
 
 
 @on_both_loops
-async def test_files_of_a_table_are_those_of_its_snapshot(staged):
+async def test_files_of_a_table_are_those_of_its_snapshot_and_a_prefix_holds_whole_names_only(staged):
     await committed(staged.backend, months={1: 3, 2: 2})
     await committed(staged.backend, months={2: 2, 20: 1})
-    snapshot = await table(staged.backend).snapshot()
-    found = await table(staged.backend).files()
-    assert (found.position, found.files, found.rows, found.bytes) == (2, 4, 8, snapshot.bytes)
+    where = table(staged.backend)
+    found = await where.files()
+    assert (found.position, found.files, found.rows, found.bytes) == (2, 4, 8, (await where.snapshot()).bytes)
     assert found.partitions[0].partition == "month=2"
-
-
-@on_both_loops
-async def test_a_prefix_holds_whole_names_only(staged):
-    await committed(staged.backend, months={2: 2, 20: 1})
-    assert [each.partition for each in (await table(staged.backend).files("month=2")).partitions] == ["month=2"]
-    assert (await table(staged.backend).files("month=2/")).files == 1
-    assert (await table(staged.backend).files("month=3")).files == 0
+    assert [each.partition for each in (await where.files("month=2")).partitions] == ["month=2"]
+    assert [(await where.files(prefix)).files for prefix in ("month=2/", "month=3")] == [2, 0]
 
 
 @on_both_loops

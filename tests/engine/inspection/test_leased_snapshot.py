@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import anyio
 import pytest
+import trio
 
 from tallymark.engine.errors import InvalidRequest, TryAgain, UnsupportedTable
 from tallymark.engine.instants.finish import drop_bookkeeping
@@ -30,6 +31,13 @@ async def overwritten(store: Store, times: int = 1) -> None:
     await committed(store.backend, months={1: 1}, readers="table")
     for _ in range(times):
         await committed(store.backend, "overwrite", {1: 1})
+
+
+@pytest.fixture
+def replaced(unstaged: Store) -> Store:
+    """A table of one month that was replaced once."""
+    trio.run(overwritten, unstaged)
+    return unstaged
 
 
 def leases(store: Store) -> set[str]:
@@ -95,49 +103,40 @@ async def test_the_cleaning_at_the_end_of_a_write_heeds_leases_and_begins_no_ins
     assert unstaged.retained_files == set()
 
 
-async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(unstaged):
-    await overwritten(unstaged)
-    dead = await leased(unstaged, 0)
-    unstaged.clock.pass_lease()
-    async with table(unstaged.backend).reading(as_of=1):
-        plan = await cleaned(unstaged, dry_run=True)
+async def test_a_dry_run_tells_who_holds_what_and_drops_nobody(replaced):
+    dead = await leased(replaced, 0)
+    replaced.clock.pass_lease()
+    async with table(replaced.backend).reading(as_of=1):
+        plan = await cleaned(replaced, dry_run=True)
         assert (plan.files, plan.held_files, [reader.position for reader in plan.readers]) == (0, 1, [1])
-        assert dead in unstaged.objects
-        reading_only = FaultyBackend(unstaged.backend, refused("put"), refused("put_new"), refused("delete"))
+        assert dead in replaced.objects
+        reading_only = FaultyBackend(replaced.backend, refused("put"), refused("put_new"), refused("delete"))
         assert (await table(reading_only).clean(retain_hours=0, dry_run=True)).held_files == 1
 
 
-async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped(unstaged):
-    await overwritten(unstaged)
-    lease = await leased(unstaged, 1)
-    unstaged.clock.now += LEASE.expiry_s
-    assert (await cleaned(unstaged)).files == 0
-    assert lease in unstaged.objects
-    unstaged.clock.now += 1
-    assert (await cleaned(unstaged)).files == 1
-    unstaged.check_at_rest()
-    assert leases(unstaged) == set()
+async def test_a_lease_that_was_not_renewed_counts_no_more_and_is_dropped(replaced):
+    lease = await leased(replaced, 1)
+    replaced.clock.now += LEASE.expiry_s
+    assert (await cleaned(replaced)).files == 0
+    assert lease in replaced.objects
+    replaced.clock.now += 1
+    assert (await cleaned(replaced)).files == 1
+    replaced.check_at_rest()
+    assert leases(replaced) == set()
 
 
-async def test_the_lease_of_a_process_that_has_ended_counts_no_more_at_once(unstaged):
-    await overwritten(unstaged)
-    await leased(unstaged, 1, replace(WriterIdentity.here(), started="1"))
-    assert (await cleaned(unstaged)).files == 1
-    assert leases(unstaged) == set()
+async def test_the_lease_of_a_process_that_has_ended_counts_no_more_at_once(replaced):
+    await leased(replaced, 1, replace(WriterIdentity.here(), started="1"))
+    assert (await cleaned(replaced)).files == 1
+    await leased(replaced, 1)
+    replaced.clock.pass_lease()
+    assert (await table(replaced.backend).clean()).files == 0
+    assert leases(replaced) == set(), "those of dead readers are dropped where nothing is due, too"
 
 
-async def test_leases_of_dead_readers_are_dropped_where_nothing_is_due_too(unstaged):
-    await overwritten(unstaged)
-    await leased(unstaged, 1)
-    unstaged.clock.pass_lease()
-    assert (await table(unstaged.backend).clean()).files == 0
-    assert leases(unstaged) == set()
-
-
-async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_reader_for_dead(unstaged):
+async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_reader_for_dead(replaced):
     """It asks for the time before it lists the leases."""
-    await overwritten(unstaged)
-    lease = await leased(unstaged, 1)
+    lease = await leased(replaced, 1)
 
     class Halting(FaultyBackend):
         """Each time after a listing of leases an hour passes, in which the reader has renewed its own."""
@@ -146,52 +145,48 @@ async def test_a_cleaner_that_stands_still_between_two_requests_takes_no_living_
             async for entry in super().list(directory):
                 yield entry
             if directory == READ_FOLDER:
-                unstaged.clock.now += HOUR_S
-                await unstaged.backend.put(lease, unstaged.objects[lease])
+                replaced.clock.now += HOUR_S
+                await replaced.backend.put(lease, replaced.objects[lease])
 
-    assert (await table(Halting(unstaged.backend)).clean(retain_hours=0)).files == 0
-    assert lease in unstaged.objects
+    assert (await table(Halting(replaced.backend)).clean(retain_hours=0)).files == 0
+    assert lease in replaced.objects
 
 
-async def test_a_lease_that_cannot_be_read_holds_everything_until_it_has_expired(unstaged, caplog):
-    await overwritten(unstaged)
-    await unstaged.backend.put(f"{READ_FOLDER}/odd", b"\xc1")
-    assert (await cleaned(unstaged)).held_files == 1
+async def test_a_lease_that_cannot_be_read_holds_everything_until_it_has_expired(replaced, caplog):
+    await replaced.backend.put(f"{READ_FOLDER}/odd", b"\xc1")
+    assert (await cleaned(replaced)).held_files == 1
     assert "lease.unreadable" in caplog.text
-    unstaged.clock.pass_lease()
-    assert (await cleaned(unstaged)).files == 1
+    replaced.clock.pass_lease()
+    assert (await cleaned(replaced)).files == 1
 
 
-async def test_a_lease_lives_as_long_as_its_block(unstaged):
-    await overwritten(unstaged)
-    async with table(unstaged.backend).reading():
-        (lease,) = leases(unstaged)
+async def test_a_lease_lives_as_long_as_its_block(replaced):
+    async with table(replaced.backend).reading():
+        (lease,) = leases(replaced)
         for _ in range(30):
             await anyio.sleep(LEASE.heartbeat_interval_s)
-            unstaged.clock.now += LEASE.heartbeat_interval_s
-        assert unstaged.clock.now - unstaged.modified[lease] <= 2 * LEASE.heartbeat_interval_s
-    assert leases(unstaged) == set()
+            replaced.clock.now += LEASE.heartbeat_interval_s
+        assert replaced.clock.now - replaced.modified[lease] <= 2 * LEASE.heartbeat_interval_s
+    assert leases(replaced) == set()
 
 
-async def test_a_block_that_raises_or_is_cancelled_gives_its_lease_up_and_its_error_leaves_bare(unstaged):
-    await overwritten(unstaged)
+async def test_a_block_that_raises_or_is_cancelled_gives_its_lease_up_and_its_error_leaves_bare(replaced):
     with pytest.raises(KeyError, match="a query of mine"):
-        async with table(unstaged.backend).reading():
+        async with table(replaced.backend).reading():
             raise KeyError("a query of mine")
-    assert leases(unstaged) == set()
+    assert leases(replaced) == set()
     with anyio.move_on_after(5):
-        async with table(unstaged.backend).reading():
+        async with table(replaced.backend).reading():
             await anyio.sleep_forever()
-    assert leases(unstaged) == set()
+    assert leases(replaced) == set()
 
 
-async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(unstaged, caplog):
-    await overwritten(unstaged)
-    async with table(unstaged.faulty).reading():
-        die(unstaged.faulty)
+async def test_a_lease_that_cannot_be_deleted_is_left_to_expire(replaced, caplog):
+    async with table(replaced.faulty).reading():
+        die(replaced.faulty)
     assert "lease.left" in caplog.text
-    unstaged.clock.pass_lease()
-    assert (await cleaned(unstaged)).files == 1
+    replaced.clock.pass_lease()
+    assert (await cleaned(replaced)).files == 1
 
 
 async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(staged, unstaged):
@@ -214,21 +209,20 @@ async def test_what_cannot_be_read_under_a_lease_is_refused_and_leaves_none(stag
     assert leases(unstaged) == leases(staged) == set()
 
 
-async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(unstaged):
+async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(replaced):
     """A lease put before the log is read: what is committed and cleaned in between is in the snapshot, or held."""
-    await overwritten(unstaged)
-    storage = FaultyBackend(unstaged.backend, slow("put", 5, f"{READ_FOLDER}/*", nth=1))
+    storage = FaultyBackend(replaced.backend, slow("put", 5, f"{READ_FOLDER}/*", nth=1))
     async with anyio.create_task_group() as others:
 
         async def overwrite_and_clean() -> None:
             await anyio.sleep(1)
-            await committed(unstaged.backend, "overwrite", {1: 1})
-            assert (await cleaned(unstaged)).files == 2
+            await committed(replaced.backend, "overwrite", {1: 1})
+            assert (await cleaned(replaced)).files == 2
 
         others.start_soon(overwrite_and_clean)
         async with table(storage).reading() as snapshot:
             assert snapshot.position == 4
-            assert paths_of(snapshot) <= unstaged.data_files
+            assert paths_of(snapshot) <= replaced.data_files
 
 
 async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
@@ -239,14 +233,13 @@ async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
     return handle, reservation
 
 
-async def gives_its_instant_up(handle: TableHandle, reservation: Reservation) -> None:
-    await drop_bookkeeping(handle, reservation.instant)
-
-
-@pytest.mark.parametrize("ends", [decide, gives_its_instant_up], ids=["is decided", "gives its instant up"])
-async def test_a_reader_of_an_older_position_waits_for_an_open_clean_until_it_ends(unstaged, ends):
-    await overwritten(unstaged)
-    handle, reservation = await open_clean(unstaged)
+@pytest.mark.parametrize(
+    "ends",
+    [decide, lambda handle, reservation: drop_bookkeeping(handle, reservation.instant)],
+    ids=["is decided", "gives its instant up"],
+)
+async def test_a_reader_of_an_older_position_waits_for_an_open_clean_until_it_ends(replaced, ends):
+    handle, reservation = await open_clean(replaced)
     async with anyio.create_task_group() as others:
 
         async def end_later() -> None:
@@ -254,16 +247,15 @@ async def test_a_reader_of_an_older_position_waits_for_an_open_clean_until_it_en
             await ends(handle, reservation)
 
         others.start_soon(end_later)
-        async with table(unstaged.backend).reading(as_of=1) as snapshot:
+        async with table(replaced.backend).reading(as_of=1) as snapshot:
             assert 20 <= anyio.current_time() < 22
             assert snapshot.position == 1
-            assert paths_of(snapshot) <= unstaged.data_files
+            assert paths_of(snapshot) <= replaced.data_files
 
 
-async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(unstaged):
+async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(replaced):
     """That clean has listed the leases before this one was there, and wins its entry after the reader has looked."""
-    await overwritten(unstaged)
-    slow_entry = FaultyBackend(unstaged.backend, slow("put_new", 10, "*/log/*"))
+    slow_entry = FaultyBackend(replaced.backend, slow("put_new", 10, "*/log/*"))
     async with anyio.create_task_group() as others:
 
         async def clean() -> None:
@@ -271,40 +263,37 @@ async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(unstag
 
         others.start_soon(clean)
         await anyio.sleep(1)
-        assert any("/open/" in path for path in unstaged.objects)
+        assert any("/open/" in path for path in replaced.objects)
         with pytest.raises(InvalidRequest, match="no longer all retained"):
-            async with table(unstaged.backend).reading(as_of=1):
+            async with table(replaced.backend).reading(as_of=1):
                 pass
-    assert leases(unstaged) == set()
+    assert leases(replaced) == set()
 
 
-async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_reader_that_waits(unstaged):
-    await overwritten(unstaged)
-    _, reservation = await open_clean(unstaged)
-    unstaged.clock.pass_lease()
-    async with table(unstaged.backend).reading(as_of=1) as snapshot:
-        assert paths_of(snapshot) <= unstaged.data_files
-        last = unstaged.log_entries[-1]
+async def test_a_clean_whose_process_died_before_its_entry_is_decided_by_the_reader_that_waits(replaced):
+    _, reservation = await open_clean(replaced)
+    replaced.clock.pass_lease()
+    async with table(replaced.backend).reading(as_of=1) as snapshot:
+        assert paths_of(snapshot) <= replaced.data_files
+        last = replaced.log_entries[-1]
         assert (last["kind"], last["instant"]) == ("rollback", reservation.instant)
-    await table(unstaged.backend).clean()
-    unstaged.check_at_rest()
+    await table(replaced.backend).clean()
+    replaced.check_at_rest()
 
 
-async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_take(unstaged):
-    await overwritten(unstaged)
-    _, reservation = await open_clean(unstaged)
+async def test_a_clean_that_stays_undecided_is_waited_for_no_longer_than_it_may_take(replaced):
+    _, reservation = await open_clean(replaced)
     with pytest.raises(TryAgain, match=f"the clean of instant {reservation.instant} has been undecided for 240 s"):
-        async with table(unstaged.backend).reading(as_of=1):
+        async with table(replaced.backend).reading(as_of=1):
             pass
     assert anyio.current_time() == pytest.approx(240, abs=1)
-    assert leases(unstaged) == set()
+    assert leases(replaced) == set()
 
 
-async def test_a_reader_asks_for_reservations_only_where_something_of_its_position_was_replaced(unstaged):
-    await overwritten(unstaged)
+async def test_a_reader_asks_for_reservations_only_where_something_of_its_position_was_replaced(replaced):
     for as_of, lists_them in ((None, False), (2, False), (1, True)):
-        async with table(unstaged.faulty).reading(as_of=as_of):
-            assert (OPEN_FOLDER in unstaged.faulty.paths("list")) is lists_them
+        async with table(replaced.faulty).reading(as_of=as_of):
+            assert (OPEN_FOLDER in replaced.faulty.paths("list")) is lists_them
 
 
 async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(unstaged):
@@ -330,10 +319,9 @@ async def test_a_lease_that_comes_between_the_two_looks_of_a_clean_is_heeded(uns
     assert [entry["kind"] for entry in unstaged.log_entries] == ["commit"] * 3 + ["clean"]
 
 
-async def test_a_reader_that_cannot_put_its_lease_is_told_and_reads_nothing(unstaged):
-    await overwritten(unstaged)
-    storage = FaultyBackend(unstaged.backend, lost_request("put", f"{READ_FOLDER}/*"))
+async def test_a_reader_that_cannot_put_its_lease_is_told_and_reads_nothing(replaced):
+    storage = FaultyBackend(replaced.backend, lost_request("put", f"{READ_FOLDER}/*"))
     with pytest.raises(OSError, match="lost"):
         async with table(storage).reading():
             pytest.fail("no lease, no block")
-    assert leases(unstaged) == set()
+    assert leases(replaced) == set()

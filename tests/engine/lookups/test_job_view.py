@@ -39,7 +39,12 @@ async def in_thread(act: Callable[[], T]) -> T:
 
 @asynccontextmanager
 async def job_of(
-    backend: Backend | None = None, *, pause_s: float = 3600.0, service: ServiceSettings | None = None, **views: Any
+    backend: Backend | None = None,
+    *,
+    pause_s: float = 3600.0,
+    service: ServiceSettings | None = None,
+    markers: MarkerSettings | None = None,
+    **views: Any,
 ):
     """A job on a table with two months and another writer's later commit; what the table held before; its storage."""
     backend = backend or Store(has_staging=True).backend
@@ -48,7 +53,7 @@ async def job_of(
     where = table(backend, views=ViewSettings(**{**QUICK, **views}))
     tasks = TaskSettings(service_pause_s=pause_s)
     before = await where.snapshot()
-    async with begin(where, markers=MarkerSettings(), tasks=tasks, service=service) as job:
+    async with begin(where, markers=markers or MarkerSettings(), tasks=tasks, service=service) as job:
         await committed(backend, "overwrite", {1: 7})
         files = {month: tuple(f for f in before.files if f.partition == month) for month in ("month=1", "month=2")}
         yield job, files, backend
@@ -119,24 +124,15 @@ async def test_without_the_service_the_log_gives_the_same_answers_and_lists_noth
     assert told == ["view.fallback", "view.read"]
 
 
+@pytest.mark.parametrize("made", [{"serve": False}, {"markers": MarkerSettings(kind="direct")}])
 @on_both_loops
-async def test_a_job_that_does_not_serve_its_view_has_tasks_that_read_the_log(caplog):
-    async with job_of(serve=False) as (job, files, backend):
+async def test_tasks_of_a_job_that_does_not_serve_its_view_or_has_direct_markers_read_the_log(made, caplog):
+    async with job_of(**made) as (job, files, backend):
         assert await in_thread(looked_up(job.ticket, backend, lambda view: view.files("month=1"))) == files["month=1"]
         reading = await in_thread(looked_up(job.ticket, backend, JobView.statistics))
+    assert (job.ticket.service is None) == ("markers" in made)
     assert (reading.source, reading.by_log, reading.fallbacks) == ("log", 1, 0)
     assert not [record for record in caplog.records if record.message.startswith("view.fallback")]
-
-
-@on_both_loops
-async def test_tasks_of_a_job_with_direct_markers_read_the_log():
-    backend = Store(has_staging=True).backend
-    first = await committed(backend)
-    async with begin(table(backend, views=ViewSettings(**QUICK))) as job:
-        found = await in_thread(looked_up(job.ticket, backend, lambda view: view.files("month=1")))
-    assert job.ticket.service is None
-    assert len(found) == 1
-    assert job.ticket.base == first.position
 
 
 @on_both_loops

@@ -16,7 +16,7 @@ from tallymark.engine.tasks.ticket import WriteTicket
 from tallymark.engine.views.view import live_files
 from tests.engine.tasks.scene import ticket
 from tests.engine.timeline.entries import clean, commit, data_file, log, win
-from tests.support.faulty import FaultyBackend, refused, slow
+from tests.support.faulty import Fault, FaultyBackend, refused, slow
 from tests.support.loops import on_both_loops, on_virtual_time
 
 FIRST, SECOND = data_file("month=1", 1), data_file("month=1", 2)
@@ -36,6 +36,13 @@ def blocks_of(job: WriteTicket, backend, *, random: float = 0.0) -> LogBlocks:
     return LogBlocks(job, lambda: backend, ReadingPace(monotonic=anyio.current_time, random=lambda: random))
 
 
+async def blocks_among(*faults: Fault, random: float = 0.0, **views) -> tuple[LogBlocks, FaultyBackend]:
+    """Of a job at the head of the log, by a storage with these faults."""
+    storage = MemoryBackend()
+    job, backend = await job_at(storage, 3, **views), FaultyBackend(storage, *faults)
+    return blocks_of(job, backend, random=random), backend
+
+
 @on_both_loops
 async def test_each_position_has_its_answer_even_one_whose_files_a_clean_has_let_go():
     storage = MemoryBackend()
@@ -47,10 +54,7 @@ async def test_each_position_has_its_answer_even_one_whose_files_a_clean_has_let
 
 @on_virtual_time
 async def test_many_who_ask_at_once_cost_one_reading_and_those_after_them_none():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3)
-    backend = FaultyBackend(storage, slow("get", 1.0))
-    blocks = blocks_of(job, backend)
+    blocks, backend = await blocks_among(slow("get", 1.0))
     async with anyio.create_task_group() as tasks:
         for _ in range(50):
             tasks.start_soon(blocks.blocks, ["month=1"])
@@ -60,20 +64,15 @@ async def test_many_who_ask_at_once_cost_one_reading_and_those_after_them_none()
 
 @on_virtual_time
 async def test_a_reading_begins_within_the_jitter():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3, log_jitter_s=8.0)
-    backend = FaultyBackend(storage)
+    blocks, backend = await blocks_among(random=0.5, log_jitter_s=8.0)
     began = anyio.current_time()
-    await blocks_of(job, backend, random=0.5).blocks(["month=1"])
+    await blocks.blocks(["month=1"])
     assert backend.calls[0].started_s - began == 4.0
 
 
 @on_virtual_time
 async def test_a_reading_that_fails_fails_for_all_who_wait_and_the_next_call_reads_anew():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3)
-    backend = FaultyBackend(storage, slow("get", 1.0), refused("get", nth=1, error=Unavailable("dark")))
-    blocks = blocks_of(job, backend)
+    blocks, _ = await blocks_among(slow("get", 1.0), refused("get", nth=1, error=Unavailable("dark")))
     refusals: list[float] = []
 
     async def ask() -> None:
@@ -92,10 +91,7 @@ async def test_a_reading_that_fails_fails_for_all_who_wait_and_the_next_call_rea
 
 @on_virtual_time
 async def test_storage_that_is_dark_is_read_so_often_a_minute_and_the_others_wait_or_are_told():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3, log_readings=2, log_wait_s=30.0)
-    backend = FaultyBackend(storage, refused("get", error=Unavailable("dark")))
-    blocks = blocks_of(job, backend)
+    blocks, _ = await blocks_among(refused("get", error=Unavailable("dark")), log_readings=2, log_wait_s=30.0)
     for kind in (Unavailable, Unavailable, ServiceUnavailable, ServiceUnavailable):
         with pytest.raises(kind):
             await blocks.blocks(["month=1"])
@@ -107,11 +103,10 @@ async def test_storage_that_is_dark_is_read_so_often_a_minute_and_the_others_wai
 
 @on_virtual_time
 async def test_a_log_that_does_not_come_is_given_up_at_the_bound():
-    storage = MemoryBackend()
-    job = await job_at(storage, 3, log_wait_s=20.0)
+    blocks, _ = await blocks_among(slow("get", 1000.0), log_wait_s=20.0)
     began = anyio.current_time()
     with pytest.raises(ServiceUnavailable, match=r"not read within 20 s \(ViewSettings\.log_wait_s\)"):
-        await blocks_of(job, FaultyBackend(storage, slow("get", 1000.0))).blocks(["month=1"])
+        await blocks.blocks(["month=1"])
     assert anyio.current_time() - began == 20.0
 
 
@@ -141,25 +136,18 @@ def test_a_reading_begins_at_a_random_moment_within_the_jitter():
     assert [admit(pace, count=9, jitter_s=2.0) for _ in range(3)] == [0.0, 0.5, 1.998]
 
 
-def test_a_reading_too_many_waits_until_the_minute_is_over():
+def test_a_reading_too_many_waits_until_the_minute_is_over_or_is_told_that_this_is_too_long_and_counts_for_nothing():
     clock = Clock()
     pace = ReadingPace(monotonic=clock, random=lambda: 0.0)
     assert admit(pace) == 0.0
     clock.now = 10.0
     assert admit(pace) == 0.0
     clock.now = 15.0
-    assert admit(pace) == 45.0
-    assert admit(pace) == 55.0
-
-
-def test_who_would_have_to_wait_too_long_is_told_so_and_counts_for_nothing():
-    pace = ReadingPace(monotonic=Clock(), random=lambda: 0.0)
-    admit(pace)
-    admit(pace)
     for _ in range(2):
         with pytest.raises(ServiceUnavailable, match=r"2 times within a minute \(ViewSettings\.log_readings=2\)"):
-            admit(pace, patience_s=59.0)
-    assert admit(pace, patience_s=60.0) == 60.0
+            admit(pace, patience_s=44.0)
+    assert admit(pace, patience_s=45.0) == 45.0
+    assert admit(pace) == 55.0
 
 
 @given(st.lists(st.floats(0, 40), max_size=30), st.integers(1, 4), st.floats(0, 5), st.data())

@@ -152,13 +152,6 @@ async def test_a_history_that_knows_entries_but_not_which_log_they_are_of_refuse
 
 
 @on_both_loops
-async def test_a_position_beyond_the_log_is_refused():
-    _, table, _ = await served_log(commit(1))
-    with pytest.raises(InvalidRequest, match="position 2: the log ends at 1"):
-        await table.look_up(2, "whatever")
-
-
-@on_both_loops
 async def test_the_same_position_of_another_log_is_refused():
     _, table, _ = await served_log(commit(1))
     _, _, others = await served_log(commit(1, nonce="another"))
@@ -167,12 +160,12 @@ async def test_the_same_position_of_another_log_is_refused():
 
 
 @on_both_loops
-async def test_a_position_that_the_view_has_let_go_is_refused():
-    _, table, known = await served_log(
-        commit(1, added=(FIRST,)), commit(2, removed=(FIRST,)), commit(3), keep_positions=1
-    )
-    with pytest.raises(InvalidRequest, match="position 1: this view answers for 2 to 3"):
-        await table.look_up(1, known[1])
+async def test_a_position_beyond_the_log_and_one_that_the_view_has_let_go_are_refused():
+    entries = (commit(1, added=(FIRST,)), commit(2, removed=(FIRST,)), commit(3))
+    _, table, known = await served_log(*entries, keep_positions=1)
+    for position, told in ((4, "position 4: the log ends at 3"), (1, "position 1: this view answers for 2 to 3")):
+        with pytest.raises(InvalidRequest, match=told):
+            await table.look_up(position, "whatever" if position == 4 else known[position])
 
 
 @on_both_loops
@@ -189,22 +182,12 @@ async def test_at_hand_is_what_the_last_look_up_was_as_of_and_nothing_else():
 
 @on_both_loops
 async def test_nothing_is_at_hand_for_a_position_that_the_view_has_let_go_of():
-    backend = MemoryBackend()
-    await win(backend, commit(1, added=(FIRST,)))
-    reader = log(backend)
-    view = View(keep_positions=0)
-
-    def synced() -> View:
-        view.sync(reader.history)
-        return view
-
-    table = ServedView(reader, synced)
-    known = await hashes(backend)
+    backend, table, known = await served_log(commit(1, added=(FIRST,)), keep_positions=0)
     await table.look_up(1, known[1])
     assert table.cached_blocks(1, known[1], ["month=1"]) is not None
     await win(backend, commit(2, added=(SECOND,), removed=(FIRST,)))
-    await reader.refresh()
-    synced()
+    await table._log.refresh()
+    table._view()
     assert table.cached_blocks(1, known[1], ["month=1"]) is None
     with pytest.raises(InvalidRequest, match="position 1"):
         await files_at(table, 1, known[1])

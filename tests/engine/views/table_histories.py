@@ -1,12 +1,12 @@
 """Random histories of a table in memory or on a disk, played through the public API by processes that may die."""
 
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from unittest import mock
 
 import trio
@@ -31,30 +31,15 @@ from tests.support.dying import DyingBackend, ProcessDied
 HOUR_S = 3600.0
 
 
-class Place(Protocol):
-    @property
-    def backend(self) -> Backend: ...
-    @property
-    def objects(self) -> Mapping[str, bytes]:
-        """All that is stored, read around the library."""
-        ...
-
-    def pass_s(self, seconds: float) -> None:
-        """The store's clock goes on; that of the loop does not."""
-        ...
-
-    def run(self, *main: Any) -> None:
-        """An async function and its arguments, with trio."""
-        ...
-
-
 class InMemory(Store):
     """On virtual time."""
 
     def pass_s(self, seconds: float) -> None:
+        """The store's clock goes on; that of the loop does not."""
         self.clock.now += seconds
 
     def run(self, *main: Any) -> None:
+        """An async function and its arguments, with trio."""
         trio.run(*main, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
@@ -79,6 +64,7 @@ class OnDisk:
         trio.run(*main)
 
 
+Place = InMemory | OnDisk
 RETAIN_HOURS = 3.0
 
 

@@ -4,6 +4,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -148,53 +149,48 @@ def wrong_answers_refused(store: ViewStore, right: bytes) -> int:
     return len(lost)
 
 
+def overwrite(path: Path, size: int) -> None:
+    with path.open("r+b") as file:
+        for at in range(20_000, path.stat().st_size, 4_000 + size):
+            file.seek(at)
+            file.write(b"?" * size)
+
+
+def cut_off(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+@pytest.fixture
+def store(kind, tmp_path):
+    with opened(kind, tmp_path) as store:
+        yield filled(store)
+
+
 @every_store_on_disk
-@pytest.mark.parametrize("size", [1, 50_000])
+@pytest.mark.parametrize("done", [partial(overwrite, size=1), partial(overwrite, size=50_000), cut_off])
 @pytest.mark.parametrize("is_changed", [False, True])
-def test_rows_that_were_overwritten_on_disk_are_refused(kind, size, is_changed, tmp_path):
-    with opened(kind, tmp_path) as store:
-        filled(store)
-        right = changed(store) if is_changed else BLOCK
-        for path in files_of(tmp_path):
-            with path.open("r+b") as file:
-                for at in range(20_000, path.stat().st_size, 4_000 + size):
-                    file.seek(at)
-                    file.write(b"?" * size)
-        assert wrong_answers_refused(store, right) > 1
-
-
-@every_store_on_disk
-def test_files_that_were_cut_off_are_refused(kind, tmp_path):
-    with opened(kind, tmp_path) as store:
-        filled(store)
-        for path in files_of(tmp_path):
-            os.truncate(path, path.stat().st_size // 2)
-        assert wrong_answers_refused(store, BLOCK) > 1
+def test_rows_that_were_overwritten_or_cut_off_on_disk_are_refused(store, done, is_changed, tmp_path):
+    right = changed(store) if is_changed else BLOCK
+    for path in files_of(tmp_path):
+        done(path)
+    assert wrong_answers_refused(store, right) > 1
 
 
 @spillable
-def test_an_older_state_of_the_file_is_refused(kind, tmp_path):
-    with opened(kind, tmp_path) as store:
-        filled(store)
-        (path,) = files_of(tmp_path)
-        before = path.read_bytes()
-        for number in range(COUNT):
-            assert store.remove(f"month={number}", [NAMES[7]], 9)
-        flush(store)
-        after = bytearray(BLOCK)
-        mark_removed(after, NAMES[7], 9)
-        path.write_bytes(before)
-        assert wrong_answers_refused(store, bytes(after)) > 1
+def test_an_older_state_of_the_file_is_refused(store, tmp_path):
+    (path,) = files_of(tmp_path)
+    before = path.read_bytes()
+    right = changed(store)
+    path.write_bytes(before)
+    assert wrong_answers_refused(store, right) > 1
 
 
 @spillable
 @pytest.mark.parametrize("name", [*LATER, NAMES[7]])
-def test_what_came_to_a_partition_on_disk_and_was_overwritten_there_is_refused(kind, name, tmp_path):
-    with opened(kind, tmp_path) as store:
-        filled(store)
-        right = changed(store)
-        assert sum(overwritten(path, name) for path in files_of(tmp_path)) >= COUNT
-        assert wrong_answers_refused(store, right) > 1
+def test_what_came_to_a_partition_on_disk_and_was_overwritten_there_is_refused(store, name, tmp_path):
+    right = changed(store)
+    assert sum(overwritten(path, name) for path in files_of(tmp_path)) >= COUNT
+    assert wrong_answers_refused(store, right) > 1
 
 
 def overwritten(path: Path, name: str) -> int:
@@ -205,21 +201,19 @@ def overwritten(path: Path, name: str) -> int:
 
 
 @spillable
-def test_a_file_that_was_deleted_or_replaced_is_no_more_read(kind, tmp_path):
-    with opened(kind, tmp_path) as store:
-        filled(store)
-        (path,) = files_of(tmp_path)
-        path.rename(path.with_name("elsewhere"))
-        shutil.copy(path.with_name("elsewhere"), path)
-        with pytest.raises(DamagedStore, match="was replaced"):
-            store.rows("month=0")
-        filled(store)
-        (path,) = files_of(tmp_path)
-        path.unlink()
-        with pytest.raises(DamagedStore, match="No such file"):
-            store.rows("month=0")
-        filled(store)
-        assert store.rows("month=0") == BLOCK
+def test_a_file_that_was_deleted_or_replaced_is_no_more_read(store, tmp_path):
+    (path,) = files_of(tmp_path)
+    path.rename(path.with_name("elsewhere"))
+    shutil.copy(path.with_name("elsewhere"), path)
+    with pytest.raises(DamagedStore, match="was replaced"):
+        store.rows("month=0")
+    filled(store)
+    (path,) = files_of(tmp_path)
+    path.unlink()
+    with pytest.raises(DamagedStore, match="No such file"):
+        store.rows("month=0")
+    filled(store)
+    assert store.rows("month=0") == BLOCK
 
 
 def test_a_block_in_memory_is_written_again_though_it_was_read_from_the_file_that_is_lost(tmp_path):

@@ -12,7 +12,6 @@ from tests.engine.views.stores import opened, row
 from tests.support.loops import on_both_loops
 from tests.support.mounted import mounted
 
-KINDS = ("spillable, none in memory", "key-value")
 PARTITIONS = [f"month={number}" for number in range(60)]
 
 
@@ -20,6 +19,12 @@ PARTITIONS = [f"month={number}" for number in range(60)]
 def disk(tmp_path):
     with mounted(tmp_path / "disk", "size=4m") as folder:
         yield folder
+
+
+@pytest.fixture(params=["spillable, none in memory", "key-value"])
+def store(request, disk):
+    with opened(request.param, disk) as store:
+        yield store
 
 
 def block(seed: int) -> bytes:
@@ -55,24 +60,16 @@ def check(store, held: dict[str, bytes]) -> None:
         assert set(cut_rows(store.rows(partition))) == set(cut_rows(rows))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_store_whose_disk_is_full_says_where_and_what_to_do_and_holds_what_it_held(kind, disk):
-    with opened(kind, disk) as store:
-        held: dict[str, bytes] = {}
-        with pytest.raises(FullStore, match=rf"{disk}.*takes no more.*Free space there.*ViewSettings\(folder"):
-            load_all(store, held)
-        check(store, held)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_store_goes_on_once_there_is_room_again(kind, disk):
-    with opened(kind, disk) as store:
-        held: dict[str, bytes] = {}
-        ballast = disk / "ballast"
-        ballast.write_bytes(b"x" * 3_000_000)
-        with pytest.raises(FullStore):
-            load_all(store, held)
-        ballast.unlink()
+@pytest.mark.parametrize("taken", [0, 3_000_000])
+def test_a_store_whose_disk_is_full_says_where_and_what_to_do_and_holds_what_it_held_and_later_more(store, disk, taken):
+    held: dict[str, bytes] = {}
+    ballast = disk / "ballast"
+    ballast.write_bytes(b"x" * taken)
+    with pytest.raises(FullStore, match=rf"{disk}.*takes no more.*Free space there.*ViewSettings\(folder"):
+        load_all(store, held)
+    check(store, held)
+    ballast.unlink()
+    if taken:
         for partition in PARTITIONS[:8]:
             load(store, held, partition)
         check(store, held)
@@ -90,45 +87,39 @@ def test_blocks_in_memory_outlast_a_disk_without_any_room(disk):
         assert store.rows("month=2") is None
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_comes_to_a_partition_on_a_full_disk_is_held_or_the_partition_is_not(kind, disk):
-    with opened(kind, disk) as store:
-        held: dict[str, bytes] = {}
-        for partition in PARTITIONS[:8]:
-            load(store, held, partition)
-        refused = 0
-        for number in range(40_000):
-            partition = PARTITIONS[number % 8]
-            new = pack_rows([row(f"later{number}-{os.urandom(200).hex()}", "")])
-            try:
-                if partition in held:
-                    store.add(partition, new)
-                    held[partition] += new
-            except FullStore as full:
-                forget(store, held, full)
-                refused += 1
-            if refused == 4:
-                break
-        assert refused
-        check(store, held)
+def test_what_comes_to_a_partition_on_a_full_disk_is_held_or_the_partition_is_not(store):
+    held: dict[str, bytes] = {}
+    for partition in PARTITIONS[:8]:
+        load(store, held, partition)
+    refused = 0
+    for number in range(40_000):
+        partition = PARTITIONS[number % 8]
+        new = pack_rows([row(f"later{number}-{os.urandom(200).hex()}", "")])
+        try:
+            if partition in held:
+                store.add(partition, new)
+                held[partition] += new
+        except FullStore as full:
+            forget(store, held, full)
+            refused += 1
+        if refused == 4:
+            break
+    assert refused
+    check(store, held)
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @on_both_loops
-async def test_a_view_follows_the_log_all_the_same_and_answers_once_there_is_room(kind, disk):
+async def test_a_view_follows_the_log_all_the_same_and_answers_once_there_is_room(store, disk):
     many = tuple(data_file("month=1", number, f"f{os.urandom(100).hex()}x") for number in range(5_000))
-    history = history_of((commit(1, added=many),))
-    with opened(kind, disk) as store:
-        ballast = disk / "ballast"
-        ballast.write_bytes(b"x" * (4 << 20))
-        view = View(store)
+    later = data_file("month=1", 5_001)
+    history, view = history_of(()), View(store)
+    ballast = disk / "ballast"
+    ballast.write_bytes(b"x" * (4 << 20))
+    for position, added in enumerate((many, (later,)), start=1):
+        history.apply(commit(position, added=added))
         view.sync(history)
         with pytest.raises(FullStore, match=rf"{disk}"):
-            await view.at(1).files("month=1")
-        history.apply(commit(2, added=(data_file("month=1", 5_001),)))
-        view.sync(history)
-        with pytest.raises(FullStore, match=rf"{disk}"):
-            await view.at(2).files("month=1")
-        ballast.unlink()
-        assert set(await view.at(1).files("month=1")) == set(many)
-        assert set(await view.at(2).files("month=1")) == {*many, data_file("month=1", 5_001)}
+            await view.at(position).files("month=1")
+    ballast.unlink()
+    assert set(await view.at(1).files("month=1")) == set(many)
+    assert set(await view.at(2).files("month=1")) == {*many, later}

@@ -44,26 +44,20 @@ def elsewhere(tmp_path, request):
         process.kill()
 
 
-both_on_disk = pytest.mark.parametrize("elsewhere", ["spillable", "key-value"], indirect=True)
-
-
-@both_on_disk
-def test_what_a_killed_process_has_left_is_swept_by_the_next_that_opens_a_store_there(elsewhere, tmp_path):
-    (left,) = tmp_path.iterdir()
-    assert left.name.startswith(f"tallymark-view-{elsewhere.pid}-")
-    elsewhere.kill()
-    elsewhere.wait()
-    with opened("spillable", tmp_path):
-        assert not left.exists()
-
-
-@both_on_disk
-def test_the_folder_of_a_process_that_lives_is_left_alone_though_it_stands_still(elsewhere, tmp_path):
+@pytest.mark.parametrize("elsewhere", ["spillable", "key-value"], indirect=True)
+def test_the_folder_of_a_process_is_left_alone_while_that_lives_and_swept_by_the_next_store_once_it_is_killed(
+    elsewhere, tmp_path
+):
     (there,) = tmp_path.iterdir()
+    assert there.name.startswith(f"tallymark-view-{elsewhere.pid}-")
     before = sorted(there.rglob("*"))
     elsewhere.send_signal(signal.SIGSTOP)
     with opened("spillable", tmp_path):
         assert sorted(there.rglob("*")) == before
+    elsewhere.kill()
+    elsewhere.wait()
+    with opened("spillable", tmp_path):
+        assert not there.exists()
 
 
 def test_a_store_sweeps_no_other_of_its_own_process(tmp_path):
@@ -76,23 +70,18 @@ def test_a_store_sweeps_no_other_of_its_own_process(tmp_path):
 
 
 @pytest.mark.parametrize("boot", ["", "another boot or machine"])
-def test_a_folder_of_which_this_machine_cannot_tell_whose_it_is_is_left_alone(tmp_path, boot):
-    folder = tmp_path / "tallymark-view-1-x"
-    folder.mkdir()
-    (folder / "owner.lock").write_text(boot)
-    sweep(tmp_path)
-    assert folder.exists()
-
-
-def test_what_else_lies_there_is_left_alone(tmp_path):
-    (tmp_path / "tallymark-view-1-x").mkdir()
+def test_a_folder_of_which_this_machine_cannot_tell_whose_it_is_and_what_else_lies_there_is_left_alone(tmp_path, boot):
+    for name in ("tallymark-view-1-x", "tallymark-view-1-empty"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "tallymark-view-1-x/owner.lock").write_text(boot)
     (tmp_path / "tallymark-view-notes.txt").write_text("mine")
     sweep(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
+    assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_fork_that_closes_its_store_leaves_the_files_to_its_parent(tmp_path):
+def test_a_folder_is_closed_to_other_users_and_stays_where_a_fork_closes_its_store(tmp_path):
     folder = StoreFolder(tmp_path)
+    assert folder.path.stat().st_mode & 0o777 == 0o700
     child = os.fork()
     if child == 0:
         folder.remove()
@@ -103,12 +92,6 @@ def test_a_fork_that_closes_its_store_leaves_the_files_to_its_parent(tmp_path):
     assert folder.path.exists()
     folder.remove()
     assert not folder.path.exists()
-
-
-def test_only_this_user_may_look_into_the_folder(tmp_path):
-    folder = StoreFolder(tmp_path)
-    assert folder.path.stat().st_mode & 0o777 == 0o700
-    folder.remove()
 
 
 @pytest.mark.parametrize("kind", ON_DISK)

@@ -10,9 +10,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.settings import ViewSettings
+from tests.engine.jobs.scene import table
 from tests.engine.views.stores import settings_of
 from tests.engine.views.table_histories import InMemory, OnDisk, Place, Player, Step, histories, without_threads
-from tests.engine.views.truth import Keeper, Truth, answers_are_the_truth, answers_every_retained_position
+from tests.engine.views.truth import Truth, answers_are_the_truth, answers_every_retained_position
 from tests.support.examples import examples
 
 pytestmark = pytest.mark.no_cover
@@ -23,17 +24,17 @@ readers = st.sampled_from(["table", "table", "directory"])
 async def play(place: Place, readers: str, steps: Sequence[Step], views: ViewSettings) -> None:
     player = Player(place, readers, views)
     await player.found()
-    async with Keeper.of(place.backend, views) as follower:
+    async with table(place.backend, views=views).view() as follower:
         for step in steps:
             has_died = await player.play(step)
             truth = Truth(place.objects)
             for what in truth.occurred | {f"{type(step.act).__name__} {'dies' if has_died else 'lives'}"}:
                 event(what)
             if step.is_followed:
-                await follower.follow()
+                await follower.sync()
                 answers_every_retained_position(follower, truth, keep_positions=views.keep_positions)
             await answers_are_the_truth(follower, truth)
-            async with Keeper.of(place.backend, views) as fresh:
+            async with table(place.backend, views=views).view() as fresh:
                 answers_every_retained_position(fresh, truth, keep_positions=views.keep_positions)
                 await answers_are_the_truth(fresh, truth)
 

@@ -5,20 +5,16 @@ which has replaced it, and how many rows and bytes it has in fact.
 """
 
 import io
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow.parquet as pq
 
-from tallymark.backends import Backend
 from tallymark.engine.inspection.table_view import TableView
-from tallymark.engine.settings import ViewSettings
 from tallymark.engine.timeline.entry import DataFile
 from tallymark.engine.views.view import ViewAt
-from tests.engine.jobs.scene import table
 from tests.table_invariants import Storage, data_files, file_path, keeps_replaced_files, log_entries
 
 Files = frozenset[DataFile]
@@ -81,9 +77,8 @@ class Truth:
         """What the table has been through, as far as this judge can tell."""
         counting = dict(self._counting())
         found = {f"{entry['operation']} in the log" for entry in counting.values()}
-        found |= {
-            "fill in the log" for entry in counting.values() if entry["operation"] == "append" and entry["removed"]
-        }
+        fills = [entry for entry in counting.values() if entry["operation"] == "append" and entry["removed"]]
+        found |= {"fill in the log"} if fills else set()
         found |= {"void entry in the log"} if len(counting) < self.head else set()
         strays = data_files(self._storage) - self.lives.keys()
         found |= {"files that no entry names"} if strays else set()
@@ -113,42 +108,19 @@ class Truth:
         return replace(self.lives[path].file, rows=pq.read_metadata(io.BytesIO(data)).num_rows, bytes=len(data))
 
 
-class Answers(Protocol):
-    """``ViewAt`` is one."""
-
-    async def files(self, partition: str) -> tuple[DataFile, ...]: ...
-    async def file(self, partition: str, file_id: str) -> DataFile | None: ...
-    async def small_files(self, partition: str, *, below: int) -> tuple[DataFile, ...]: ...
-    async def partitions(self) -> tuple[str, ...]: ...
-    def all_files(self) -> AsyncIterator[DataFile]: ...
-    async def added_since(self, position: int) -> tuple[DataFile, ...]: ...
-    async def removed_since(self, position: int) -> tuple[DataFile, ...]: ...
-
-
-class Positions(Protocol):
-    """``View`` is one."""
-
-    @property
-    def floor(self) -> int: ...
-    @property
-    def head(self) -> int: ...
-    def at(self, position: int) -> Answers: ...
-
-
-async def answers_are_the_truth(view: Positions, truth: Truth) -> None:
+async def answers_are_the_truth(view: TableView, truth: Truth) -> None:
     """At every position that the view answers: by the log, and by listing as far as nothing was deleted since."""
-    complete_since = truth.complete_since
-    for position in range(view.floor, view.head + 1):
+    complete_since, reading = truth.complete_since, view.statistics()
+    for position in range(reading.floor, reading.head + 1):
         at = view.at(position)
         await never_another_positions_answer(at, truth.by_the_log(position))
         if position >= complete_since:
-            await never_serves_a_deleted_file(at, truth.by_listing(position))
-            await never_misses_a_committed_file(at, truth.by_listing(position))
-        for since in range(view.floor, position):
+            await serves_just_what_is_there(at, truth.by_listing(position))
+        for since in range(reading.floor, position):
             await tells_what_came_and_went(at, since, truth)
 
 
-async def never_another_positions_answer(at: Answers, held: Files) -> None:
+async def never_another_positions_answer(at: ViewAt, held: Files) -> None:
     """Each query, of each partition that there is, and of one that is not."""
     assert tuple([file async for file in at.all_files()]) == tuple(_by_path(held))
     assert await at.partitions() == tuple(sorted({file.partition for file in held}))
@@ -162,61 +134,30 @@ async def never_another_positions_answer(at: Answers, held: Files) -> None:
             assert await at.small_files(partition, below=file.bytes) == small
 
 
-async def never_serves_a_deleted_file(at: Answers, there: Files) -> None:
+async def serves_just_what_is_there(at: ViewAt, there: Files) -> None:
+    """No deleted file is served, and no committed one is missed."""
     served = {file async for file in at.all_files()}
     assert not served - there, f"served, and not there: {sorted(map(str, served - there))}"
-
-
-async def never_misses_a_committed_file(at: Answers, there: Files) -> None:
-    served = {file async for file in at.all_files()}
     assert not there - served, f"committed, and not served: {sorted(map(str, there - served))}"
 
 
-async def tells_what_came_and_went(at: Answers, since: int, truth: Truth) -> None:
+async def tells_what_came_and_went(at: ViewAt, since: int, truth: Truth) -> None:
     before, now = truth.by_the_log(since), frozenset([file async for file in at.all_files()])
     assert await at.added_since(since) == tuple(_by_path(now - before))
     assert await at.removed_since(since) == tuple(_by_path(before - now))
 
 
-def answers_every_retained_position(view: Positions, truth: Truth, *, keep_positions: int) -> None:
+def answers_every_retained_position(view: TableView, truth: Truth, *, keep_positions: int) -> None:
     """Of a view that has read the whole log: from what a clean has let go up to the head, and nothing below.
 
     Of a table that keeps nothing, as many positions as it was told to keep.
     """
-    horizon = truth.horizon if truth.keeps_replaced_files else truth.head - keep_positions
-    assert view.head == truth.head
-    assert view.floor == truth.replaced_until(horizon)
+    horizon, reading = truth.horizon if truth.keeps_replaced_files else truth.head - keep_positions, view.statistics()
+    assert reading.head == truth.head
+    assert reading.floor == truth.replaced_until(horizon)
     if truth.keeps_replaced_files:
-        assert view.floor >= truth.complete_since, "it answers for a position whose files are gone"
+        assert reading.floor >= truth.complete_since, "it answers for a position whose files are gone"
 
 
 def _by_path(files: Collection[DataFile]) -> list[DataFile]:
     return sorted(files, key=lambda file: file.path)
-
-
-class Keeper:
-    """By the public API, in one process; reads the log when it is told to."""
-
-    def __init__(self, view: TableView) -> None:
-        self._view = view
-
-    @classmethod
-    @asynccontextmanager
-    async def of(cls, backend: Backend, views: ViewSettings) -> AsyncIterator["Keeper"]:
-        """One who has read the log."""
-        async with table(backend, views=views).view() as view:
-            yield cls(view)
-
-    async def follow(self) -> None:
-        await self._view.sync()
-
-    @property
-    def floor(self) -> int:
-        return self._view.statistics().floor
-
-    @property
-    def head(self) -> int:
-        return self._view.statistics().head
-
-    def at(self, position: int) -> ViewAt:
-        return self._view.at(position)
