@@ -72,15 +72,17 @@ async def test_a_replaced_file_is_being_deleted_by_a_writer_that_lives(store):
     assert "is at work" in found.next
 
 
-async def test_a_replaced_file_that_a_dead_writer_has_left_goes_with_rollback(store):
-    path = await one_file(store)
+@pytest.mark.parametrize("made", [{}, {"readers": "table", "retain_hours": 2}], ids=["writer", "cleaner"])
+async def test_a_replaced_file_that_a_dead_writer_or_an_interrupted_clean_has_left_goes_with_rollback(store, made):
+    path = await one_file(store, **made)
     storage = FaultyBackend(store.backend, lost_request("delete", "month=*"))
-    async with begin(storage, "overwrite") as job:
-        await job.commit([await write_rows(job, storage)])
+    await committed(storage, "overwrite")
+    if made:
+        with pytest.raises(OSError, match="lost"):
+            await table(storage).clean(retain_hours=0)
     store.clock.pass_lease()
     found = await explained(store, path)
-    assert (found.fate, found.is_there, found.position) == ("replaced", True, 2)
-    assert found.command == f"tallymark rollback {store.backend.url}"
+    assert (found.fate, found.is_there, found.position, found.command) == ("replaced", True, 2, rollback_of(store))
     await table(store.backend).rollback()
     assert (await explained(store, path)).is_there is False
 
@@ -108,19 +110,6 @@ async def test_a_replaced_file_is_retained_for_readers_of_older_positions(store)
     await table(store.backend).clean(retain_hours=0)
     after = await explained(store, path)
     assert (after.fate, after.is_there, after.until, after.command) == ("replaced", False, None, None)
-
-
-async def test_a_file_that_an_interrupted_clean_has_let_go_goes_with_rollback(staged):
-    path = await one_file(staged, readers="table", retain_hours=2)
-    await committed(staged.backend, "overwrite", months={2: 1})
-    storage = FaultyBackend(staged.backend, lost_request("delete", "month=*"))
-    with pytest.raises(OSError, match="lost"):
-        await table(storage).clean(retain_hours=0)
-    staged.clock.pass_lease()
-    found = await explained(staged, path)
-    assert (found.fate, found.is_there, found.command) == ("replaced", True, rollback_of(staged))
-    await table(staged.backend).rollback()
-    assert not (await explained(staged, path)).is_there
 
 
 @on_both_loops

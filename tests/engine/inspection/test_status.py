@@ -12,7 +12,7 @@ async def test_status_of_a_table_at_rest_is_its_snapshot_and_nobody_at_work(stor
 
 
 @on_both_loops
-async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease(staged):
+async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease_and_unknown_where_we_may_only_read(staged):
     async with begin(staged.backend) as job:
         staged.clock.now += LEASE.expiry_s
         (found,) = (await table(staged.backend).status()).open_instants
@@ -20,11 +20,6 @@ async def test_writer_is_alive_until_its_last_beat_is_older_than_the_lease(stage
         staged.clock.now += 1
         (found,) = (await table(staged.backend).status()).open_instants
         assert (found.beat_age_s, found.writer, found.decision) == (LEASE.expiry_s + 1, "dead", None)
-
-
-@on_both_loops
-async def test_writer_is_unknown_where_storage_lets_us_read_only(staged):
-    async with begin(staged.backend):
         (found,) = (await table(FaultyBackend(staged.backend, refused("put"))).status()).open_instants
         assert (found.beat_age_s, found.writer) == (None, "unknown")
 

@@ -226,16 +226,9 @@ async def died_at(at: int | None, backend: Backend, act: Callable[[Backend], Awa
     try:
         with trio.fail_after(1e6):
             await act(dying)
-    except BaseException as error:
-        if not _is_death(error):
-            raise
+    except* ProcessDied:
+        pass
     return dying.is_dead
-
-
-def _is_death(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        return all(map(_is_death, error.exceptions))
-    return isinstance(error, ProcessDied)
 
 
 @contextmanager

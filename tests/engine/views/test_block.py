@@ -10,7 +10,6 @@ from tallymark.engine.views.block import (
     SOUGHT_MAX,
     find_live,
     mark_all_removed,
-    mark_removed,
     pack_row,
     pack_rows,
     unpack_live,
@@ -21,7 +20,10 @@ from tallymark.engine.views.row import FileRow
 
 counts = st.integers(0, (1 << 64) - 1)
 positions = st.integers(1, (1 << 32) - 1)
-names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
+names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40) | st.text(
+    "ab", min_size=1, max_size=4
+)
+"""Also some that are a part of others."""
 files = st.builds(DataFile, st.just("month=1"), names, counts, counts, counts, counts)
 rows = st.lists(st.builds(FileRow, files, positions, st.just(0) | positions), unique_by=lambda row: row.file.name)
 
@@ -31,36 +33,25 @@ def test_a_block_holds_its_rows_in_their_order(some):
     assert list(unpack_rows(pack_rows(some), "month=1")) == some
 
 
-@given(rows, names, positions)
-def test_a_removal_changes_the_row_of_that_name_and_no_other(some, name, position):
-    block = bytearray(pack_rows(some))
-    marked = mark_removed(block, name, position)
-    assert marked == any(row.file.name == name and not row.removed_at for row in some)
-    expected = [FileRow(row.file, row.added_at, position) if _is_of(row, name) else row for row in some]
-    assert list(unpack_rows(block, "month=1")) == expected
-
-
 @given(rows, st.dictionaries(names, positions, max_size=2 * SOUGHT_MAX), st.randoms(use_true_random=False))
-def test_many_removals_change_the_rows_of_their_names_or_one_that_is_absent_is_told(some, removals, random):
+def test_removals_change_the_rows_of_their_names_and_no_others_or_one_that_is_absent_is_told(some, removals, random):
     chosen = random.sample(some, random.randint(0, len(some)))
     removals |= {row.file.name: 7 for row in chosen}
     block = bytearray(pack_rows(some))
     absent = mark_all_removed(block, removals)
     live = {row.file.name for row in some if not row.removed_at}
     assert absent in removals.keys() - live if removals.keys() - live else absent is None
+    found = list(unpack_rows(block, "month=1"))
+    expected = [FileRow(row.file, row.added_at, removals.get(row.file.name, row.removed_at)) for row in some]
     if absent is None:
-        expected = [FileRow(row.file, row.added_at, removals.get(row.file.name, row.removed_at)) for row in some]
-        assert list(unpack_rows(block, "month=1")) == expected
+        assert found == expected
+    assert all(row in (old, new) for row, old, new in zip(found, some, expected, strict=True))
 
 
 def test_of_many_removals_the_one_that_was_removed_before_is_told_and_none_behind_it():
     names = [f"{number:02}" for number in range(2 * SOUGHT_MAX)]
     rows = [FileRow(DataFile("month=1", name, 0, 0, 0, 0), 1, int(name == "03")) for name in names]
     assert mark_all_removed(bytearray(pack_rows(rows)), dict.fromkeys(reversed(names), 7)) == "03"
-
-
-def _is_of(row: FileRow, name: str) -> bool:
-    return row.file.name == name and not row.removed_at
 
 
 @given(rows, positions)

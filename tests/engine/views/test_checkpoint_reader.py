@@ -344,18 +344,17 @@ def test_whatever_is_damaged_or_gone_the_answers_stay_and_the_next_checkpoint_he
 
 async def _damage(storage: MemoryBackend, path: str, how: str, chance: random.Random) -> None:
     data = await storage.get(path)
-    match how:
-        case "gone":
-            await storage.delete([path])
-        case "cut":
-            await storage.put(path, data[: chance.randrange(len(data))])
-        case "flipped":
-            at = chance.randrange(len(data))
-            await storage.put(path, data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :])
-        case "other":
-            await storage.put(path, seal({"something": "else"}))
-        case "empty":
-            await storage.put(path, b"")
+    at = chance.randrange(len(data))
+    damaged = {
+        "cut": data[:at],
+        "flipped": data[:at] + bytes([data[at] ^ (1 << chance.randrange(8))]) + data[at + 1 :],
+        "other": seal({"something": "else"}),
+        "empty": b"",
+    }
+    if how == "gone":
+        await storage.delete([path])
+    else:
+        await storage.put(path, damaged[how])
 
 
 @on_both_loops

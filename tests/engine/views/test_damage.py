@@ -61,16 +61,12 @@ def harm(folder: Path, random: Random) -> None:
                 os.truncate(path, where)
             case "cut to nothing":
                 os.truncate(path, 0)
-            case "overwrite":
+            case "overwrite" | "turn a bit" as how:
                 with path.open("r+b") as file:
                     file.seek(where)
-                    file.write(random.randbytes(random.randint(1, 9000)))
-            case "turn a bit":
-                with path.open("r+b") as file:
+                    turned = bytes([(file.read(1) or b"?")[0] ^ 16])
                     file.seek(where)
-                    before = file.read(1) or b"?"
-                    file.seek(where)
-                    file.write(bytes([before[0] ^ 16]))
+                    file.write(turned if how == "turn a bit" else random.randbytes(random.randint(1, 9000)))
             case "delete":
                 path.unlink()
             case _:
