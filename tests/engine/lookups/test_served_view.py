@@ -47,14 +47,6 @@ async def hashes(backend) -> list[str]:
 
 
 @on_both_loops
-async def test_each_position_is_answered_as_of_itself():
-    _, table, known = await served_log(commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
-    assert await files_at(table, 2, known[2]) == (SECOND,)
-    assert await files_at(table, 1, known[1]) == (FIRST,)
-    assert await files_at(table, 0, known[0]) == ()
-
-
-@on_both_loops
 async def test_a_view_that_is_built_for_each_position_is_built_once_for_all_who_ask_for_one():
     backend = MemoryBackend()
     await win(backend, commit(1, added=(FIRST,)), commit(2, added=(SECOND,)))
@@ -169,10 +161,12 @@ async def test_a_position_beyond_the_log_and_one_that_the_view_has_let_go_are_re
 
 
 @on_both_loops
-async def test_at_hand_is_what_the_last_look_up_was_as_of_and_nothing_else():
+async def test_each_position_is_answered_as_of_itself_and_the_last_one_is_at_hand_and_nothing_else():
     _, table, known = await served_log(commit(1, added=(FIRST,)), commit(2, added=(SECOND,), removed=(FIRST,)))
     assert table.cached_blocks(2, known[2], ["month=1"]) is None
-    for position in (2, 1, 2):
+    assert await files_at(table, 0, known[0]) == ()
+    for position, files in ((2, (SECOND,)), (1, (FIRST,)), (2, (SECOND,))):
+        assert await files_at(table, position, known[position]) == files
         block_of = await table.look_up(position, known[position])
         wanted = [await block_of(partition) for partition in ("month=1", "month=2")]
         assert table.cached_blocks(position, known[position], ["month=1", "month=2"]) == wanted

@@ -9,12 +9,11 @@ from tallymark.backends.memory import MemoryBackend
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import LogEntry
 from tallymark.engine.timeline.log import LOG_FOLDER
-from tallymark.engine.views.checkpoint_format import CHECKPOINT_FOLDER
 from tallymark.engine.views.memory_store import MemoryStore
 from tallymark.engine.views.view import View
 from tallymark.engine.views.view_until import view_until
 from tests.engine.timeline.entries import commit, data_file, history_of
-from tests.engine.views.checkpointing import Process, parts_of, put_entries
+from tests.engine.views.checkpointing import Process, parts_of, put_entries, stored
 from tests.engine.views.histories import PARTITIONS, log_entries
 from tests.support.examples import examples
 from tests.support.faulty import FaultyBackend
@@ -91,19 +90,16 @@ async def test_a_checkpoint_of_a_later_position_serves_where_the_log_leads_from_
 @on_both_loops
 async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole():
     storage = await table(checkpoint_at=18)
-    other = MemoryBackend()
-    await put_entries(other, [commit(1, nonce="another"), *ENTRIES[1:]])
-    for path, (data, _) in storage._objects.items():
-        if path.startswith(CHECKPOINT_FOLDER):
-            await other.put(path, data)
-    entries = (commit(1, nonce="another"), *ENTRIES[1:])
+    entries, other = (commit(1, nonce="another"), *ENTRIES[1:]), MemoryBackend()
+    await put_entries(other, entries)
+    for path, data in stored(storage).items():
+        await other.put(path, data)
     assert len(await (await made(other, entries, 20)).at(20).files("month=2")) == 6
 
 
 @on_both_loops
 async def test_a_log_that_lacks_an_entry_is_told_and_never_answered_for():
     storage = await table(checkpoint_at=10)
-    for path in [path for path in storage._objects if path.endswith("15")]:
-        await storage.delete([path])
+    await storage.delete([f"{LOG_FOLDER}/{15:020d}"])
     with pytest.raises(CorruptObject, match="entry 15 of"):
         await made(storage, ENTRIES, 20)
