@@ -50,7 +50,7 @@ from tests.table_invariants import (
     table_is_at_rest,
 )
 
-ANSWERED_S = 900.0
+ANSWERED_S = 1500.0
 """The service for a minute, four puts of a direct marker, each given up after half a minute, and reads of the seal and
 of a log of some entries with bodies, of which each may take two minutes.
 """

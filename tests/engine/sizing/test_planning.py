@@ -57,7 +57,9 @@ profiles = st.builds(
     ).map(tuple),
     sample=st.one_of(st.none(), st.builds(Sample, st.integers(0, 1000), sizes, sizes)),
     commits=st.lists(st.builds(CommitSize, st.integers(0, 1000), sizes), max_size=7).map(tuple),
-    taken=st.frozensets(st.sampled_from(["f0_0-0-0_00000000000000000.parquet", "day=1/f1_0-0-0_00000000000000001"])),
+    taken=st.frozensets(
+        st.sampled_from(["f0_0-0-0_00000000000000000.parquet", "day=1/f1_0-0-0_00000000000000001.parquet"])
+    ),
 )
 updated = st.dictionaries(st.integers(0, 7), st.tuples(st.integers(1, 10_000), st.one_of(st.none(), sizes)), max_size=3)
 """Rows that come anew, and their plain bytes, by the place of their file in the table."""
