@@ -39,6 +39,12 @@ def rows(count=10):
     return pa.Table.from_batches([flights(range(count))])
 
 
+def written(backend, **named):
+    file = begun(backend, **named)
+    file.write(rows())
+    return file
+
+
 def test_a_published_file_is_what_its_data_file_says(backend):
     file = begun(backend)
     file.write(rows(3))
@@ -49,16 +55,11 @@ def test_a_published_file_is_what_its_data_file_says(backend):
     assert footer(backend, PATH).num_row_groups == 2
 
 
-def test_nothing_is_left_of_an_abandoned_file(backend):
-    file = begun(backend)
-    file.write(rows())
+def test_nothing_is_left_of_an_abandoned_file_and_abandoning_a_published_one_does_nothing(backend):
+    file = written(backend)
     file.abandon()
     assert stored(backend) == {}
-
-
-def test_abandoning_a_published_file_does_nothing(backend):
-    file = begun(backend)
-    file.write(rows())
+    file = written(backend)
     file.publish()
     file.abandon()
     assert set(stored(backend)) == {PATH}
@@ -85,8 +86,7 @@ def test_the_file_has_the_promised_form(backend):
 @pytest.mark.parametrize("has_staging", [True, False])
 def test_a_job_that_ended_meanwhile_seals_the_file(has_staging):
     storage = memory(has_staging=has_staging)
-    file = begun(storage)
-    file.write(rows())
+    file = written(storage)
     if has_staging:
         anyio.run(storage.close_staging, STAGING)
     else:
@@ -117,8 +117,7 @@ def test_a_stranger_under_a_fresh_name_is_reported_and_not_touched():
 def test_a_file_whose_put_is_unclear_goes_under_another_name(fault):
     names = Names()
     storage = FaultyBackend(memory(has_staging=False), fault("publish", nth=1), fault("publish", nth=2))
-    file = begun(storage, names=names, publish_pause_s=0.5)
-    file.write(rows())
+    file = written(storage, names=names, publish_pause_s=0.5)
     published = file.publish()
     assert (published.path, published.rows) == ("month=1/f2.parquet", 10)
     assert stored(storage.inner).keys() - {published.path} == (
@@ -130,43 +129,27 @@ def test_a_file_whose_put_is_unclear_goes_under_another_name(fault):
     assert names.paused == [0.5, 1.0]
 
 
-def test_no_name_is_put_twice():
-    storage = FaultyBackend(memory(has_staging=False), lost_answer("publish"))
-    file = begun(storage)
-    file.write(rows())
-    with pytest.raises(Unavailable):
-        file.publish()
-    assert storage.paths("publish") == [PATH, *(f"month=1/f{number}.parquet" for number in (1, 2, 3))]
-    file.abandon()
-
-
-def test_an_unknown_outcome_stays_unknown_where_names_are_used_up():
+@pytest.mark.parametrize(
+    ("has_staging", "settings", "taken"),
+    [(False, {}, 4), (False, {"publish_attempt_count": 1}, 1), (True, {}, 1)],
+    ids=["each of four names", "the one name", "the one name of a rename"],
+)
+def test_an_outcome_that_stays_unknown_fails_the_file_and_no_name_is_put_twice(has_staging, settings, taken):
     names = Names()
-    storage = FaultyBackend(memory(has_staging=False), lost_answer("publish"))
-    file = begun(storage, names=names, publish_attempt_count=1)
-    file.write(rows())
+    storage = FaultyBackend(memory(has_staging=has_staging), lost_answer("publish"))
+    file = written(storage, names=names, **settings)
     with pytest.raises(Unavailable):
         file.publish()
-    assert (names.taken, names.paused) == (["f.parquet"], [])
-    file.abandon()
-
-
-def test_a_rename_of_unknown_outcome_is_not_tried_under_another_name():
-    names = Names()
-    storage = FaultyBackend(memory(has_staging=True), lost_answer("publish"))
-    file = begun(storage, names=names)
-    file.write(rows())
-    with pytest.raises(Unavailable):
-        file.publish()
-    assert names.taken == ["f.parquet"]
+    assert names.taken == ["f.parquet", "f1.parquet", "f2.parquet", "f3.parquet"][:taken]
+    assert storage.paths("publish") == [f"month=1/{name}" for name in names.taken]
+    assert len(names.paused) == taken - 1
     file.abandon()
 
 
 def test_a_job_that_ended_while_a_file_took_another_name_seals_it():
     storage = FaultyBackend(memory(has_staging=False), lost_request("publish", nth=1))
     anyio.run(storage.put_new, "month=1/f1.parquet", b"a fence")
-    file = begun(storage)
-    file.write(rows())
+    file = written(storage)
     with pytest.raises(Sealed, match=r"month=1/f1\.parquet was dropped"):
         file.publish()
     file.abandon()

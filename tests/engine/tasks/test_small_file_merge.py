@@ -108,18 +108,10 @@ def test_old_rows_come_first_and_the_report_names_both_files(has_staging):
     assert numbers(storage, report) == {"month=1": [*range(10), *range(100, 108)]}
     (file,) = report.files
     assert report.fills == (Fill(old, (file.path,)),)
+    assert report.planned == ((file.path, 10_000),)
     assert file.rewritten_bytes == old.rewritten_bytes + old.bytes
     assert markers.ios == {file.path: "MERGE"}
     assert old.path in stored(storage)  # the commit removes it, nobody else
-
-
-def test_only_partitions_with_new_rows_are_filled(storage):
-    first, second = (
-        small_file(storage, "a.parquet", flights([0], months=1)),
-        small_file(storage, "b.parquet", flights([1], months=2)),
-    )
-    report = filled(storage, [flights([4, 6], months=2)], first, second)
-    assert [fill.old for fill in report.fills] == [first]
 
 
 def test_a_file_is_read_once_however_many_batches_bring_rows_for_it(storage):
@@ -182,14 +174,6 @@ def test_old_rows_that_do_not_fit_into_one_file_are_told_in_order(storage):
     assert sum(rows[path] for path in fill.paths[:-1]) < old.rows <= sum(rows[path] for path in fill.paths)
     assert sum(file.rewritten_bytes for file in report.files) == old.rewritten_bytes + old.bytes
     assert report.planned == ((fill.paths[0], 10_000),), "the first part stands for the file that was planned"
-
-
-def test_a_report_with_fills_survives_its_encoding(storage):
-    old = small_file(storage, "small.parquet", flights(range(10)))
-    report = filled(storage, [flights([100])], old)
-    assert report.fills
-    assert report.planned == ((report.files[0].path, 10_000),)
-    assert TaskReport.decode(report.encode()) == report
 
 
 def numbered(months: Sequence[int]) -> pa.RecordBatch:

@@ -1,7 +1,6 @@
 import random
 from typing import Any
 
-import anyio
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -19,7 +18,6 @@ from tests.engine.tasks.scene import (
     WatchedBackend,
     flights,
     footer,
-    local,
     memory,
     schema_of,
     stored,
@@ -48,15 +46,6 @@ def numbers(backend, report):
     return found
 
 
-def test_rows_land_in_the_partition_of_their_values_in_the_order_of_arrival(backend):
-    report = write(ticket(FLIGHTS, "month"), [flights(range(50), months=3), flights(range(50, 90), months=4)], backend)
-    expected: dict[str, list[int]] = {}
-    for flight in range(90):
-        expected.setdefault(f"month={flight % (3 if flight < 50 else 4) + 1}", []).append(flight)
-    assert numbers(backend, report) == expected
-    assert report.rows == 90
-
-
 def test_the_report_names_what_lies_in_storage_and_nothing_else_does(backend):
     report = write(ticket(FLIGHTS, "month"), [flights(range(20), months=5)], backend, task=3, attempt=2, stage=1)
     assert {file.path: file.bytes for file in report.files} == {p: len(data) for p, data in stored(backend).items()}
@@ -71,13 +60,6 @@ def test_a_table_without_partitions_has_its_files_at_the_root(backend):
     assert numbers(backend, report) == {"": list(range(9))}
 
 
-@pytest.mark.parametrize("batches", [[], [flights([])], [flights([]), flights([])]])
-def test_a_task_without_rows_writes_no_file_and_asks_no_marker(batches):
-    markers, storage = Markers(), memory(has_staging=False)
-    report = write(ticket(FLIGHTS, "month"), batches, storage, markers)
-    assert (report.files, report.unused, markers.requests, stored(storage)) == ((), (), [], {})
-
-
 def test_files_are_rolled_at_the_limit_and_each_lies_within_one_row_group_of_it(backend):
     batches = [noise(1, 50, seed=seed) for seed in range(20)]
     job = ticket(NOISE, "month", max_file_bytes=20_000, row_group_bytes=5_000, compression="none")
@@ -88,13 +70,6 @@ def test_files_are_rolled_at_the_limit_and_each_lies_within_one_row_group_of_it(
     assert sizes[-1] <= 27_000
     written = [row for _, table in tables(backend, report) for row in table.column("noise").to_pylist()]
     assert written == [row for batch in batches for row in batch.column("noise").to_pylist()]
-
-
-def test_one_batch_larger_than_many_files_is_rolled_too(storage):
-    job = ticket(NOISE, max_file_bytes=10_000, compression="none")
-    report = write(job, [noise(1, 1000)], storage)
-    assert len(report.files) >= 5
-    assert max(file.bytes for file in report.files) <= 2 * 10_000 + 2_000
 
 
 def test_no_file_is_begun_before_its_marker_was_acked(backend):
@@ -124,27 +99,20 @@ def test_the_new_partitions_of_a_batch_are_asked_in_one_request_at_once():
     assert asked == [["month=1", "month=2"], ["month=3", "month=4", "month=5"]]
 
 
-def test_the_next_name_is_asked_when_a_file_has_passed_half_its_limit():
+@pytest.mark.parametrize(("batches", "files"), [(3, 1), (4, 2)])
+def test_a_name_is_asked_when_a_file_has_passed_half_its_limit_and_taken_when_that_is_rolled(batches, files):
     markers, storage = Markers(), memory(has_staging=False)
     job = ticket(NOISE, "month", max_file_bytes=20_000, row_group_bytes=6_000, compression="none")
     writer = TaskWriter(job, storage, markers, task=0)
     requests = []
-    for seed in range(3):  # 6 kB each; the file passes 10 kB with the second
+    for seed in range(batches):  # 6 kB each; the file passes 10 kB with the second
         writer.write(noise(1, 60, seed=seed))
         requests.append(len(markers.requests))
-    assert requests == [1, 2, 2]
+    assert requests[:3] == [1, 2, 2]
     report = writer.finish()
-    assert [file.path for file in report.files] == [markers.asked[0]]
-    assert report.unused == (markers.asked[1],)
-
-
-def test_a_rolled_file_continues_under_the_name_asked_ahead():
-    markers, storage = Markers(), memory(has_staging=False)
-    job = ticket(NOISE, "month", max_file_bytes=20_000, row_group_bytes=6_000, compression="none")
-    report = write(job, [noise(1, 60, seed=seed) for seed in range(4)], storage, markers)
-    assert [file.path for file in report.files] == markers.asked
-    assert len(report.files) == 2
-    assert report.unused == ()
+    assert [file.path for file in report.files] == markers.asked[:files]
+    assert report.unused == tuple(markers.asked[files:])
+    assert len(markers.asked) == 2
 
 
 def test_the_last_rows_of_a_task_ask_for_no_name_that_nobody_needs():
@@ -185,22 +153,15 @@ def test_the_time_stood_still_and_the_time_in_all_are_reported():
 def test_at_most_so_many_files_are_open_and_the_longest_waiting_is_finished_first():
     storage = FaultyBackend(memory(has_staging=True))
     job = ticket(NOISE, "month", open_file_count=2, row_group_bytes=1_000)
-    report = write(job, [noise(month, 20, seed=month) for month in (1, 2, 1, 3, 1, 4)], storage)
-    # 3 drives out 2, since 1 had rows again; 4 drives out 3.
-    assert [file.partition for file in report.files] == ["month=2", "month=3", "month=1", "month=4"]
+    report = write(job, [noise(month, 20, seed=seed) for seed, month in enumerate((1, 2, 1, 3, 1, 2))], storage)
+    # 3 drives out 2, since 1 had rows again; 2, which gets another file, drives out 3.
+    assert [file.partition for file in report.files] == ["month=2", "month=3", "month=1", "month=2"]
     calls = [call.verb for call in storage.calls if call.verb in ("new_file", "publish")]
     opened = 0
     for verb in calls:
         opened += 1 if verb == "new_file" else -1
         assert 0 <= opened <= 2
     assert opened == 0
-
-
-def test_a_partition_whose_file_was_finished_gets_another_file(storage):
-    job = ticket(NOISE, "month", open_file_count=1, row_group_bytes=1_000)
-    report = write(job, [noise(month, 20, seed=seed) for seed, month in enumerate((1, 2, 1))], storage)
-    assert [file.partition for file in report.files] == ["month=1", "month=2", "month=1"]
-    assert len(set(stored(storage))) == 3
 
 
 def test_what_waits_in_memory_is_bounded():
@@ -241,9 +202,11 @@ def test_every_row_is_written_once_whatever_the_limits(batches, limit, open_file
         month = "__HIVE_DEFAULT_PARTITION__" if row["month"] is None else row["month"]
         expected.setdefault(f"month={month}", []).append(row["flight"])
     assert numbers(storage, report) == expected
+    assert report.rows == sum(map(len, batches))
     assert set(stored(storage)) == {file.path for file in report.files}
     assert all(file.rows for file in report.files)
     assert set(markers.asked) == {*stored(storage), *report.unused}
+    assert bool(markers.requests) == bool(report.rows)
 
 
 def broken(batches):
@@ -263,24 +226,10 @@ def test_a_failure_in_mid_stream_comes_through_and_leaves_nothing_in_staging(bac
     assert not [path for path in left if path.startswith(STAGING)]
 
 
-def test_a_local_staging_directory_is_empty_after_a_failure(tmp_path):
-    storage = local(tmp_path)
-    with pytest.raises(RuntimeError):
-        write(ticket(NOISE, "month", row_group_bytes=1_000), broken([noise(1, 25), noise(2, 25)]), storage)
-    assert list((tmp_path / "table" / STAGING).iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("batch", "rule"),
-    [
-        (flights([1]).drop_columns("origin"), "column 'origin' .* is missing"),
-        (flights([1]).append_column("late", pa.array([1])), "column 'late' .* is not in the table's schema"),
-        (flights([1]).set_column(0, "flight", pa.array(["1"])), "column 'flight' is string in a batch and int64"),
-    ],
-)
-def test_a_batch_of_another_schema_stops_the_task_and_leaves_nothing(batch, rule, backend):
-    with pytest.raises(InvalidRequest, match=rule):
-        write(ticket(FLIGHTS, "month", row_group_bytes=1), [flights(range(9), months=3), batch], backend)
+def test_a_batch_of_another_schema_stops_the_task_and_leaves_nothing(backend):
+    batches = [flights(range(9), months=3), flights([1]).drop_columns("origin")]
+    with pytest.raises(InvalidRequest, match=r"column 'origin' .* is missing"):
+        write(ticket(FLIGHTS, "month", row_group_bytes=1), batches, backend)
     assert stored(backend) == {}
 
 
@@ -306,18 +255,6 @@ def test_a_marker_that_is_refused_stops_the_task_before_any_byte():
 def test_a_marker_that_never_comes_stops_the_task_within_the_bound(storage):
     with pytest.raises(ServiceUnavailable, match=r"marker of \S+\.parquet was not acked .* 0.001 s \(marker_wait_s\)"):
         write(ticket(marker_wait_s=0.001), [flights([1])], storage, Markers(acks=False))
-    assert stored(storage) == {}
-
-
-def test_a_job_that_ended_while_the_task_wrote_seals_the_task():
-    storage = memory(has_staging=True)
-
-    def batches():
-        yield flights([1])
-        anyio.run(storage.close_staging, STAGING)
-
-    with pytest.raises(Sealed, match=INSTANT):
-        write(ticket(row_group_bytes=1), batches(), storage)
     assert stored(storage) == {}
 
 
