@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 
 import anyio
 import pytest
@@ -138,18 +139,18 @@ def test_where_nobody_listens_a_task_marks_its_files_itself_and_says_so(has_stag
     )
 
 
-def test_a_server_that_accepts_and_never_answers_is_waited_for_no_longer(storage):
+@contextmanager
+def listening() -> Iterator[ServiceAddress]:
     with socket.create_server(("127.0.0.1", 0)) as listener:  # the kernel accepts for it
-        job = service_job(ServiceAddress("127.0.0.1", listener.getsockname()[1], os.urandom(32)), service_wait_s=0.2)
-        report = write_task(job, [flights([1])], task=0, backend=storage)
-    assert (report.rows, report.direct_markers) == (1, 1)
-    assert report.marker_wait_s < 15
+        yield ServiceAddress("127.0.0.1", listener.getsockname()[1], os.urandom(32))
 
 
-def test_a_service_that_answers_the_handshake_and_nothing_else_is_waited_for_no_longer(storage):
-    with serving_threads(silent=True) as address:
+@pytest.mark.parametrize("server", [listening, partial(serving_threads, silent=True)], ids=["nothing", "a handshake"])
+def test_a_server_that_answers_nothing_or_but_the_handshake_is_waited_for_no_longer(server, storage):
+    with server() as address:
         report = write_task(service_job(address, service_wait_s=0.2), [flights([1])], task=0, backend=storage)
     assert (report.rows, report.direct_markers) == (1, 1)
+    assert report.marker_wait_s < 15
 
 
 def test_what_one_task_has_waited_for_the_next_does_not_wait_for_again(storage):
@@ -223,16 +224,6 @@ def test_write_task_opens_the_storage_that_the_ticket_names(tmp_path):
     assert sorted(path for path in stored(storage) if not path.startswith(".hoodie")) == sorted(
         file.path for file in report.files
     )
-
-
-def test_a_task_that_raises_leaves_only_marked_files(storage):
-    job = ticket(FLIGHTS, "month", row_group_bytes=1, max_file_bytes=1)
-    with pytest.raises(InvalidRequest):
-        write_task(job, [flights([1, 2]), flights([3]).drop_columns("month")], task=0, backend=storage)
-    marked = {path.removeprefix(MARKERS).removesuffix(".marker.CREATE") for path in markers_in(storage)}
-    files = set(stored(storage)) - markers_in(storage)
-    assert files
-    assert files <= marked
 
 
 @on_both_loops

@@ -59,19 +59,22 @@ def failed_with(ack: Future[None]) -> BaseException | None:
     return ack.exception()
 
 
-def test_a_service_that_answers_is_all_there_is(scene):
+def test_a_service_that_answers_is_all_there_is_and_what_it_was_asked_cannot_be_cancelled(scene):
     ack = scene.source.request(["a", "b"])
+    assert not ack.cancel()
     assert not ack.done()
     scene.service.ack_all()
     assert failed_with(ack) is None
     assert (scene.service.requests, scene.direct.requests) == ([("a", "b")], [])
 
 
-def test_a_service_that_cannot_be_reached_is_done_without(scene):
-    ack = scene.source.request(["a", "b"])
+def test_a_service_that_cannot_be_reached_is_done_without_and_the_other_is_told_the_same(scene):
+    ack = scene.source.request(["a", "b"], "MERGE")
+    assert scene.service.ios == {"a": "MERGE", "b": "MERGE"}
     scene.service.refuse_all(NOBODY)
     assert not ack.done()
     assert scene.direct.requests == [("a", "b")]
+    assert scene.direct.ios == {"a": "MERGE", "b": "MERGE"}
     scene.direct.ack_all()
     assert failed_with(ack) is None
 
@@ -111,15 +114,7 @@ def test_what_storage_answers_to_the_task_itself_comes_through(scene):
     assert failed_with(ack) is error
 
 
-def test_how_a_file_is_written_is_said_to_whoever_marks_it(scene):
-    scene.source.request(["a"], "MERGE")
-    assert scene.service.ios == {"a": "MERGE"}
-    scene.service.refuse_all(NOBODY)
-    assert scene.direct.ios == {"a": "MERGE"}
-
-
 def test_direct_markers_that_cannot_even_be_asked_for_do_not_leave_the_task_waiting(scene):
-
     def request(paths, io="CREATE"):
         raise Closed("over")
 
@@ -136,23 +131,11 @@ def test_a_put_that_is_cancelled_with_its_loop_is_an_error(scene):
     assert isinstance(failed_with(ack), Closed)
 
 
-def test_what_is_asked_cannot_be_cancelled(scene):
-    ack = scene.source.request(["a"])
-    assert not ack.cancel()
-    scene.service.ack_all()
-    assert failed_with(ack) is None
-
-
-def test_during_an_outage_nobody_waits_for_the_service(scene):
+def test_during_an_outage_the_service_is_tried_once_in_a_pause_and_nobody_waits_for_it(scene):
     scene.fall_back()
     for scene.now in (0.0, 10.0, 29.9):
-        scene.source.request(["a"])
-    assert scene.service.requests == []
-    assert len(scene.direct.requests) == 3
-
-
-def test_once_in_a_pause_the_service_is_tried_and_nobody_waits_for_that_either(scene):
-    scene.fall_back()
+        scene.source.request(["early"])
+    assert (scene.service.requests, len(scene.direct.requests)) == ([], 3)
     scene.now = 30.0
     acks = [scene.source.request([path]) for path in "abc"]
     assert scene.service.requests == [("a",)]
