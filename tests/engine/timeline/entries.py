@@ -1,14 +1,21 @@
 """Log entries for tests: made in a line, told apart by their instants."""
 
 from collections.abc import Iterable
+from typing import Any, get_type_hints
 
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import DataFile, LogEntry, Operation
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.scope import Scope
+from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
 
 ALL = Scope(is_all=True)
+
+SIZING: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(SizingSummary))} | {"size_error_p95": 0.25}
+SUMMARY: dict[str, Any] = {name: at for at, name in enumerate(get_type_hints(WriteSummary))}
+SUMMARY |= {"marker_mode": "mixed", "seconds": 1.5, "sizing": SIZING}
+"""The fields of a summary of a write, each with a value of its own."""
 
 
 def instant(number: int) -> str:

@@ -10,7 +10,8 @@ from tallymark.engine.timeline.entry import DataFile, LogEntry, decode_entry, en
 from tallymark.engine.timeline.projection import ProjectedFile, floor_files, projected_files
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.scope import Scope
-from tallymark.engine.timeline.summary import SizingSummary, WriteSummary
+from tallymark.engine.timeline.summary import WriteSummary
+from tests.engine.timeline.entries import SUMMARY
 
 T = "20261102030405678"
 COLUMNS: dict[str, pa.DataType] = {"id": pa.int64(), "dt": pa.string()}
@@ -46,22 +47,19 @@ def metadata(files: Sequence[ProjectedFile]) -> Any:
     return json.loads(files[-1].data)
 
 
-def test_an_append_is_described_requested_inflight_and_completed_in_that_order() -> None:
-    assert paths(project(append(B, A), "dt=b", "dt=a")) == [
-        "dt=a/.hoodie_partition_metadata",
-        "dt=b/.hoodie_partition_metadata",
-        f".hoodie/{T}.commit.requested",
-        f".hoodie/{T}.inflight",
-        f".hoodie/{T}.commit",
-    ]
-
-
-def test_an_overwrite_is_a_replacecommit() -> None:
-    assert paths(project(overwrite(PART))) == [
-        f".hoodie/{T}.replacecommit.requested",
-        f".hoodie/{T}.replacecommit.inflight",
-        f".hoodie/{T}.replacecommit",
-    ]
+@pytest.mark.parametrize(
+    ("entry", "endings"),
+    [
+        (append(B, A), ["commit.requested", "inflight", "commit"]),
+        (overwrite(PART), ["replacecommit.requested", "replacecommit.inflight", "replacecommit"]),
+    ],
+    ids=["append", "overwrite"],
+)
+def test_a_commit_is_described_requested_inflight_and_completed_in_that_order(
+    entry: LogEntry, endings: list[str]
+) -> None:
+    described = ["dt=a/.hoodie_partition_metadata", "dt=b/.hoodie_partition_metadata"]
+    assert paths(project(entry, "dt=b", "dt=a")) == described + [f".hoodie/{T}.{ending}" for ending in endings]
 
 
 @pytest.mark.parametrize("operation", ["rollback", "clean"])
@@ -80,40 +78,18 @@ def test_a_requested_file_is_empty_and_an_inflight_one_names_the_operation() -> 
     }
 
 
-def test_a_commit_lists_its_files_by_partition_with_rows_and_bytes() -> None:
-    stats = metadata(project(append(B, A)))["partitionToWriteStats"]
-    assert list(stats) == ["dt=a", "dt=b"]
-    assert "partitionToReplaceFileIds" not in metadata(project(append(B, A)))
-    (stat,) = stats["dt=a"]
+def test_a_commit_lists_its_files_by_partition_with_rows_and_bytes_and_carries_schema_and_nonce() -> None:
+    found = metadata(project(append(B, A)))
+    assert list(found["partitionToWriteStats"]) == ["dt=a", "dt=b"]
+    (stat,) = found["partitionToWriteStats"]["dt=a"]
     facts = ("fileId", "path", "partitionPath", "prevCommit", "numWrites", "numInserts", "fileSizeInBytes")
     assert [stat[key] for key in facts] == ["f1-0", A.path, "dt=a", "null", 2, 2, 900]
-
-
-def test_a_commit_carries_the_schema_and_the_nonce() -> None:
-    extra = metadata(project(append(A)))["extraMetadata"]
-    assert extra == {"schema": PROPERTIES.avro_schema(), "tallymark.nonce": "n1"}
+    assert found["extraMetadata"] == {"schema": PROPERTIES.avro_schema(), "tallymark.nonce": "n1"}
+    assert "partitionToReplaceFileIds" not in found
 
 
 def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
-    sizing: dict[str, Any] = {
-        "planned_files": 2,
-        "planned_bytes": 1000,
-        "planned_fills": 1,
-        "filled_files": 0,
-        "rewritten_bytes": 0,
-        "lost_fills": 1,
-        "size_error_p95": 0.1,
-    }
-    markers: dict[str, Any] = {
-        "marker_mode": "batched",
-        "markers": 3,
-        "direct_markers": 0,
-        "marker_objects": 1,
-        "puts": 1,
-        "seconds": 1.25,
-    }
-    summary = WriteSummary(**markers, sizing=SizingSummary(**sizing))
-    told = replace(overwrite(PART, OLD), txn="étl:7", summary=summary)
+    told = replace(overwrite(PART, OLD), txn="étl:7", summary=WriteSummary.of_fields(SUMMARY))
     extra = metadata(project(told))["extraMetadata"]
     assert extra["tallymark.txn"] == "étl:7"
     assert json.loads(extra["tallymark.result"]) == {
@@ -125,8 +101,7 @@ def test_a_commit_carries_its_txn_and_its_result_as_text() -> None:
         "partitions": 1,
         "removed_files": 1,
         "fences": 0,
-        **markers,
-        "sizing": sizing,
+        **SUMMARY,
     }
     assert all(isinstance(value, str) for value in extra.values()), "Hudi's extra metadata are texts"
 

@@ -148,15 +148,12 @@ def test_a_damaged_file_is_corrupt(key: str, value: str | None) -> None:
         TableProperties.decode(changed({key: value}))
 
 
-@given(st.integers(0, len(FLIGHTS.encode()) - 2))
-def test_a_torn_file_is_never_taken_for_a_whole_one(size: int) -> None:
-    with pytest.raises((CorruptObject, UnsupportedTable)):
-        TableProperties.decode(FLIGHTS.encode()[:size])
-
-
-def test_no_flipped_bit_changes_what_decides_how_the_table_is_written() -> None:
+def test_a_torn_file_is_never_taken_and_no_flipped_bit_changes_what_decides_how_the_table_is_written() -> None:
     properties = dataclasses.replace(FLIGHTS, id="0a" * 16, readers="table", retain_hours=24.0)
     data = properties.encode()
+    for size in range(len(data) - 1):
+        with pytest.raises((CorruptObject, UnsupportedTable)):
+            TableProperties.decode(data[:size])
     for bit in range(8 * len(data)):
         damaged = bytearray(data)
         damaged[bit // 8] ^= 1 << bit % 8
