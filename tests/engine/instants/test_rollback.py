@@ -1,5 +1,6 @@
 """Rollback and reconciliation by markers, among them the cases of Hudi's own tests of it."""
 
+from collections.abc import Callable
 from itertools import product
 
 import anyio
@@ -57,47 +58,42 @@ async def test_an_extra_file_that_cannot_be_deleted_stops_the_commit(store, erro
     store.check_at_rest()
 
 
+DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "no type": ("MARKERS.type", lambda _: None),
+    "empty type": ("MARKERS.type", lambda _: b""),
+    "no folder": ("", lambda _: None),
+    "unreadable segment": ("MARKERS1080000000", lambda _: b"\xff\xff\n"),
+}
+SEGMENT_DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes | None]]] = {
+    "empty": ("MARKERS1", lambda _: b""),
+    "one byte short": ("MARKERS1", lambda data: data[:-1]),
+    "a third short": ("MARKERS1", lambda data: data[: 2 * len(data) // 3]),
+    "missing": ("MARKERS1", lambda _: None),
+}
+
+
 async def damage_markers(store: Store, instant: str, damage: str) -> None:
-    """Damage those of the instant."""
-    folder = marker_folder(instant)
-    match damage:
-        case "no type":
-            await store.backend.delete([f"{folder}/MARKERS.type"])
-        case "empty type":
-            await store.backend.put(f"{folder}/MARKERS.type", b"")
-        case "no folder":
-            await store.backend.delete([path for path in store.objects if path.startswith(folder)])
-        case "unreadable segment":
-            await store.backend.put(f"{folder}/MARKERS1080000000", b"\xff\xff\n")
-        case _:
-            await damage_segments(store, folder, damage)
-
-
-async def damage_segments(store: Store, folder: str, damage: str) -> None:
-    segments = [path for path in store.objects if path.startswith(f"{folder}/MARKERS1")]
-    assert segments
-    for path in segments:
-        data = store.objects[path]
-        left = {"empty": 0, "one byte short": len(data) - 1}.get(damage, 2 * len(data) // 3)
-        if damage == "missing":
-            await store.backend.delete([path])
-        else:
-            await store.backend.put(path, data[:left])
-
-
-DAMAGES = ["no type", "empty type", "no folder", "unreadable segment"]
-SEGMENT_DAMAGES = ["empty", "one byte short", "a third short", "missing"]
+    """Damage those of the instant, or put a damaged one beside them."""
+    name, change = {**DAMAGES, **SEGMENT_DAMAGES}[damage]
+    start = f"{marker_folder(instant)}/{name}"
+    for path in [path for path in store.objects if path.startswith(start)] or [start]:
+        damaged = change(store.objects.get(path, b""))
+        await store.backend.delete([path])
+        if damaged is not None:
+            await store.backend.put(path, damaged)
 
 
 @pytest.mark.parametrize(
     ("kind", "damage"),
-    [*product(["batched", "direct"], DAMAGES), *(("batched", damage) for damage in SEGMENT_DAMAGES)],
+    [*product(["batched", "direct"], DAMAGES), *product(["batched"], SEGMENT_DAMAGES)],
 )
 async def test_markers_that_are_missing_or_unreadable_are_not_treated_as_none(store, kind, damage, caplog):
     await committed(store.backend)
     kept = store.data_files
     left = await abandon(store, kind)
+    before = store.objects
     await damage_markers(store, left, damage)
+    assert store.objects != before
     (ended,) = await table(store.backend).rollback(left)
     assert ended.marked == 2
     assert "markers.unreadable" in caplog.text

@@ -122,19 +122,6 @@ async def test_a_writer_that_reserves_what_a_clean_takes_for_left_behind_keeps_i
     assert unstaged.objects[reservation.path] == reservation.encode()
 
 
-async def test_a_beat_that_nobody_has_reserved_goes_after_a_lease_and_its_instant_is_used_up(unstaged):
-    """A writer that comes back to it finds the log past it."""
-    await committed(unstaged.backend)
-    late = "20261121090000000"
-    await unstaged.backend.put(f"{HEARTBEAT_FOLDER}/{late}", b"")
-    await table(unstaged.backend).clean()
-    assert f"{HEARTBEAT_FOLDER}/{late}" in unstaged.objects
-    unstaged.clock.pass_lease()
-    await table(unstaged.backend).clean()
-    assert [(entry["kind"], entry["instant"]) for entry in unstaged.log_entries[1:]] == [("rollback", late)]
-    unstaged.check_at_rest()
-
-
 async def test_an_interrupted_sweep_is_done_again(unstaged):
     await fenced(unstaged)
     unstaged.clock.now += DAY_S
@@ -167,15 +154,22 @@ async def test_markers_and_seals_that_landed_after_their_instants_end_are_droppe
     unstaged.check_at_rest()
 
 
-async def test_what_landed_under_an_instant_that_never_was_is_dropped_after_a_lease_and_not_before(unstaged):
-    """Within a lease it may be a writer's that is about to reserve the instant."""
-    await committed(unstaged.backend)
-    late = ".hoodie/.temp/20261121000000569/MARKERS.type"
-    await unstaged.backend.put(late, b"DIRECT")
+@pytest.mark.parametrize("instant", ["20261121000000569", "20261121090000000"], ids=["before", "after"])
+@pytest.mark.parametrize(
+    ("path", "data"), [(".hoodie/.temp/{}/MARKERS.type", b"DIRECT"), (HEARTBEAT_FOLDER + "/{}", b"")]
+)
+async def test_what_landed_under_an_instant_that_never_was_is_dropped_after_a_lease_and_not_before(
+    unstaged, instant, path, data
+):
+    """Within a lease it may be a writer's that is about to reserve the instant; later that finds the log past it."""
+    result = await committed(unstaged.backend)
+    await unstaged.backend.put(path.format(instant), data)
     await table(unstaged.backend).clean()
-    assert late in unstaged.objects
+    assert path.format(instant) in unstaged.objects
     unstaged.clock.pass_lease()
     await table(unstaged.backend).clean()
+    ended = [("rollback", instant)] if instant > result.instant else []
+    assert [(entry["kind"], entry["instant"]) for entry in unstaged.log_entries[1:]] == ended
     unstaged.check_at_rest()
 
 
@@ -245,18 +239,14 @@ async def test_the_body_of_a_rollback_stays_as_long_as_the_log(unstaged, monkeyp
     unstaged.check_at_rest()
 
 
-async def test_of_two_bodies_of_a_commit_the_one_that_its_entry_names_stays(unstaged, small_bodies):
+async def test_of_two_bodies_of_a_commit_the_one_that_its_entry_names_stays_and_one_of_an_earlier_release(
+    unstaged, small_bodies
+):
+    """Its name does not say of which instant it is."""
     result = await committed(unstaged.backend)
+    await unstaged.backend.put(f"{BODY_FOLDER}/n1", b"large")
     kept = bodies(unstaged)
     await unstaged.backend.put(f"{BODY_FOLDER}/{result.instant}/other", b"an earlier try")
-    await table(unstaged.backend).clean()
-    assert bodies(unstaged) == kept
-
-
-async def test_a_body_of_an_earlier_release_stays(unstaged):
-    """Its name does not say of which instant it is."""
-    await committed(unstaged.backend)
-    await unstaged.backend.put(f"{BODY_FOLDER}/n1", b"large")
     unstaged.clock.now += 100 * DAY_S
     await table(unstaged.backend).clean()
-    assert bodies(unstaged) == {f"{BODY_FOLDER}/n1"}
+    assert bodies(unstaged) == kept

@@ -1,37 +1,36 @@
 """Reservations that are damaged or deleted: the dead writer's files are rolled back, and no operation is stopped."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tallymark.engine.timeline.reservation import OPEN_FOLDER
 from tests.engine.jobs.scene import Store, abandon, begin, committed, table, write_rows
+from tests.engine.maintenance.test_damage import DAMAGES
 
-DAMAGES = ("deleted", "empty", "half", "one byte short", "another's", "random")
+HALVED, DELETED = DAMAGES["halved"], DAMAGES["deleted"]
 
 
-async def damage(store: Store, path: str, how: str) -> None:
-    data = store.objects[path]
-    if how == "deleted":
-        await store.backend.delete([path])
-        return
-    damaged = {
-        "empty": b"",
-        "half": data[: len(data) // 2],
-        "one byte short": data[:-1],
-        "another's": data.replace(b"20", b"21"),
-        "random": b"\x93\x01\x02\x03" * 9,
-    }
-    assert damaged[how] != data
-    await store.backend.put(path, damaged[how])
+def anothers(data: bytes) -> bytes:
+    return data.replace(b"20", b"21")
+
+
+async def damage(store: Store, path: str, change: Callable[[bytes], bytes | None]) -> None:
+    damaged = change(store.objects[path])
+    assert damaged != store.objects[path]
+    await store.backend.delete([path])
+    if damaged is not None:
+        await store.backend.put(path, damaged)
 
 
 @pytest.mark.parametrize("kind", ["batched", "direct"])
-@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("how", [*DAMAGES.values(), anothers], ids=[*DAMAGES, "another's"])
 async def test_the_files_of_a_dead_writer_whose_reservation_is_damaged_are_rolled_back(store, how, kind):
     await committed(store.backend)
     kept = store.data_files
     left = await abandon(store, kind)
     await damage(store, f"{OPEN_FOLDER}/{left}", how)
-    assert [found.instant for found in await table(store.backend).open_instants()] == [left][: how != "deleted"]
+    assert [found.instant for found in await table(store.backend).open_instants()] == [left][: how is not DELETED]
     await table(store.backend).status()
     store.clock.pass_lease()
     await committed(store.backend)
@@ -42,7 +41,7 @@ async def test_the_files_of_a_dead_writer_whose_reservation_is_damaged_are_rolle
 
 async def test_the_lease_of_an_unknown_writer_decides(store):
     left = await abandon(store)
-    await damage(store, f"{OPEN_FOLDER}/{left}", "half")
+    await damage(store, f"{OPEN_FOLDER}/{left}", HALVED)
     (found,) = await table(store.backend).open_instants()
     assert (found.instant, found.operation, found.writer.host) == (left, "unknown", "unknown")
     await table(store.backend).rollback()
@@ -56,7 +55,7 @@ async def test_the_lease_of_an_unknown_writer_decides(store):
 async def test_a_living_writer_commits_though_its_reservation_was_damaged(store):
     async with begin(store.backend) as job:
         report = await write_rows(job, store.backend)
-        await damage(store, f"{OPEN_FOLDER}/{job.instant}", "half")
+        await damage(store, f"{OPEN_FOLDER}/{job.instant}", HALVED)
         await committed(store.backend, months={3: 1})
         await job.commit([report])
     store.check_at_rest()

@@ -61,15 +61,16 @@ def kinds(store: Store) -> list[str]:
     return [entry["kind"] for entry in store.log_entries]
 
 
-async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours(staged):
+@pytest.mark.parametrize(("settings", "hours"), [({}, 25), ({"clean_overdue_ratio": 0}, 24)])
+async def test_each_write_lets_go_at_its_end_what_is_overdue_by_a_part_of_its_hours(staged, settings, hours):
     clocks = Clocks(staged)
     old = await replaced(staged, retain_hours=24, clock=clocks.wall)
-    clocks.pass_s(25 * HOUR_S - 2)
-    await committed(staged.backend, months={3: 1}, clock=clocks.wall)
-    assert old <= staged.data_files
-    clocks.pass_s(2)
-    await committed(staged.backend, months={3: 1}, clock=clocks.wall)
-    assert not old & staged.data_files
+    writer = table(staged.backend, commit=CommitSettings(**settings), clock=clocks.wall)
+    for passed_s, stays in ((hours * HOUR_S - 2, True), (2, False)):
+        clocks.pass_s(passed_s)
+        async with begin(writer) as job:
+            await job.commit([await write_rows(job, staged.backend, {3: 1})])
+        assert (old <= staged.data_files) is stays
     assert kinds(staged) == ["commit"] * 4 + ["clean"]
     staged.check_at_rest()
 
@@ -84,16 +85,6 @@ async def test_writes_that_each_replace_something_do_not_cause_a_clean_each(unst
     assert kinds(unstaged).count("clean") == 5
     assert len(unstaged.retained_files) <= 25 * 6
     table_is_at_rest({path: data for path, data in unstaged.objects.items() if "/beat/" not in path})
-
-
-async def test_with_no_patience_each_write_lets_go_what_is_due(unstaged):
-    clocks = Clocks(unstaged)
-    old = await replaced(unstaged, retain_hours=24, clock=clocks.wall)
-    clocks.pass_s(24 * HOUR_S)
-    commit = CommitSettings(clean_overdue_ratio=0)
-    async with begin(table(unstaged.backend, commit=commit, clock=clocks.wall)) as job:
-        await job.commit([await write_rows(job, unstaged.backend)])
-    assert not old & unstaged.data_files
 
 
 async def listings_of_the_log(store: Store, clocks: Clocks) -> int:

@@ -44,42 +44,33 @@ def test_a_table_without_partitions_is_read_after_overwrites_of_nothing_and_by_n
     assert table.rows() == []
 
 
-def test_two_appends_are_read_together(tmp_path: Path) -> None:
+def test_two_appends_are_read_together_and_an_overwrite_of_all_replaces_every_file(tmp_path: Path) -> None:
     table = HandMadeTable(tmp_path, DATED, "dt")
-    table.append(T1, table.data_file(T1, "dt=a", [row(1, "a")]))
-    table.append(T2, table.data_file(T2, "dt=a", [row(2, "a")]), table.data_file(T2, "dt=b", [row(3, "b")]))
+    first = table.data_file(T1, "dt=a", [row(1, "a")])
+    table.append(T1, first)
+    more = [table.data_file(T2, "dt=a", [row(2, "a")]), table.data_file(T2, "dt=b", [row(3, "b")])]
+    table.append(T2, *more)
     assert table.rows() == [row(1, "a"), row(2, "a"), row(3, "b")]
+    table.overwrite(T3, ALL, [table.data_file(T3, "dt=c", [row(9, "c")])], [first, *more])
+    assert table.rows() == [row(9, "c")]
 
 
-def test_an_overwrite_of_a_partition_replaces_its_files_and_no_others(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, DATED, "dt")
-    old, other = table.data_file(T1, "dt=a", [row(1, "a")]), table.data_file(T1, "dt=b", [row(2, "b")])
-    table.append(T1, old, other)
-    new = table.data_file(T2, "dt=a", [row(3, "a")])
-    table.overwrite(T2, Scope(partitions=frozenset({"dt=a"})), [new], [old])
-    assert table.rows() == [row(2, "b"), row(3, "a")]
-
-
-def test_an_overwrite_of_all_below_a_prefix_is_read_right_also_where_nothing_takes_their_place(tmp_path: Path) -> None:
+def test_nested_partitions_are_read_and_filtered_and_overwritten_below_a_prefix_also_by_nothing(tmp_path: Path) -> None:
     schema = pa.schema([("id", pa.int64()), ("year", pa.int32()), ("month", pa.int32())])
     table = HandMadeTable(tmp_path, schema, "year", "month")
     rows: list[dict[str, object]] = [{"id": at, "year": 2012 + at // 3, "month": at % 3} for at in range(6)]
     old = [table.data_file(T1, f"year={one['year']}/month={one['month']}", [one]) for one in rows]
     table.append(T1, *old)
+    assert table.rows() == rows
+    assert table.rows(("month", "=", "2")) == [rows[2], rows[5]]
+    assert table.rows(("year", "=", "2012")) == rows[:3]
+    assert table.rows(("year", "=", "2014")) == []
     new: dict[str, object] = {"id": 9, "year": 2013, "month": 2}
     scope = Scope(prefixes=frozenset({"year=2013"}))
     table.overwrite(T2, scope, [table.data_file(T2, "year=2013/month=2", [new])], old[3:])
     assert table.rows() == [*rows[:3], new]
     table.overwrite(T3, Scope(prefixes=frozenset({"year=2012"})), [], old[:3])
     assert table.rows() == [new]
-
-
-def test_an_overwrite_of_all_replaces_every_file(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, DATED, "dt")
-    old = [table.data_file(T1, f"dt={at}", [row(1, at)]) for at in "ab"]
-    table.append(T1, *old)
-    table.overwrite(T2, ALL, [table.data_file(T2, "dt=c", [row(9, "c")])], old)
-    assert table.rows() == [row(9, "c")]
 
 
 def test_rows_stay_right_after_replaced_files_are_cleaned_and_others_appended(tmp_path: Path) -> None:
@@ -126,27 +117,10 @@ def test_a_fence_of_zero_rows_under_a_completed_instant_is_harmless(tmp_path: Pa
     assert table.rows() == [row(1, "a")]
 
 
-def test_a_null_partition_is_read(tmp_path: Path) -> None:
-    table = HandMadeTable(tmp_path, DATED, "dt")
-    null = table.data_file(T1, "dt=__HIVE_DEFAULT_PARTITION__", [row(1, None)])
-    table.append(T1, null, table.data_file(T1, "dt=a", [row(2, "a")]))
-    assert table.rows() == [row(1, None), row(2, "a")]
-    assert table.rows(("dt", "=", "a")) == [row(2, "a")]
-
-
-def test_nested_partitions_are_read_and_filtered(tmp_path: Path) -> None:
-    schema = pa.schema([("id", pa.int64()), ("year", pa.int32()), ("month", pa.int32())])
-    table = HandMadeTable(tmp_path, schema, "year", "month")
-    rows: list[dict[str, object]] = [{"id": at, "year": 2013, "month": at} for at in (1, 2, 3)]
-    table.append(T1, *(table.data_file(T1, f"year=2013/month={one['month']}", [one]) for one in rows))
-    assert table.rows() == rows
-    assert table.rows(("month", "=", "2")) == [rows[1]]
-    assert table.rows(("year", "=", "2012")) == []
-
-
 @pytest.mark.parametrize(
     ("value", "escaped"),
     [
+        (None, "__HIVE_DEFAULT_PARTITION__"),
         ("a b", "a b"),
         ("a=b", "a%3Db"),
         ("50%", "50%25"),
@@ -158,12 +132,15 @@ def test_nested_partitions_are_read_and_filtered(tmp_path: Path) -> None:
         ("-7", "-7"),
     ],
 )
-def test_a_partition_with_an_awkward_name_is_read_and_filtered(tmp_path: Path, value: str, escaped: str) -> None:
+def test_a_partition_with_an_awkward_name_is_read_filtered_and_overwritten_and_no_other(
+    tmp_path: Path, value: str | None, escaped: str
+) -> None:
     table = HandMadeTable(tmp_path, DATED, "dt")
     awkward = table.data_file(T1, f"dt={escaped}", [row(1, value)])
     table.append(T1, awkward, table.data_file(T1, "dt=other", [row(2, "other")]))
     assert table.rows() == [row(1, value), row(2, "other")]
-    assert table.rows(("dt", "=", value)) == [row(1, value)]
+    assert table.rows(("dt", "=", "other")) == [row(2, "other")]
+    assert value is None or table.rows(("dt", "=", value)) == [row(1, value)]
     new = table.data_file(T2, f"dt={escaped}", [row(3, value)])
     table.overwrite(T2, Scope(partitions=frozenset({f"dt={escaped}"})), [new], [awkward])
     assert table.rows() == [row(2, "other"), row(3, value)]

@@ -30,11 +30,6 @@ def test_an_instant_is_its_moment_to_the_millisecond(moment):
     assert parse_instant(instant) == moment.replace(microsecond=moment.microsecond // 1000 * 1000)
 
 
-@given(moments, moments)
-def test_instants_sort_as_their_moments(one, other):
-    assert (instant_time(one) < instant_time(other)) <= (one < other)
-
-
 @pytest.mark.parametrize(
     ("before", "next_one"),
     [

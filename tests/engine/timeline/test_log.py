@@ -109,16 +109,6 @@ async def test_a_writer_that_was_rolled_back_is_told_so():
     assert (await log(storage).refresh()).head == 2
 
 
-async def test_silence_after_a_put_is_unknown_and_not_a_failure():
-    storage = FaultyBackend(MemoryBackend(), lost_answer("put_new"), hanging("get", path(1), nth=1))
-    with pytest.raises(CommitUnknown, match=r"ask tallymark timeline 'memory:' once storage answers") as caught:
-        await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
-    assert caught.value.instant == instant(1)
-    assert anyio.current_time() == 30
-    storage.heal()
-    assert (await log(storage).refresh()).decision(instant(1)) is not None
-
-
 async def test_silence_before_any_put_is_a_plain_failure():
     storage = FaultyBackend(MemoryBackend(), lost_request("list"))
     with pytest.raises(Unavailable, match="nothing was written"):
@@ -127,43 +117,44 @@ async def test_silence_before_any_put_is_a_plain_failure():
 
 
 @pytest.mark.parametrize(
-    ("faults", "words"),
+    ("faults", "words", "took_s"),
     [
-        ([hanging("put_new")], "once storage answers"),
-        ([lost_request("put_new", nth=1), refused("get", nth=1)], "NotPermitted"),
-        ([lost_request("put_new", nth=1), refused("put_new", nth=2)], "NotPermitted"),
+        ([lost_answer("put_new"), hanging("get", path(1), nth=1)], "timeline 'memory:' once storage answers", 30),
+        ([hanging("put_new")], "once storage answers", 30),
+        ([lost_request("put_new", nth=1), refused("get", nth=1)], "NotPermitted", 0.5),
+        ([lost_request("put_new", nth=1), refused("put_new", nth=2)], "NotPermitted", 0.5),
     ],
-    ids=["never answered", "lost, then a get refused", "lost, then a put refused"],
+    ids=["landed, then never answered", "never answered", "lost, then a get refused", "lost, then a put refused"],
 )
-async def test_a_put_that_is_not_known_to_have_failed_is_unknown_whatever_is_refused_later(faults, words):
+async def test_a_put_that_is_not_known_to_have_failed_is_unknown_whatever_is_refused_later(faults, words, took_s):
     """Credentials that expire after the first put say nothing about it."""
-    with pytest.raises(CommitUnknown, match=words):
-        await log(FaultyBackend(MemoryBackend(), *faults), decision_timeout_s=30).win(commit(1), check=anything)
+    storage = FaultyBackend(MemoryBackend(), *faults)
+    with pytest.raises(CommitUnknown, match=words) as caught:
+        await log(storage, decision_timeout_s=30).win(commit(1), check=anything)
+    assert caught.value.instant == instant(1)
+    assert anyio.current_time() == took_s
+    storage.heal()
+    decided = (await log(storage).refresh()).decision(instant(1))
+    assert decided == ((1, commit(1)) if path(1) in await stored(storage) else None)
 
 
-async def test_a_number_known_to_be_anothers_leaves_nothing_unclear():
-    inner = MemoryBackend()
-    storage = FaultyBackend(inner, lost_request("put_new", path(1), nth=1))
-    mine = log(storage)
-
-    def overtake(history) -> None:
-        if len(storage.paths("put_new")) == 1:
-            inner._create(path(1), encode_entry(commit(5)))
-            storage.add(refused("put_new", path(2)))
-
-    with pytest.raises(NotPermitted):
-        await mine.win(commit(1), check=overtake)
-
-
-async def test_a_taken_number_that_cannot_be_read_leaves_nothing_unclear_either():
-    inner = MemoryBackend()
-    storage = FaultyBackend(inner)
+@pytest.mark.parametrize(
+    ("before", "after", "error", "words"),
+    [
+        ([lost_request("put_new", path(1), nth=1)], refused("put_new", path(2)), NotPermitted, None),
+        ([], lost_request("get"), Unavailable, "nothing was written"),
+    ],
+    ids=["its own put was lost", "that cannot be read"],
+)
+async def test_a_number_that_another_has_taken_leaves_nothing_unclear(before, after, error, words):
+    storage = FaultyBackend(MemoryBackend(), *before)
 
     def overtake(_) -> None:
-        inner._create(path(1), encode_entry(commit(5)))
-        storage.add(lost_request("get"))
+        if len(storage.paths("put_new")) == len(before):
+            storage.inner._create(path(1), encode_entry(commit(5)))
+            storage.add(after)
 
-    with pytest.raises(Unavailable, match="nothing was written"):
+    with pytest.raises(error, match=words):
         await log(storage, decision_timeout_s=30).win(commit(1), check=overtake)
 
 
@@ -232,16 +223,6 @@ async def test_a_corrupt_entry_stops_every_reader_and_writer():
     with pytest.raises(CorruptObject, match=path(2)):
         await log(storage).win(commit(3), check=anything)
     assert await stored(storage) == [path(1), path(2)]
-
-
-@pytest.mark.parametrize("gone", [1, 2, READ_AHEAD, READ_AHEAD + 5])
-@on_both_loops
-async def test_an_entry_that_is_gone_is_not_taken_for_the_end(gone):
-    storage = MemoryBackend()
-    await win(storage, *(commit(number) for number in range(1, READ_AHEAD + 10)))
-    await storage.delete([path(gone)])
-    with pytest.raises(CorruptObject, match=f"{gone:020d} is gone, and later entries are there; restore it"):
-        await log(storage).refresh()
 
 
 @on_both_loops
@@ -356,14 +337,16 @@ async def test_a_checkpoint_of_another_log_is_refused_and_the_log_read_whole(cou
     assert len(start.refused) == 1
 
 
-@pytest.mark.parametrize("lost", [5, 7, 9])
+@pytest.mark.parametrize(
+    ("checkpoint", "gone"), [*((0, at) for at in (1, 2, READ_AHEAD, READ_AHEAD + 5)), *((4, at) for at in (5, 7, 9))]
+)
 @on_both_loops
-async def test_an_entry_that_is_gone_after_a_checkpoint_is_not_taken_for_the_logs_end(lost):
-    storage, base = await _based(4)
-    await win(storage, *(commit(number) for number in range(5, 12)))
-    await storage.delete([path(lost)])
-    with pytest.raises(CorruptObject, match=f"{lost:020d} is gone"):
-        await _read_on(storage, base)
+async def test_an_entry_that_is_gone_is_not_taken_for_the_end(checkpoint, gone):
+    storage, base = await _based(checkpoint)
+    await win(storage, *(commit(number) for number in range(checkpoint + 1, READ_AHEAD + 10)))
+    await storage.delete([path(gone)])
+    with pytest.raises(CorruptObject, match=f"{gone:020d} is gone, and later entries are there; restore it"):
+        await _read_on(storage, base if checkpoint else None)
 
 
 async def test_an_entry_that_is_won_while_those_behind_it_are_asked_for_is_no_gap():
