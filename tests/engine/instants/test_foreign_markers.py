@@ -8,12 +8,10 @@ from tallymark.engine.instants.fencing import fence_path, read_fences
 from tallymark.engine.markers.segment import encode_segment, marker_folder
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.tasks.file_name import new_file_name
-from tests.engine.jobs.scene import FAMILIES, Store, begin, committed, die, name_of, table, write_rows
+from tests.engine.jobs.scene import Store, begin, committed, die, name_of, table, write_rows
 from tests.support.faulty import FaultyBackend
-from tests.support.loops import on_virtual_time
 from tests.table_invariants import data_files
 
-families = pytest.mark.parametrize("has_staging", FAMILIES, ids=["staging", "no_staging"])
 ends = pytest.mark.parametrize("end", ["commit", "rollback"])
 kinds = pytest.mark.parametrize("kind", ["batched", "direct"])
 
@@ -30,10 +28,7 @@ def foreign(store: Store) -> list[str]:
     ]
 
 
-@families
-@on_virtual_time
-async def test_the_service_refuses_a_name_that_is_not_of_its_instant(has_staging):
-    store = Store(has_staging=has_staging)
+async def test_the_service_refuses_a_name_that_is_not_of_its_instant(store):
     await committed(store.backend, months={1: 1})
     async with begin(store.backend, markers=MarkerSettings()) as job:
         for path in [*foreign(store), f".hoodie/{name_of(job)}"]:
@@ -42,12 +37,9 @@ async def test_the_service_refuses_a_name_that_is_not_of_its_instant(has_staging
         await job.commit([await write_rows(job, store.backend)])
 
 
-@families
 @kinds
 @ends
-@on_virtual_time
-async def test_no_end_of_an_instant_touches_what_its_markers_name_of_others(has_staging, kind, end, caplog):
-    store = Store(has_staging=has_staging)
+async def test_no_end_of_an_instant_touches_what_its_markers_name_of_others(store, kind, end, caplog):
     await committed(store.backend, months={1: 1})
     kept = {path: data for path, data in store.objects.items() if path in foreign(store)}
     storage = FaultyBackend(store.backend)
@@ -72,12 +64,10 @@ async def test_no_end_of_an_instant_touches_what_its_markers_name_of_others(has_
     assert "files.foreign" in caplog.text
 
 
-@on_virtual_time
-async def test_a_list_of_fences_yields_names_of_its_instant_alone(caplog):
-    store = Store(has_staging=False)
-    await committed(store.backend, months={1: 1})
+async def test_a_list_of_fences_yields_names_of_its_instant_alone(unstaged, caplog):
+    await committed(unstaged.backend, months={1: 1})
     own = f"month=1/{new_file_name(instant='20261121030000000', task=0, stage=0, attempt=0)}"
     path = fence_path("20261121030000000", "n")
-    await store.backend.put(path, msgpack.packb([own, *foreign(store)]))
-    assert await read_fences(store.backend, path) == [own]
+    await unstaged.backend.put(path, msgpack.packb([own, *foreign(unstaged)]))
+    assert await read_fences(unstaged.backend, path) == [own]
     assert "files.foreign" in caplog.text

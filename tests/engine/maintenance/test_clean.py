@@ -17,11 +17,9 @@ from tests.engine.jobs.scene import (
     begin,
     committed,
     die,
-    flights,
     impatient,
     mark,
     name_of,
-    publish,
     table,
     write_rows,
 )
@@ -53,16 +51,6 @@ async def test_fences_go_after_their_time_by_the_stores_clock_and_not_before(uns
     assert unstaged.fences == set()
     unstaged.check_at_rest()
     assert (await table(unstaged.backend).clean()).fences_swept == 0
-
-
-async def test_a_zombie_runs_into_the_fence_until_it_is_swept(unstaged):
-    fence = await fenced(unstaged)
-    unstaged.clock.now += DAY_S - 1
-    async with begin(unstaged.backend) as job:
-        with pytest.raises(FileExistsError):
-            publish(job.ticket, unstaged.backend, fence, flights({1: 1}))
-        await job.commit([])
-    unstaged.check_only_committed_files()
 
 
 @asynccontextmanager

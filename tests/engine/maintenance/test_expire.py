@@ -145,21 +145,6 @@ async def test_a_commit_is_told_before_anything_goes(staged):
     assert staged.committed_files <= staged.data_files
 
 
-async def test_only_what_is_due_goes_and_the_rest_waits_for_its_own_time(unstaged):
-    await replaced(unstaged)
-    unstaged.clock.now += 12 * HOUR_S
-    await committed(unstaged.backend, "overwrite", {1: 1, 2: 1})
-    assert len(unstaged.retained_files) == 3
-    unstaged.clock.now += 12 * HOUR_S
-    assert (await table(unstaged.backend).clean()).horizon == 2
-    assert len(unstaged.retained_files) == 2
-    unstaged.check_at_rest()
-    unstaged.clock.now += 12 * HOUR_S
-    assert (await table(unstaged.backend).clean()).horizon == 3
-    assert unstaged.retained_files == set()
-    unstaged.check_at_rest()
-
-
 @on_both_loops
 async def test_two_cleans_at_once_let_go_once(unstaged):
     await replaced(unstaged)
