@@ -45,12 +45,8 @@ def wherever_it_dies(
     calls_min: int = 26,
 ) -> None:
     """``check`` looks at a copy of the store for each call after which the writer dies: from the ``first`` on."""
-    calls = run_to_death(copied(start), writer, kind, at=None).count
-    assert calls >= calls_min, f"{writer.__name__} has done little"
-    for at in range(first, calls + 1, step):
-        store = copied(start)
-        run_to_death(store, writer, kind, at=at)
-        with told_where(f"{writer.__name__} died after call {at} of {calls}"):
+    for store, where in each_death(start, writer, kind, first=first, step=step, calls_min=calls_min):
+        with told_where(f"{writer.__name__} {where}"):
             check(store)
 
 
@@ -70,6 +66,28 @@ def copied(store: Store) -> Store:
 def without_probes(store: Store) -> dict[str, bytes]:
     """All that is stored, but for beats that ask the time: those of the dead are swept by the next clean."""
     return {path: data for path, data in store.objects.items() if not path.startswith(f"{HEARTBEAT_FOLDER}/{PROBE}")}
+
+
+def each_death(
+    start: Store,
+    writer: Writer,
+    kind: MarkerKind,
+    *,
+    first: int = 1,
+    step: int = 1,
+    last: int | None = None,
+    calls_min: int = 1,
+) -> Iterator[tuple[Store, str]]:
+    """Yield copies in which the writer has died after each of its calls, from the ``first`` on, or after each of the
+    ``last`` so many; and where it has.
+    """
+    calls = run_to_death(copied(start), writer, kind, at=None).count
+    assert calls >= (last or calls_min), f"{writer.__name__} has done little"
+    for at in range(first if last is None else calls - last + 1, calls + 1, step):
+        store = copied(start)
+        store.backend.archived |= start.backend.archived
+        run_to_death(store, writer, kind, at=at)
+        yield store, f"died after call {at} of {calls}"
 
 
 @contextmanager

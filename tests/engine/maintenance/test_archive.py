@@ -15,7 +15,7 @@ from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
 from tallymark.engine.timeline.reservation import Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.deaths import each_death, told_where
 from tests.engine.jobs.scene import FAMILIES_BY_COST, Store, begin, table, write_rows
 from tests.engine.timeline.entries import commit, history_of, instant, rollback
 
@@ -128,12 +128,8 @@ def test_wherever_a_writer_that_archives_dies_nothing_of_the_table_is_lost(has_s
 
     start = Store(has_staging=has_staging)
     anyio.run(some, backend="trio")
-    calls = run_to_death(copied(start), last, "batched", at=None).count
-    for at in range(calls - 24, calls + 1):
-        store = copied(start)
-        store.backend.archived |= start.backend.archived
-        run_to_death(store, last, "batched", at=at)
-        with told_where(f"died after call {at} of {calls}"):
+    for store, where in each_death(start, last, "batched", last=25):
+        with told_where(where):
             anyio.run(check, store, backend="trio")
 
 
@@ -153,15 +149,10 @@ def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
         await write(store.backend)
         assert store.data_files == store.committed_files | store.retained_files
 
-    start = Store(has_staging=True)
-    store = start
+    start = store = Store(has_staging=True)
     anyio.run(some, backend="trio")
-    calls = run_to_death(copied(start), clean, "batched", at=None).count
-    for at in range(1, calls + 1):
-        store = copied(start)
-        store.backend.archived |= start.backend.archived
-        run_to_death(store, clean, "batched", at=at)
-        with told_where(f"died after call {at} of {calls}"):
+    for store, where in each_death(start, clean, "batched"):  # noqa: B007, they see it
+        with told_where(where):
             anyio.run(more, backend="trio")
 
 

@@ -12,7 +12,7 @@ from tallymark.engine.views.checkpoint_format import (
     decode_manifest,
     decode_pointer,
 )
-from tests.engine.jobs.deaths import copied, run_to_death, told_where
+from tests.engine.jobs.deaths import copied, each_death, told_where
 from tests.engine.jobs.scene import FAMILIES, Store, begin, table, write_rows
 from tests.support.faulty import FaultyBackend, hanging, refused, slow
 
@@ -173,12 +173,9 @@ async def _write(backend: Backend, _: MarkerSettings) -> None:
 def test_wherever_a_writer_that_leaves_a_checkpoint_dies_the_next_one_leaves_what_was_committed(has_staging):
     start = Store(has_staging=has_staging)
     anyio.run(some_history, start, backend="trio")
-    calls = run_to_death(copied(start), _write, "batched", at=None).count
-    for at in range(calls - 25, calls + 1):
-        store = copied(start)
-        run_to_death(store, _write, "batched", at=at)
+    for store, where in each_death(start, _write, "batched", last=26):
         store.clock.pass_lease()
-        with told_where(f"died after call {at} of {calls}"):
+        with told_where(where):
             anyio.run(_write, store.backend, BATCHED, backend="trio")
             store.check_at_rest()
             snapshot = anyio.run(table(store.backend).snapshot, backend="trio")

@@ -10,7 +10,7 @@ from tallymark.backends import Backend
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.reader_lease import Reader
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.engine.jobs.deaths import copied, run_to_death, told_where, without_probes
+from tests.engine.jobs.deaths import copied, each_death, run_to_death, told_where, without_probes
 from tests.engine.jobs.scene import FAMILIES_BY_COST, LEASE, Store, TickingClock, committed, table
 from tests.table_invariants import file_path, projection_is_a_prefix_of_the_log, table_is_at_rest
 
@@ -69,12 +69,8 @@ def files_after(entries: Sequence[dict[str, Any]]) -> set[str]:
 @pytest.mark.parametrize("cleaner", [clean, append], ids=["clean", "write"])
 def test_wherever_a_clean_dies_the_next_one_finishes_it(cleaner, has_staging, next_one):
     start = store_with_due_files(has_staging=has_staging)
-    calls = run_to_death(copied(start), cleaner, "direct", at=None).count
-    assert calls > 20
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, cleaner, "direct", at=at)
-        with told_where(f"died after call {at} of {calls}"):
+    for store, where in each_death(start, cleaner, "direct"):
+        with told_where(where):
             nothing_needed_is_gone(store)
             projection_is_a_prefix_of_the_log(store.objects)
             store.clock.pass_lease()
@@ -93,11 +89,8 @@ def test_wherever_a_clean_beside_readers_dies_what_they_hold_stays_and_the_rest_
     start.clock.pass_lease()
     anyio.run(start.backend.put, living.path, living.encode(), backend="trio")
     held = files_after(start.log_entries[:2])
-    calls = run_to_death(copied(start), clean, "direct", at=None).count
-    for at in range(1, calls + 1):
-        store = copied(start)
-        run_to_death(store, clean, "direct", at=at)
-        with told_where(f"died after call {at} of {calls}"):
+    for store, where in each_death(start, clean, "direct"):
+        with told_where(where):
             store.clock.pass_lease()
             anyio.run(store.backend.put, living.path, living.encode(), backend="trio")
             run_to_death(store, clean, "direct", at=None)
@@ -123,11 +116,8 @@ def test_wherever_the_next_clean_dies_too_the_third_finishes_it(has_staging):
         left = copied(start)
         run_to_death(left, clean, "direct", at=first)
         left.clock.pass_lease()
-        calls = run_to_death(copied(left), clean, "direct", at=None).count
-        for second in range(1, calls + 1):
-            store = copied(left)
-            run_to_death(store, clean, "direct", at=second)
-            with told_where(f"the first died after call {first}, the second after call {second} of {calls}"):
+        for store, where in each_death(left, clean, "direct"):
+            with told_where(f"the first died after call {first}, the second {where}"):
                 nothing_needed_is_gone(store)
                 store.clock.pass_lease()
                 run_to_death(store, clean, "direct", at=None)

@@ -100,13 +100,9 @@ def test_a_ticket_or_report_survives_its_bytes_and_its_pickle(value):
     if isinstance(value, WriteTicket):
         assert value.decode(value.encode()).schema.equals(value.schema, check_metadata=True)
         assert repr(value.decode(value.encode()).partition) == repr(value.partition), "True is not 1"
-
-
-@settings(deadline=None)
-@given(reports)
-def test_a_report_counts_the_rows_of_its_files_without_those_it_has_rewritten(report):
-    rewritten = sum(fill.old.rows for fill in report.fills)
-    assert report.rows == sum(file.rows for file in report.files) - rewritten
+    else:
+        rewritten = sum(fill.old.rows for fill in value.fills)
+        assert value.rows == sum(file.rows for file in value.files) - rewritten
 
 
 @pytest.mark.parametrize("value", [REPORT, TICKET], ids=["report", "ticket"])

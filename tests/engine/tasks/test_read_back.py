@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tallymark.engine.partitions.path import partition_path
+from tallymark.engine.tasks.report import TaskReport
 from tests.engine.tasks.scene import local, memory, schema_of, tables, ticket, write
 from tests.support import arrow_types
 from tests.support.examples import examples
@@ -58,15 +59,18 @@ def asked(query: str, **parameters) -> Any:
     return duckdb.sql(query, params=parameters)
 
 
+def written(kind: pa.DataType, values: list[Any], tmp_path) -> tuple[pa.Schema, TaskReport]:
+    """Numbered rows, partitioned by these values."""
+    schema = schema_of(row=pa.int64(), p=kind)
+    batch = pa.record_batch([list(range(len(values))), pa.array(values, kind)], schema=schema)
+    return schema, write(ticket(schema, "p"), [batch], local(tmp_path))
+
+
 @pytest.mark.parametrize(
     ("kind", "values"), PARTITIONS, ids=lambda case: str(case) if isinstance(case, pa.DataType) else ""
 )
 def test_partition_values_of_every_kind_read_equal_in_pyarrow_and_duckdb(kind, values, tmp_path):
-    schema = schema_of(row=pa.int64(), p=kind)
-    batch = pa.record_batch([list(range(2 * len(values))), pa.array(values * 2, kind)], schema=schema)
-    storage = local(tmp_path)
-    report = write(ticket(schema, "p"), [batch], storage)
-
+    _, report = written(kind, values * 2, tmp_path)
     expected = [(row, value if value != "" else None) for row, value in enumerate(values * 2)]
     paths = [str(tmp_path / "table" / file.path) for file in report.files]
     from_arrow = pa.concat_tables(pq.ParquetFile(path).read() for path in paths).sort_by("row")
@@ -79,13 +83,7 @@ def test_partition_values_of_every_kind_read_equal_in_pyarrow_and_duckdb(kind, v
 @pytest.mark.parametrize("kind", [pa.string(), pa.int64(), pa.date32(), pa.bool_()], ids=str)
 def test_readers_that_take_the_value_from_the_path_find_the_one_in_the_file(kind, tmp_path):
     values = next(values for of, values in PARTITIONS if of == kind)
-    schema = schema_of(row=pa.int64(), p=kind)
-    storage = local(tmp_path)
-    write(
-        ticket(schema, "p"),
-        [pa.record_batch([list(range(len(values))), pa.array(values, kind)], schema=schema)],
-        storage,
-    )
+    schema, _ = written(kind, values, tmp_path)
     expected = [value if value != "" else None for value in values]
 
     root = tmp_path / "table"

@@ -147,11 +147,12 @@ async def test_a_put_that_is_not_known_to_have_failed_is_unknown_whatever_is_ref
     ids=["its own put was lost", "that cannot be read"],
 )
 async def test_a_number_that_another_has_taken_leaves_nothing_unclear(before, after, error, words):
-    storage = FaultyBackend(MemoryBackend(), *before)
+    inner = MemoryBackend()
+    storage = FaultyBackend(inner, *before)
 
     def overtake(_) -> None:
         if len(storage.paths("put_new")) == len(before):
-            storage.inner._create(path(1), encode_entry(commit(5)))
+            inner._create(path(1), encode_entry(commit(5)))
             storage.add(after)
 
     with pytest.raises(error, match=words):
