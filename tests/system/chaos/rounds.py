@@ -19,6 +19,7 @@ from tests.support.place import Place
 from tests.support.process import await_that
 from tests.support.services.fault_plan import Chance, Kind
 from tests.support.services.fault_proxy import FaultProxy, fault_proxy
+from tests.support.services.gcs_facade import GcsFacade
 from tests.support.services.s3_server import S3Server
 from tests.support.storage import objects
 from tests.system.chaos.director import Director
@@ -35,7 +36,6 @@ LEASE = LeaseSettings(heartbeat_interval_s=1.0, expiry_s=6.0)
 LEASE_OF_SECONDS = LeaseSettings(heartbeat_interval_s=2.0, expiry_s=16.0)
 """On S3, which stamps whole seconds."""
 FAULT_RATE = 0.02
-"""Of each kind; there are ten."""
 
 
 @dataclass(slots=True)
@@ -101,14 +101,16 @@ class Ground:
         return Counter()
 
 
-class LyingS3(Ground):
+class LyingStore(Ground):
     """Behind a proxy; judged around it."""
 
     lease = LEASE_OF_SECONDS
 
-    def __init__(self, folder: Path, server: S3Server) -> None:
+    def __init__(self, folder: Path, server: S3Server | GcsFacade, rate: float = FAULT_RATE) -> None:
+        """``rate`` is that of each kind of fault; there are ten."""
         super().__init__(folder)
         self._server = server
+        self._rate = rate
         self._proxy: FaultProxy
         self._lie: Chance
 
@@ -116,16 +118,18 @@ class LyingS3(Ground):
     def tables(self, seed: int) -> Iterator[dict[str, Table]]:
         bucket = self._server.bucket()
         with fault_proxy(self._server.endpoint) as self._proxy:
-            self._lie = Chance(seed, FAULT_RATE, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0)
+            self._lie = Chance(seed, self._rate, delay_s_max=0.5, long_delay=0.2, long_delay_s=5.0)
             self._proxy.let_chance(self._lie)
-            options = replace(
-                self._server.behind(self._proxy.endpoint),
-                credentials=f"{s3_credentials.__module__}:{s3_credentials.__name__}",
-                request_timeout_s=3.0,
-            )
+            options = replace(self._server.behind(self._proxy.endpoint), request_timeout_s=3.0)
+            root = f"gs://{bucket}"
+            if isinstance(self._server, S3Server):
+                root = f"s3://{bucket}"
+                options = replace(options, credentials=f"{s3_credentials.__module__}:{s3_credentials.__name__}")
             yield {
                 name: Table(
-                    Place(url=f"s3://{bucket}/{name}", objects=partial(self._new, bucket, name, ()), options=options),
+                    Place(
+                        url=f"{root}/{name}", objects=partial(self._new, bucket, name, ()), options=options
+                    ),
                     Chronicle(partial(self._new, bucket, f"{name}/{LOG}".rstrip("/"))),
                 )
                 for name in TABLES
@@ -146,12 +150,11 @@ class LyingS3(Ground):
         self._proxy.let_chance(self._lie)
 
     def _new(self, bucket: str, folder: str, known: Collection[str]) -> dict[str, bytes]:
-        found = {}
-        for name in {key.removeprefix(f"{folder}/") for key in self._server.keys(bucket, f"{folder}/")}.difference(
-            known
-        ):
-            with suppress(self._server.client.exceptions.NoSuchKey):  # archived since
-                found[name] = self._server.get(bucket, f"{folder}/{name}")
+        server, found = self._server, {}
+        archived_since = server.client.exceptions.NoSuchKey if isinstance(server, S3Server) else AssertionError
+        for name in {key.removeprefix(f"{folder}/") for key in server.keys(bucket, f"{folder}/")}.difference(known):
+            with suppress(archived_since):
+                found[name] = server.get(bucket, f"{folder}/{name}")
         return found
 
 
@@ -189,7 +192,7 @@ def ground_on(store: Store, folder: Path) -> Iterator[Ground]:
         if store == "s3":
             from tests.support.services.s3_server import s3_server
 
-            yield LyingS3(folder, stack.enter_context(s3_server()))
+            yield LyingStore(folder, stack.enter_context(s3_server()))
         elif store == "hdfs":
             from tests.support.services.minidfs import UNREADABLE, mini_dfs
 

@@ -14,7 +14,7 @@ from tests.support.storage import objects
 from tests.system.chaos.judge import Story, judge, live_files
 from tests.system.chaos.lives import Journal, WriterOfJob
 from tests.system.chaos.plans import COMMIT, JobPlan
-from tests.system.chaos.rounds import Ground, LyingS3, Outcome, play
+from tests.system.chaos.rounds import Ground, LyingStore, Outcome, play
 from tests.system.pool_worker import TaskPlan
 
 Round = tuple[dict[str, bytes], dict[int, JobPlan], list[dict[str, Any]]]
@@ -27,7 +27,7 @@ def test_thirty_seconds_of_chaos_on_a_local_disk_break_no_promise(tmp_path: Path
 
 @pytest.mark.slow
 def test_twenty_seconds_of_chaos_on_an_s3_that_lies_break_no_promise(tmp_path: Path, s3: S3Server) -> None:
-    outcome = play(LyingS3(tmp_path, s3), 1, 20.0)
+    outcome = play(LyingStore(tmp_path, s3), 1, 20.0)
     assert_nothing_broke(outcome)
     assert outcome.counts["faults"]
 
