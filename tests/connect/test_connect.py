@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import tallymark
 from tallymark import InvalidRequest, JobFailed, SizingSettings
-from tests.support.spark import WARNINGS, require_java
+from tests.support.jars import java
+from tests.support.spark import WARNINGS
 from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.connect, *(pytest.mark.filterwarnings(each) for each in WARNINGS)]
@@ -26,7 +27,7 @@ pytestmark = [pytest.mark.connect, *(pytest.mark.filterwarnings(each) for each i
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    require_java()
+    java()
     pytest.importorskip("grpc")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")

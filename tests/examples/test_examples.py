@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 
-from tests.support.spark import require_java
+from tests.support.jars import java
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -56,7 +56,7 @@ def test_sized_appends_leave_few_files(tmp_path):
 
 @pytest.mark.spark
 def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
-    require_java()
+    java()
     printed = run("pyspark_job.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
     assert "wrote 4000 rows in 24 files" in printed
     assert "replaced 2 files of 1 partition at position 2" in printed
@@ -67,7 +67,7 @@ def test_pyspark_job_replaces_one_partition_and_reads_back_the_whole(tmp_path):
 
 @pytest.mark.spark
 def test_foreach_batch_has_each_batch_once_though_its_query_died(tmp_path):
-    require_java()
+    java()
     printed = run("foreach_batch.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
     assert printed.splitlines() == [
         "batch 0: wrote 100 rows",
@@ -80,7 +80,7 @@ def test_foreach_batch_has_each_batch_once_though_its_query_died(tmp_path):
 
 @pytest.mark.spark
 def test_airflow_rerun_loads_a_day_once(tmp_path):
-    require_java()
+    java()
     printed = run("airflow_rerun.py", tmp_path, SPARK_LOCAL_IP="127.0.0.1")
     assert "2026-11-21 was loaded by instant " in printed
     assert printed.count("nothing was written") == 1

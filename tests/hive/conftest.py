@@ -7,7 +7,8 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from tests.support.spark import LOCAL, MASTER, pytest_collection_modifyitems, require_java, start_session
+from tests.support.jars import java
+from tests.support.spark import LOCAL, MASTER, pytest_collection_modifyitems, start_session
 
 __all__ = ["hive", "pytest_collection_modifyitems"]
 
@@ -16,7 +17,7 @@ DATABASE = "db"
 
 @pytest.fixture(scope="module")
 def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    require_java()
+    java()
     if SparkContext._active_spark_context is not None:
         pytest.skip("a session without a metastore runs in this process; run these alone: pytest -m hive")
     folder = tmp_path_factory.mktemp("metastore")

@@ -1,11 +1,4 @@
-import subprocess
-import sys
-
-
-def answer(program: str) -> str:
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
-    assert ended.returncode == 0, ended.stderr
-    return ended.stdout.strip()
+from tests.packaging.test_front_door import answer
 
 
 def test_without_pytest_the_conformance_suite_says_what_to_install():

@@ -22,27 +22,24 @@ def plain(tmp_path_factory: pytest.TempPathFactory, distribution: Distribution) 
     return environment
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def javaless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("JAVA_HOME", raising=False)
 
 
-@pytest.mark.usefixtures("javaless")
 def test_the_engine_writes_and_the_command_line_looks(plain: Environment, tmp_path: Path) -> None:
     assert plain.run("-c", WRITE, tmp_path / "table", cwd=tmp_path).split()[1:] == ["3", "2"]
     assert "none has left anything" in plain.run("-c", RUN, "status", tmp_path / "table", cwd=tmp_path)
 
 
-@pytest.mark.usefixtures("javaless")
 def test_the_writer_of_dataframes_names_the_extra(plain: Environment, tmp_path: Path) -> None:
     program = "import tallymark\ntry: tallymark.write\nexcept tallymark.MissingExtra as error: print(error)"
     said = plain.run("-c", program, cwd=tmp_path)
     assert said == "PySpark is not installed; on a laptop: pip install 'tallymark[pyspark]'\n"
 
 
-@pytest.mark.usefixtures("javaless")
 def test_what_is_no_dataframe_is_told_what_writes_it(installed: Environment, tmp_path: Path) -> None:
     program = (
         "import pyarrow as pa, sys, tallymark\n"

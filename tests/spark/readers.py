@@ -18,62 +18,35 @@ from tests.spark.frozen import SCHEMA, Row
 Fetch = Callable[[], list[Row]]
 
 
-def by_tallymark(spark: SparkSession, table: Path) -> Fetch:
-    found = tallymark.read(spark, str(table))
-    return lambda: _rows(found.toArrow())
+def given(reader: str, spark: SparkSession, table: Path) -> Fetch:
+    """The first step; what is returned is the second."""
+    fetch = READERS[reader](spark, table)
+    return lambda: _rows(fetch())
 
 
-def by_hudi_rs(_: SparkSession, table: Path) -> Fetch:
-    found = HudiTable("file://" + quote(str(table)))
-    return lambda: _rows(pa.Table.from_batches(found.read()))
+def _of(library: str) -> Any:
+    return pytest.importorskip(library)
 
 
-def by_spark(spark: SparkSession, table: Path) -> Fetch:
-    found = spark.read.parquet(str(table))
-    return lambda: _rows(found.toArrow())
-
-
-def by_duckdb(_: SparkSession, table: Path) -> Fetch:
-    connection = duckdb.connect()
-    found = connection.sql("SELECT * FROM read_parquet($1, hive_partitioning = true)", params=[f"{table}/**/*.parquet"])
-    return lambda: _rows(found.to_arrow_table())
-
-
-def by_pyarrow(_: SparkSession, table: Path) -> Fetch:
-    found = ds.dataset(str(table), format="parquet", partitioning=None)
-    return lambda: _rows(found.to_table())
-
-
-def by_polars(_: SparkSession, table: Path) -> Fetch:
-    polars = pytest.importorskip("polars")
-    found = polars.scan_parquet(f"{table}/**/*.parquet")
-    return lambda: _rows(found.collect().to_arrow())
-
-
-def by_daft(_: SparkSession, table: Path) -> Fetch:
-    daft = pytest.importorskip("daft")
-    found = daft.read_parquet(f"{table}/**/*.parquet")
-    return lambda: _rows(found.to_arrow())
-
-
-def by_daft_hudi(_: SparkSession, table: Path) -> Fetch:
-    daft = pytest.importorskip("daft")
-    found = daft.read_hudi(str(table))
-    return lambda: _rows(found.to_arrow())
-
-
-READERS: dict[str, Callable[[SparkSession, Path], Fetch]] = {
-    "tallymark.read": by_tallymark,
-    "hudi-rs": by_hudi_rs,
-    "Spark": by_spark,
-    "DuckDB": by_duckdb,
-    "polars": by_polars,
-    "pyarrow": by_pyarrow,
-    "Daft": by_daft,
-    "Daft's read_hudi": by_daft_hudi,
+READERS: dict[str, Callable[[SparkSession, Path], Callable[[], Any]]] = {
+    "tallymark.read": lambda spark, table: tallymark.read(spark, str(table)).toArrow,
+    "hudi-rs": lambda _, table: HudiTable("file://" + quote(str(table))).read,
+    "Spark": lambda spark, table: spark.read.parquet(str(table)).toArrow,
+    "DuckDB": lambda _, table: duckdb.connect().sql(DUCKDB, params=[f"{table}/**/*.parquet"]).to_arrow_table,
+    "polars": lambda _, table: _of("polars").scan_parquet(f"{table}/**/*.parquet").collect,
+    "pyarrow": lambda _, table: ds.dataset(str(table), format="parquet", partitioning=None).to_table,
+    "Daft": lambda _, table: _of("daft").read_parquet(f"{table}/**/*.parquet").to_arrow,
+    "Daft's read_hudi": lambda _, table: _of("daft").read_hudi(str(table)).to_arrow,
 }
+
+DUCKDB = "SELECT * FROM read_parquet($1, hive_partitioning = true)"
 
 
 def _rows(found: Any) -> list[Row]:
+    """Of a table of Arrow, of its batches, or of a frame of polars."""
+    if isinstance(found, list):
+        found = pa.Table.from_batches(found)
+    if not isinstance(found, pa.Table):
+        found = found.to_arrow()
     columns = [found.column(field.name).cast(field.type).to_pylist() for field in SCHEMA]
     return list(zip(*columns, strict=True))

@@ -97,20 +97,19 @@ def test_a_call_that_makes_no_table_leaves_nothing(spark: SparkSession, tmp_path
     untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, message, **keywords))
 
 
-def test_a_column_that_stands_twice_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.range(1).selectExpr("id", "id AS id")
-    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "'id' and 'id' are one name"))
-
-
-def test_what_is_no_spark_dataframe_is_refused(tmp_path: Path) -> None:
-    foreign: Any = [1]
-    says = r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"
-    untouched(tmp_path, lambda: refused(foreign, tmp_path / "new", InvalidRequest, says))
-
-
-def test_a_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    df = spark.readStream.format("rate").load()
-    untouched(tmp_path, lambda: refused(df, tmp_path / "new", InvalidRequest, "df is a stream.*foreachBatch"))
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (lambda spark: spark.range(1).selectExpr("id", "id AS id"), "'id' and 'id' are one name"),
+        (lambda _: [1], r"df is a builtins\.list; give a pyspark\.sql\.DataFrame"),
+        (lambda spark: spark.readStream.format("rate").load(), "df is a stream.*foreachBatch"),
+    ],
+    ids=["a column that stands twice", "no DataFrame of Spark", "a stream"],
+)
+def test_what_is_no_table_of_rows_is_refused(
+    spark: SparkSession, tmp_path: Path, made: Callable[[SparkSession], Any], message: str
+) -> None:
+    untouched(tmp_path, lambda: refused(made(spark), tmp_path / "new", InvalidRequest, message))
 
 
 OTHER_TABLES: dict[str, tuple[str, dict[str, object], str]] = {
@@ -134,22 +133,20 @@ def test_a_dataframe_unlike_the_table_is_refused_by_column_and_types(
     untouched(table, lambda: refused(df, table, InvalidRequest, message, **keywords))
 
 
-def test_a_null_where_the_table_allows_none_is_refused_by_column(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_that_allows_no_nulls_takes_a_nullable_column_without_any_and_refuses_a_null_by_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     required = spark.range(3)
     assert not required.schema["id"].nullable
     tallymark.write(required, str(tmp_path / "t"), mode="append")
+    tallymark.write(spark.createDataFrame([(7,)], "id long"), str(tmp_path / "t"), mode="append")
     before = data_files(tmp_path / "t")
-    nulls = spark.createDataFrame([(7,), (None,)], "id long")
+    nulls = spark.createDataFrame([(8,), (None,)], "id long")
     refused(nulls, tmp_path / "t", InvalidRequest, "column 'id' has 1 nulls, and the table's schema allows none")
     assert exactly_the_committed_files(tmp_path / "t") == before
-
-
-def test_a_nullable_column_without_nulls_fits_a_table_that_allows_none(spark: SparkSession, tmp_path: Path) -> None:
-    tallymark.write(spark.range(3), str(tmp_path / "t"), mode="append")
-    tallymark.write(spark.createDataFrame([(7,)], "id long"), str(tmp_path / "t"), mode="append")
     back = tallymark.read(spark, str(tmp_path / "t"))
     assert sorted(row.id for row in back.collect()) == [0, 1, 2, 7]
-    assert back.schema == spark.range(3).schema
+    assert back.schema == required.schema
 
 
 @pytest.mark.parametrize(
@@ -199,14 +196,11 @@ def test_a_table_with_a_metadata_table_is_refused(spark: SparkSession, tmp_path:
     untouched(tmp_path, lambda: refused(good(spark), tmp_path / "t", UnsupportedTable, "has a Hudi metadata table"))
 
 
-def test_an_unknown_scheme_is_refused(spark: SparkSession) -> None:
+def test_a_url_that_executors_cannot_write_to_is_refused(spark: SparkSession) -> None:
     refused(good(spark), "ftp://host/t", InvalidPath, "unknown scheme 'ftp'; known are file:")
+    refused(good(spark), "memory:", InvalidRequest, "'memory:' lives in the driver")
     with pytest.raises(InvalidPath, match="unknown scheme 'ftp'"):
         tallymark.read(spark, "ftp://host/t")
-
-
-def test_a_store_that_lives_in_the_driver_is_refused(spark: SparkSession) -> None:
-    refused(good(spark), "memory:", InvalidRequest, "'memory:' lives in the driver")
 
 
 @pytest.mark.usefixtures("table")  # a first write imports what nobody may not even read

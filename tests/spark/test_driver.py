@@ -7,39 +7,32 @@ from tallymark.spark_glue.driver import PORT, of_settings
 
 HOST, BIND = "spark.driver.host", "spark.driver.bindAddress"
 
-CLUSTER = "spark://master:7077"
+CLUSTER, KUBERNETES = "spark://master:7077", "k8s://https://api:6443"
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*,4]", "local-cluster[2,1,1024]"])
-def test_tasks_of_this_machine_use_its_loopback_interface(master: str) -> None:
+def test_tasks_of_this_machine_use_its_loopback_interface_and_a_port_that_was_fixed(master: str) -> None:
     told = {HOST: "192.0.2.7", BIND: "0.0.0.0"}
     assert of_settings(master, told.get) == ServiceSettings(host="127.0.0.1")
+    assert of_settings(master, {PORT: "7079"}.get).port == 7079
 
 
-@pytest.mark.parametrize("master", [CLUSTER, "yarn", "k8s://https://api:6443"])
-def test_executors_call_the_driver_by_the_name_that_spark_gives_them(master: str) -> None:
-    found = of_settings(master, {HOST: "driver.example"}.get)
-    assert (found.host, found.advertised_host, found.port) == ("driver.example", "driver.example", 0)
-
-
-def test_where_to_listen_and_what_to_call_may_be_two_things() -> None:
-    found = of_settings("k8s://https://api:6443", {HOST: "job-driver-svc.jobs.svc", BIND: "10.1.2.3", PORT: "7079"}.get)
-    assert (found.host, found.advertised_host, found.port) == ("10.1.2.3", "job-driver-svc.jobs.svc", 7079)
-
-
-def test_the_brackets_of_an_ipv6_address_are_sparks() -> None:
-    told = {HOST: "[2001:db8::7]", BIND: "[::]"}
-    found = of_settings(CLUSTER, told.get)
-    assert (found.host, found.advertised_host) == ("::", "2001:db8::7")
-
-
-def test_a_cluster_whose_driver_has_no_name_is_on_this_machine() -> None:
-    told: dict[str, str] = {}
-    assert of_settings(CLUSTER, told.get) == ServiceSettings(host="127.0.0.1", advertised_host="127.0.0.1")
-
-
-def test_a_fixed_port_holds_for_local_tasks_too() -> None:
-    assert of_settings("local[2]", {PORT: "7079"}.get).port == 7079
+@pytest.mark.parametrize(
+    ("master", "told", "listens", "called"),
+    [
+        (CLUSTER, {HOST: "driver.example"}, "driver.example", "driver.example"),
+        ("yarn", {HOST: "driver.example"}, "driver.example", "driver.example"),
+        (KUBERNETES, {HOST: "driver.example"}, "driver.example", "driver.example"),
+        (KUBERNETES, {HOST: "job-driver-svc.jobs.svc", BIND: "10.1.2.3"}, "10.1.2.3", "job-driver-svc.jobs.svc"),
+        (CLUSTER, {HOST: "[2001:db8::7]", BIND: "[::]"}, "::", "2001:db8::7"),
+        (CLUSTER, {}, "127.0.0.1", "127.0.0.1"),
+    ],
+)
+def test_executors_call_the_driver_by_the_name_that_spark_gives_them_and_it_may_listen_elsewhere(
+    master: str, told: dict[str, str], listens: str, called: str
+) -> None:
+    assert of_settings(master, told.get) == ServiceSettings(host=listens, advertised_host=called)
+    assert of_settings(master, {**told, PORT: "7079"}.get).port == 7079
 
 
 @pytest.mark.parametrize("port", ["-1", "any", "", "70790"])

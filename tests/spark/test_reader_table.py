@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tallymark import open_table
 from tests.spark.frozen import BEFORE, COMMITTED, REPLACED, UNCOMMITTED, Kind, Row, State, create, frozen, overwrite
-from tests.spark.readers import READERS
+from tests.spark.readers import given
 
 pytestmark = pytest.mark.spark
 
@@ -110,7 +110,7 @@ def test_what_a_reader_sees_of_a_table_that_stands_still(
     spark: SparkSession, tables: Callable[[Kind, State], Path], kind: Kind, state: State, reader: str, seen: str
 ) -> None:
     table = tables(kind, state)
-    assert verdict(lambda: READERS[reader](spark, table)(), COMMITTED) == seen
+    assert verdict(lambda: given(reader, spark, table)(), COMMITTED) == seen
 
 
 @pytest.mark.parametrize(("kind", "reader", "seen"), SCANS)
@@ -118,7 +118,7 @@ def test_what_a_scan_sees_whose_files_are_overwritten_before_it_reads_them(
     spark: SparkSession, tmp_path: Path, kind: Kind, reader: str, seen: str
 ) -> None:
     anyio.run(create, tmp_path / "table", kind, backend="trio")
-    fetch = READERS[reader](spark, tmp_path / "table")
+    fetch = given(reader, spark, tmp_path / "table")
     anyio.run(overwrite, tmp_path / "table", backend="trio")
     assert verdict(fetch, BEFORE) == seen
 
@@ -130,7 +130,7 @@ def test_once_all_replaced_files_are_gone_the_directory_of_a_table_is_read_right
     anyio.run(create, tmp_path / "table", "table", backend="trio")
     anyio.run(overwrite, tmp_path / "table", backend="trio")
     anyio.run(clean_all, tmp_path / "table", backend="trio")
-    assert verdict(lambda: READERS[reader](spark, tmp_path / "table")(), COMMITTED) == RIGHT
+    assert verdict(lambda: given(reader, spark, tmp_path / "table")(), COMMITTED) == RIGHT
 
 
 async def clean_all(table: Path) -> None:

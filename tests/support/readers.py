@@ -1,7 +1,7 @@
 """A table's rows as four readers see them, of which three know nothing of this library."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,10 +20,15 @@ Row = tuple[object, ...]
 
 def assert_readers_agree(spark: SparkSession, path: Path, expected: DataFrame) -> int:
     """All four see exactly these rows, in the types of ``expected``. Returns how many they are."""
+    return assert_agree(expected, {reader: read(spark, path) for reader, read in READERS.items()})
+
+
+def assert_agree(expected: DataFrame, seen: Mapping[str, pa.Table]) -> int:
+    """As above, of what each reader sees."""
     schema = nullable(expected)
     wanted = _sorted_rows(arrow_table(expected), schema)
-    for reader, read in READERS.items():
-        found = _sorted_rows(read(spark, path), schema)
+    for reader, table in seen.items():
+        found = _sorted_rows(table, schema)
         assert len(found) == len(wanted), f"{reader} sees {len(found)} rows, not {len(wanted)}"
         assert found == wanted, f"{reader} sees other values"
     return len(wanted)

@@ -1,7 +1,6 @@
 """One Spark session a process, and what tests need to start it."""
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 
@@ -9,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.support.hadoop_aws import hadoop_aws_jars
+from tests.support.jars import java
 from tests.support.services.s3_server import ENVIRONMENT
 
 MASTER = "TALLYMARK_TEST_MASTER"
@@ -37,20 +37,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    require_java()
+    java()
     with pytest.MonkeyPatch.context() as patch:
         for name, value in ENVIRONMENT.items():  # for executors; the server of the tests takes any key
             patch.setenv(name, value)
         session = start_session(os.environ.get(MASTER, LOCAL), **_s3_connector())
     yield session
     session.stop()
-
-
-def require_java() -> None:
-    """Skip the test without one; CI always has one."""
-    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
-        assert not os.environ.get("CI"), "CI runs these tests: give it a Java"
-        pytest.skip("no Java: put one on PATH or set JAVA_HOME")
 
 
 def start_session(master: str, **conf: str) -> SparkSession:

@@ -7,6 +7,7 @@ nothing. A local disk has every stage of every kind of write, the other stores h
 import signal
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -28,11 +29,15 @@ from tests.system.scene import (
     rows_of,
     stopped_tasks,
 )
+from tests.table_invariants import commits
 
 At = Path | Place
 
+Mode = WriteMode | Literal["fill"]
+"""The last is an append that fills small files, and is followed by one that does so, too."""
+
 OVERWRITES: tuple[WriteMode, ...] = ("whole overwrite", "dynamic overwrite")
-MODES: tuple[WriteMode, ...] = ("append", *OVERWRITES)
+MODES: tuple[Mode, ...] = ("append", "fill", *OVERWRITES)
 
 STAGED = ".hoodie/.temp/*/staged"
 BEFORE_SEAL = Fault(verb="close_staging", path=STAGED, when="before")
@@ -57,7 +62,10 @@ DURING_FENCING = Fault(verb="delete", path="part=*", when="after")
 
 
 def cases(points: Iterable[str], *elsewhere: tuple[str, WriteMode]) -> Sequence[object]:
-    """Return the store, the point and the kind of write of each case; ``elsewhere`` has those of the other stores."""
+    """Return the store, the point and the kind of write of each case; ``elsewhere`` has those of the other stores.
+
+    Small files are filled on S3, too.
+    """
     local = [
         pytest.param("local", point, mode, marks=pytest.mark.slow if mode in OVERWRITES else ())
         for point in points
@@ -68,7 +76,8 @@ def cases(points: Iterable[str], *elsewhere: tuple[str, WriteMode]) -> Sequence[
         for store in ("s3", "gcs", "hdfs")
         for point, mode in elsewhere
     ]
-    return local + others
+    fills = [pytest.param("s3", point, "fill", marks=pytest.mark.release) for point in points]
+    return local + others + fills
 
 
 @pytest.fixture
@@ -81,7 +90,7 @@ def at(request: pytest.FixtureRequest, store: str, tmp_path: Path, monkeypatch: 
     return found
 
 
-def plan(at: At, mode: WriteMode, fault: Fault | None = None, **task) -> WritePlan:
+def plan(at: At, mode: Mode, fault: Fault | None = None, **task) -> WritePlan:
     """Two tasks in two of the table's three parts; trio or asyncio."""
     tasks = (TaskPlan(task=0, first_id=1000, **task), TaskPlan(task=1, first_id=2000, **task))
     loop: Loop = "asyncio" if mode == "whole overwrite" else "trio"
@@ -90,7 +99,8 @@ def plan(at: At, mode: WriteMode, fault: Fault | None = None, **task) -> WritePl
         table=place.url,
         options=place.options,
         environment={} if isinstance(at, Path) else ENVIRONMENT,
-        mode=mode,
+        mode="append" if mode == "fill" else mode,
+        fills=mode == "fill",
         tasks=tasks,
         fault=fault,
         loop=loop,
@@ -106,9 +116,13 @@ def marker_wait_s(fault: Fault | None, tasks: Iterable[TaskPlan]) -> float:
 
 def run_until_killed(start: Start, write: WritePlan) -> Fork:
     driver = start(drive, write)
+    await_killed(driver)
+    return driver
+
+
+def await_killed(driver: Fork) -> None:
     assert driver.wait() == -signal.SIGKILL
     driver.await_all()
-    return driver
 
 
 def after(write: WritePlan) -> list[Row]:
@@ -125,11 +139,11 @@ def after(write: WritePlan) -> list[Row]:
 
 @pytest.mark.parametrize(
     ("store", "point", "mode"),
-    cases(BEFORE_ITS_ENTRY, *zip(BEFORE_ITS_ENTRY, MODES, strict=True)),
+    cases(BEFORE_ITS_ENTRY, *zip(BEFORE_ITS_ENTRY, ("append", *OVERWRITES), strict=True)),
 )
 def test_a_driver_that_is_killed_before_its_entry_leaves_nothing(at: At, start: Start, point, mode) -> None:
     run_until_killed(start, plan(at, mode, BEFORE_ITS_ENTRY[point]))
-    assert_next_write_restores(at, rows_of(*BASE), ["commit", "rollback", "commit"])
+    assert_next_write_restores(at, rows_of(*BASE), ["commit", "rollback", "commit"], fills=mode == "fill")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +160,8 @@ def test_a_driver_that_is_killed_after_its_entry_has_committed(at: At, start: St
     during_clean_of_an_append = (point, mode) == ("during clean", "append")
     write = plan(at, mode, DURING_CLEAN_OF_AN_APPEND if during_clean_of_an_append else AFTER_ITS_ENTRY[point])
     run_until_killed(start, write)
-    assert_next_write_restores(at, after(write), ["commit", "commit", "commit"])
+    assert bool(commits(place_of(at).objects())[-1]["removed"]) == (mode != "append")
+    assert_next_write_restores(at, after(write), ["commit", "commit", "commit"], fills=mode == "fill")
 
 
 @pytest.mark.parametrize(("store", "point", "mode"), cases(WHILE_TASKS_WRITE, ("while writing", "dynamic overwrite")))
@@ -160,7 +175,8 @@ def test_a_driver_that_is_killed_while_its_tasks_write_leaves_nothing(at: At, st
     send(signal.SIGCONT, [tasks[0].pid])
     assert driver.hear(AttemptEnded) == AttemptEnded(0, 0, "ServiceUnavailable")
     assert len(place_of(at).data_files()) == 7, "it has published its first file, and had no marker for a second"
-    committed = assert_next_write_restores(at, rows_of(*BASE), ["commit", "rollback", "commit"])
+    log = ["commit", "rollback", "commit"]
+    committed = assert_next_write_restores(at, rows_of(*BASE), log, fills=mode == "fill")
     send(signal.SIGCONT, [tasks[1].pid])
     assert driver.hear(AttemptEnded).outcome in ("Sealed", "ServiceUnavailable")
     driver.await_all()
@@ -187,4 +203,5 @@ def test_a_driver_that_is_killed_while_it_rolls_another_back_leaves_nothing_of_e
     assert left < dead, "some files of the first were deleted"
     if isinstance(at, Path):
         assert len(left) == len(dead) - 2, "half of them"
-    assert_next_write_restores(at, rows_of(*BASE), ["commit", "rollback", "rollback", "commit"])
+    log = ["commit", "rollback", "rollback", "commit"]
+    assert_next_write_restores(at, rows_of(*BASE), log, fills=mode == "fill")

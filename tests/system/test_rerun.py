@@ -66,22 +66,15 @@ def assert_there_once(table: Path, write: WritePlan, log: list[str]) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("point", BEFORE_ITS_ENTRY)
-def test_rerun_after_a_kill_before_its_entry_writes_the_rows(table: Path, start: Start, point, mode) -> None:
-    write = named(table, mode, BEFORE_ITS_ENTRY[point])
+@pytest.mark.parametrize("point", [*BEFORE_ITS_ENTRY, *AFTER_ITS_ENTRY])
+def test_rerun_after_a_kill_writes_the_rows_where_there_is_no_entry_and_else_finishes(
+    table: Path, start: Start, point, mode
+) -> None:
+    fault = {**BEFORE_ITS_ENTRY, **AFTER_ITS_ENTRY}[point]
+    write = named(table, mode, DURING_CLEAN_OF_AN_APPEND if (point, mode) == ("during clean", "append") else fault)
     run_until_killed(start, write).await_all()
     run(start, again(write))
-    assert_there_once(table, write, ["commit", "rollback", "commit"])
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("point", AFTER_ITS_ENTRY)
-def test_rerun_after_a_kill_after_its_entry_finishes_and_writes_nothing(table: Path, start: Start, point, mode) -> None:
-    is_append = (point, mode) == ("during clean", "append")
-    write = named(table, mode, DURING_CLEAN_OF_AN_APPEND if is_append else AFTER_ITS_ENTRY[point])
-    run_until_killed(start, write).await_all()
-    run(start, again(write))
-    assert_there_once(table, write, ["commit", "commit"])
+    assert_there_once(table, write, ["commit", *(["rollback"] if point in BEFORE_ITS_ENTRY else []), "commit"])
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -112,18 +105,13 @@ def test_rerun_of_a_rerun_that_was_killed_while_it_rolled_the_first_back(table: 
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_rerun_after_success_writes_nothing_however_often(table: Path, start: Start, mode) -> None:
-    write = named(table, mode)
-    for _ in range(3):
-        run(start, again(write))
-    assert_there_once(table, write, ["commit", "commit"])
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_rerun_after_a_plain_failure_writes_the_rows(table: Path, start: Start, mode) -> None:
+def test_rerun_after_a_plain_failure_writes_the_rows_and_after_success_nothing_however_often(
+    table: Path, start: Start, mode
+) -> None:
     write = named(table, mode)
     run(start, replace(write, end="left"))
-    run(start, again(write))
+    for _ in range(3):
+        run(start, again(write))
     assert_there_once(table, write, ["commit", "rollback", "commit"])
 
 

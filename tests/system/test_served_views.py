@@ -132,13 +132,19 @@ def test_while_the_service_answers_storage_is_not_asked(tmp_path: Path, start: S
     assert_in_bounds(scene, readings=0)
 
 
-def test_the_service_is_killed(tmp_path: Path, start: Start) -> None:
+@pytest.mark.parametrize("protocol", [None, handshake.PROTOCOL + 1])
+def test_the_service_is_killed_and_none_or_one_of_another_release_takes_its_place(
+    tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture, protocol: int | None
+) -> None:
     with viewed(tmp_path, start, wait_s=ANSWERED_S) as (scene, view):
         scene.look_up(view, after(scene, 100))
         scene.service.kill()
+        if protocol is not None:
+            scene.serve_again(protocol=protocol)
         scene.look_up(view, after(scene, 200))
         reading = view.statistics()
     assert (reading.source, reading.fallbacks, reading.log_readings) == ("log", 1, 1)
+    assert (f"(protocol {protocol})" in caplog.text) == (protocol is not None)
     assert_in_bounds(scene, readings=1)
 
 
@@ -178,17 +184,3 @@ def test_the_service_is_killed_and_another_life_takes_its_place(tmp_path: Path, 
 def _is_asked(scene: Scene, view: JobView) -> bool:
     scene.look_up(view, lambda: True)
     return view.statistics().source == "service"
-
-
-def test_the_service_that_takes_its_place_is_of_another_release(
-    tmp_path: Path, start: Start, caplog: pytest.LogCaptureFixture
-) -> None:
-    with viewed(tmp_path, start) as (scene, view):
-        scene.look_up(view, after(scene, 100))
-        scene.service.kill()
-        scene.serve_again(protocol=handshake.PROTOCOL + 1)
-        scene.look_up(view, after(scene, 200))
-        reading = view.statistics()
-    assert (reading.source, reading.fallbacks, reading.log_readings) == ("log", 1, 1)
-    assert f"(protocol {handshake.PROTOCOL + 1})" in caplog.text
-    assert_in_bounds(scene, readings=1)

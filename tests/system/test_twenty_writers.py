@@ -3,7 +3,6 @@
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
 
@@ -12,7 +11,7 @@ from tests.system.forked import Start
 from tests.system.pool_driver import JobBegun, JobEnded, Waiting, WriteMode, WritePlan, drive
 from tests.system.pool_worker import Row, TaskPlan
 from tests.system.scene import BASE, append, assert_at_rest, rows_of
-from tests.table_invariants import committed_files, log_entries
+from tests.table_invariants import committed_files, log_entries, overwrites_replace_what_their_base_held
 
 WRITERS = 20
 MOMENT = datetime(2030, 11, 21, 2, 3, 4, tzinfo=UTC)
@@ -60,7 +59,7 @@ def test_twenty_writers_that_begin_at_once_get_an_instant_each_and_lose_nothing(
     for driver in drivers:
         driver.await_all()
     rows = {instant: write.rows for instant, write in zip(instants, writes, strict=True)}
-    assert_overwrites_removed_what_they_saw(table)
+    overwrites_replace_what_their_base_held(objects(table))
     assert_at_rest(table, live_rows(table, rows))
     decided = {entry["instant"]: entry["kind"] for entry in log_entries(objects(table))}
     assert {instant: decided[instant] for instant in instants} == {
@@ -79,18 +78,3 @@ def live_rows(table: Path, written: dict[str, list[Row]]) -> list[Row]:
         own = written.get(instant) or [row for row in base if (row[0] >= 100) == is_second_task]
         rows += [row for row in own if row[1] == part]
     return rows
-
-
-def assert_overwrites_removed_what_they_saw(table: Path) -> None:
-    """An overwrite removes the files of its scope as of its base: no file that came later, and none that had gone."""
-    live: list[set[tuple[str, str]]] = [set()]
-    for entry in log_entries(objects(table)):
-        seen, removed = live[entry["base"]], _names(entry["removed"])
-        if scope := entry["scope"]:
-            assert removed == {file for file in seen if scope["all"] or file[0] in scope["partitions"]}, entry
-        assert removed <= live[-1], f"removed twice: {entry}"
-        live.append((live[-1] - removed) | _names(entry["added"]))
-
-
-def _names(files: list[Any]) -> set[tuple[str, str]]:
-    return {(file[0], file[1]) for file in files}

@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
 from tallymark.bench.markers import commits, pace_cost, question, recovery, throughput
-from tests.support.spark import require_java
+from tests.support.jars import java
 
 TINY = question.Effort(
     rounds=1,
@@ -139,7 +139,7 @@ async def test_puts_of_a_write_grow_with_its_files_and_with_nothing_else(anyio_b
 
 @pytest.mark.spark
 def test_hudis_timeline_server_takes_part_with_its_defaults_and_at_its_best(tmp_path):
-    require_java()
+    java()
     few, _, jobs, bars, trials = tables(tmp_path, "beside")
     if few.absent:
         pytest.skip(str(few.absent))

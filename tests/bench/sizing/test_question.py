@@ -7,7 +7,7 @@ from tallymark.bench.__main__ import main
 from tallymark.bench.sizing.fill import KINDS, measure_fills
 from tallymark.bench.sizing.written import NAMES, error_p95
 from tallymark.bench.sizing.written_case import case
-from tests.support.spark import require_java
+from tests.support.jars import java
 
 
 def run(*arguments):
@@ -49,7 +49,7 @@ def test_a_fill_is_measured_in_a_process_of_its_own(tmp_path):
 
 @pytest.mark.spark
 def test_written_appends_are_seen_whole_by_every_side(tmp_path):
-    require_java()
+    java()
     saved = tmp_path / "a.json"
     sides = [each for name in NAMES if name != "hudi" for each in ("--side", name)]
     result = run("--quick", "--case", "drift", "--scale", 0.02, *sides, "--json", saved)

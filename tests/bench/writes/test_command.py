@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from tallymark.bench.__main__ import main
-from tests.support.spark import require_java
+from tests.support.jars import java
 
 
 def run(*arguments):
@@ -30,7 +30,7 @@ def test_what_cannot_be_done_is_refused_before_anything_is_measured(arguments, s
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory):
     """Two sides on a disk, as small as it can be."""
-    require_java()
+    java()
     folder = tmp_path_factory.mktemp("writes")
     (folder / "store").mkdir()
     (folder / "store" / "mine").write_text("not the harness's")

@@ -2,7 +2,9 @@
 
 _HADOOP = "3.4.2"
 _JETTY = "9.4.57.v20241219"
+_JETTY_PARTS = ("http", "io", "security", "server", "servlet", "util", "util-ajax", "webapp", "xml")
 _NETTY = "4.1.118.Final"
+_NETTY_PARTS = ("buffer", "codec", "codec-http", "common", "handler", "resolver", "transport")
 _LOG = "1.7.36"
 
 MINIDFS_JARS = (
@@ -25,13 +27,7 @@ MINIDFS_JARS = (
     "commons-codec:commons-codec:1.15",
     "commons-io:commons-io:2.16.1",
     "commons-logging:commons-logging:1.3.0",
-    f"io.netty:netty-buffer:{_NETTY}",
-    f"io.netty:netty-codec:{_NETTY}",
-    f"io.netty:netty-codec-http:{_NETTY}",
-    f"io.netty:netty-common:{_NETTY}",
-    f"io.netty:netty-handler:{_NETTY}",
-    f"io.netty:netty-resolver:{_NETTY}",
-    f"io.netty:netty-transport:{_NETTY}",
+    *(f"io.netty:netty-{part}:{_NETTY}" for part in _NETTY_PARTS),
     "javax.servlet:javax.servlet-api:3.1.0",
     "org.apache.commons:commons-collections4:4.4",
     "org.apache.commons:commons-compress:1.26.1",
@@ -40,15 +36,7 @@ MINIDFS_JARS = (
     "org.apache.commons:commons-math3:3.6.1",
     "org.apache.commons:commons-text:1.10.0",
     "org.codehaus.woodstox:stax2-api:4.2.1",
-    f"org.eclipse.jetty:jetty-http:{_JETTY}",
-    f"org.eclipse.jetty:jetty-io:{_JETTY}",
-    f"org.eclipse.jetty:jetty-security:{_JETTY}",
-    f"org.eclipse.jetty:jetty-server:{_JETTY}",
-    f"org.eclipse.jetty:jetty-servlet:{_JETTY}",
-    f"org.eclipse.jetty:jetty-util:{_JETTY}",
-    f"org.eclipse.jetty:jetty-util-ajax:{_JETTY}",
-    f"org.eclipse.jetty:jetty-webapp:{_JETTY}",
-    f"org.eclipse.jetty:jetty-xml:{_JETTY}",
+    *(f"org.eclipse.jetty:jetty-{part}:{_JETTY}" for part in _JETTY_PARTS),
     f"org.slf4j:slf4j-api:{_LOG}",
     f"org.slf4j:slf4j-reload4j:{_LOG}",
 )

@@ -1,10 +1,8 @@
 """The fault proxy injects the faults of its script or of chance, and otherwise changes nothing."""
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from time import monotonic
 
 import pytest
@@ -12,45 +10,28 @@ import pytest
 from tests.support.process import await_that
 from tests.support.services.fault_plan import Chance, Fault, Kind
 from tests.support.services.fault_proxy import FaultProxy, fault_proxy
+from tests.support.services.scripted_http import Asked, Say, ScriptedServer, scripted_server
 
 BODY = bytes(range(256)) * 64
-
-
-class Store(BaseHTTPRequestHandler):
-    """Stores what is put."""
-
-    protocol_version = "HTTP/1.1"
-    kept: dict[str, bytes]
-    puts: list[str]
-
-    def do_PUT(self) -> None:
-        self.puts.append(self.path)
-        self.kept[self.path] = self.rfile.read(int(self.headers["content-length"]))
-        self._answer(200, b"")
-
-    def do_GET(self) -> None:
-        self._answer(200 if self.path in self.kept else 404, self.kept.get(self.path, b"none"))
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def _answer(self, status: int, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        """Nothing."""
 
 
 @dataclass
 class Scene:
     proxy: FaultProxy
-    kept: dict[str, bytes]
-    puts: list[str]
+    store: ScriptedServer
     line: HTTPConnection
+    kept: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def puts(self) -> list[str]:
+        return [asked.target for asked in self.store.asked if asked.method == "PUT"]
+
+    def answer(self, asked: Asked) -> Say:
+        """A store's, of what was put."""
+        if asked.method == "PUT":
+            self.kept[asked.target] = asked.body
+            return Say(200)
+        return Say(200 if asked.target in self.kept else 404, self.kept.get(asked.target, b"none"))
 
     def send(
         self, method: str, path: str = "/a", body: bytes | Iterator[bytes] | None = None, **headers: str
@@ -66,16 +47,12 @@ class Scene:
 
 @pytest.fixture
 def scene() -> Iterator[Scene]:
-    kept: dict[str, bytes] = {}
-    puts: list[str] = []
-    handler = type("Handler", (Store,), {"kept": kept, "puts": puts})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        with fault_proxy(f"http://127.0.0.1:{server.server_port}") as proxy:
-            line = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=30)
-            yield Scene(proxy, kept, puts, line)
-            line.close()
-        server.shutdown()
+    with scripted_server() as store, fault_proxy(store.endpoint) as proxy:
+        line = HTTPConnection(proxy.endpoint.removeprefix("http://"), timeout=30)
+        scene = Scene(proxy, store, line)
+        store.answer = scene.answer
+        yield scene
+        line.close()
 
 
 def test_without_faults_it_changes_nothing_and_keeps_the_connection(scene):

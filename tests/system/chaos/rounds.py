@@ -127,9 +127,7 @@ class LyingStore(Ground):
                 options = replace(options, credentials=f"{s3_credentials.__module__}:{s3_credentials.__name__}")
             yield {
                 name: Table(
-                    Place(
-                        url=f"{root}/{name}", objects=partial(self._new, bucket, name, ()), options=options
-                    ),
+                    Place(url=f"{root}/{name}", objects=partial(self._new, bucket, name, ()), options=options),
                     Chronicle(partial(self._new, bucket, f"{name}/{LOG}".rstrip("/"))),
                 )
                 for name in TABLES

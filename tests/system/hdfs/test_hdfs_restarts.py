@@ -1,12 +1,9 @@
 """Parts of a real HDFS die in the middle of a job: it ends in bounded time, and the next write leaves nothing stray."""
 
-import subprocess
+import signal
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
@@ -16,10 +13,13 @@ from tallymark.engine.errors import TallymarkError
 from tallymark.engine.markers import open_marker_engine
 from tests.backends.hdfs_peek import HdfsPeek
 from tests.invariants import markers_in
-from tests.support.process import await_that, end_session, start_program
+from tests.support.place import Place
+from tests.support.process import send
 from tests.support.services.minidfs import MiniDfs
-from tests.system.hdfs.hdfs_jobs import committed_ids, ids, write
-from tests.table_invariants import table_is_at_rest
+from tests.system.forked import Fork, Start
+from tests.system.pool_driver import JobEnded, WritePlan, drive
+from tests.system.pool_worker import TaskPlan
+from tests.system.scene import RIVAL, append, assert_at_rest, rows_of, stopped_tasks
 
 pytestmark = pytest.mark.release
 
@@ -28,23 +28,38 @@ INSTANT = "20260101000000000"
 ENOUGH = 100
 """Markers that are acked before the DataNode dies; six times as many are asked for."""
 
-BOUND_S = 120.0
-"""A commit looks for its outcome as long as that."""
+FIRST = TaskPlan(first_id=1)
+"""What the table holds before anything goes wrong."""
+
+WIDE = tuple(
+    TaskPlan(task=task, first_id=1000 * (task + 1), parts=("a",), row_count=8, width=400_000, stops="in mid file")
+    for task in range(2)
+)
+"""Half of it is more than what is buffered, so that the DataNodes hold bytes of open files."""
 
 
 @pytest.fixture
 def peek(dfs) -> HdfsPeek:
     peek = HdfsPeek(dfs)
-    write(peek.backend.url, first_id=1000)
+    append(place_of(peek), FIRST)
     return peek
 
 
-def assert_next_write_puts_it_in_order(peek: HdfsPeek, expected: list[int]) -> None:
-    """The cluster, listed around the library, holds what was committed and nothing else."""
-    write(peek.backend.url, first_id=2000)
-    objects = peek.objects()
-    table_is_at_rest(objects)
-    assert committed_ids(objects) == sorted([*expected, *ids(2000)])
+def place_of(peek: HdfsPeek) -> Place:
+    """Listed around the library."""
+    return Place(url=peek.backend.url, objects=peek.objects)
+
+
+def half_written(peek: HdfsPeek, start: Start) -> tuple[Fork, Callable[[], None]]:
+    """Another process that writes to the table, each of its tasks in mid file; the second lets the tasks go on."""
+    driver = start(drive, WritePlan(table=peek.backend.url, tasks=WIDE))
+    tasks = stopped_tasks(driver)
+    return driver, partial(send, signal.SIGCONT, [task.pid for task in tasks])
+
+
+def assert_next_write_puts_it_in_order(peek: HdfsPeek, *expected: TaskPlan) -> None:
+    append(place_of(peek), RIVAL)
+    assert_at_rest(place_of(peek), rows_of(*expected, RIVAL))
 
 
 def restart_namenode(dfs: MiniDfs) -> None:
@@ -58,41 +73,30 @@ def restart_all(dfs: MiniDfs) -> None:
 
 
 @pytest.mark.parametrize("restart", [restart_namenode, restart_all])
-def test_a_job_whose_cluster_restarts_finishes_or_fails_in_bounded_time_and_leaves_nothing(peek, restart):
-    began, committed = time.monotonic(), ids(1000)
-    try:
-        write(peek.backend.url, first_id=0, amid=partial(restart, peek.dfs))
-        committed += ids(0)
-    except* TallymarkError as errors:
-        print(f"failed: {errors.exceptions}")
-    assert time.monotonic() < began + BOUND_S
-    assert_next_write_puts_it_in_order(peek, committed)
+def test_a_job_whose_cluster_restarts_finishes_or_fails_in_bounded_time_and_leaves_nothing(peek, start, restart):
+    driver, go_on = half_written(peek, start)
+    restart(peek.dfs)
+    go_on()
+    outcome = driver.hear(JobEnded).outcome
+    print(outcome)
+    driver.await_all()
+    assert_next_write_puts_it_in_order(peek, FIRST, *(WIDE if outcome == "committed" else ()))
 
 
-def test_a_job_whose_namenode_stays_away_fails_in_bounded_time_and_leaves_nothing(peek, tmp_path):
-    with half_written(peek, tmp_path) as writer, peek.dfs.namenode_down():
-        (tmp_path / "go on").touch()
-        assert writer.wait(BOUND_S) == 1
-    assert_next_write_puts_it_in_order(peek, ids(1000))
+def test_a_job_whose_namenode_stays_away_fails_in_bounded_time_and_leaves_nothing(peek, start):
+    driver, go_on = half_written(peek, start)
+    with peek.dfs.namenode_down():
+        go_on()
+        assert driver.hear(JobEnded).outcome != "committed"
+        driver.await_all()
+    assert_next_write_puts_it_in_order(peek, FIRST)
 
 
-def test_a_killed_writers_open_files_go_with_the_next_write(peek, tmp_path):
-    with half_written(peek, tmp_path) as writer:
-        assert any(path.endswith(".tmp") for path in peek.objects())
-        end_session(writer.pid)
-    assert_next_write_puts_it_in_order(peek, ids(1000))
-
-
-@contextmanager
-def half_written(peek: HdfsPeek, folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
-    """Another process that writes to the table, each of its tasks in mid file; killed at the end, if not by then."""
-    writer = start_program("tests.system.hdfs.hdfs_writer_program", str(folder), peek.backend.url)
-    try:
-        await_that((folder / "half written").exists, "the writer's files are half written")
-        yield writer
-    finally:
-        end_session(writer.pid)
-        writer.wait()
+def test_a_killed_writers_open_files_go_with_the_next_write(peek, start):
+    driver, _ = half_written(peek, start)
+    assert any(path.endswith(".tmp") for path in peek.objects())
+    driver.end()
+    assert_next_write_puts_it_in_order(peek, FIRST)
 
 
 def test_no_marker_is_lost_that_was_acked_before_or_after_a_datanode_died(peek):
@@ -134,9 +138,9 @@ def test_what_hdfs_refuses_leaves_the_table_as_it_was(peek, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setenv("HADOOP_USER_NAME", "mallory")
         with pytest.raises(NotPermitted, match="user=mallory"):
-            write(peek.backend.url, first_id=0)
+            append(place_of(peek), RIVAL)
     with peek.dfs.space_quota(peek.root, 1), pytest.raises(NotPermitted, match="make room"):
-        write(peek.backend.url, first_id=0)
+        append(place_of(peek), RIVAL)
     beats = ".hoodie/.tallymark/beat/"  # of nobody: the next writers sweep them after a lease
     assert {path: data for path, data in peek.objects().items() if not path.startswith(beats)} == before
 

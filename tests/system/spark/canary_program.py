@@ -25,7 +25,8 @@ from tallymark.backends import StorageOptions, open_backend
 from tallymark.spark_glue import stage
 from tallymark.spark_glue.storage_options import storage_options
 from tests.support.spark import LOCAL, start_session
-from tests.system.spark.elsewhere import boom, disturbed
+from tests.system.spark.elsewhere import disturbed
+from tests.system.spark.faults import boom
 from tests.system.spark.jobs import EAGER, wide_rows
 
 
@@ -50,7 +51,7 @@ def run(url: str, elsewhere: str, folder: Path, settings: dict[str, str]) -> Non
     show("result", write(spark, url, options))
     tallymark.read(spark, url).explain(extended=True)
     rows.mapInArrow(partial(task, "a ticket"), "report binary").explain(extended=True)  # type: ignore[arg-type]
-    stage.write_partition = disturbed(Path("/proc/never"), boom)  # type: ignore[assignment]
+    stage.write_partition = disturbed(None, boom)  # type: ignore[assignment]
     for refused in (url, f"{elsewhere}/table", "s3://key:secret@bucket/table"):
         try:
             write(spark, refused, options)

@@ -1,12 +1,14 @@
 """A driver of its own, which is killed at a chosen point of an append, one that fills small files, or an overwrite.
 
-Run as ``python -m tests.system.spark.driver_program <master> <table> <mode> <point> [<txn>]``.
+Run as ``python -m tests.system.spark.driver_program <master> <url> <mode> <point> <flag> <settings> [<txn>]``. The flag
+is a file that tells that a task did it, the settings are Hadoop's as JSON.
 """
 
+import json
 import os
 import signal
 import sys
-import threading
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -15,8 +17,9 @@ from tallymark import SizingSettings
 from tallymark.backends import Backend, open_backend
 from tallymark.engine import table as table_module
 from tallymark.engine.timeline.log import LOG_FOLDER
+from tallymark.spark_glue import stage
 from tests.support.spark import start_session
-from tests.system.spark import faults
+from tests.system.spark.elsewhere import disturbed, kill
 from tests.system.spark.jobs import wide_rows, write
 
 Mode = Literal["append", "fill", "overwrite"]
@@ -42,21 +45,21 @@ class DeadlyLog:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def run(master: str, table: Path, mode: Mode, point: Point, txn: str | None) -> None:
-    rows = wide_rows(start_session(master), version=1, partitions=2)
-    kill = partial(faults.kill_driver, table, os.getpid())
-    if point == "while tasks write" and mode == "fill":  # its rows are shuffled before a task writes any
-        threading.Thread(target=kill, daemon=True).start()
-    elif point == "while tasks write":
-        rows = faults.with_fault(rows, kill)
-    table_module.open_backend = lambda url, **_: DeadlyLog(open_backend(url), point)  # type: ignore[attr-defined]
+def run(
+    master: str, url: str, mode: Mode, point: Point, flag: Path, settings: Mapping[str, str], txn: str | None
+) -> None:
+    session = start_session(master, **{f"spark.hadoop.{name}": value for name, value in settings.items()})
+    rows = wide_rows(session, version=1, partitions=2)
+    if point == "while tasks write":
+        stage.write_partition = disturbed(flag, partial(kill, os.getpid()))  # type: ignore[assignment]
+    table_module.open_backend = lambda url, **how: DeadlyLog(open_backend(url, **how), point)  # type: ignore[attr-defined]
     if mode == "fill":
-        write(rows, table, txn=txn, sizing=SizingSettings())
+        write(rows, url, txn=txn, sizing=SizingSettings())
     else:
-        write(rows, table, mode=mode, txn=txn)
+        write(rows, url, mode=mode, txn=txn)
 
 
 if __name__ == "__main__":
-    _, chosen_master, chosen_table, chosen_mode, chosen_point, *named = sys.argv
+    _, chosen_master, chosen_url, chosen_mode, chosen_point, chosen_flag, told, *named = sys.argv
     assert chosen_point in get_args(Point)
-    run(chosen_master, Path(chosen_table), chosen_mode, chosen_point, next(iter(named), None))  # type: ignore[arg-type]
+    run(chosen_master, chosen_url, chosen_mode, chosen_point, Path(chosen_flag), json.loads(told), *named or [None])  # type: ignore[arg-type]

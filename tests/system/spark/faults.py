@@ -3,12 +3,9 @@
 These functions run on executors, which cannot import the tests: they are shipped by value.
 """
 
-import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -38,37 +35,8 @@ def _faulty(fault: Fault, task: int, after_batches: int, batches: Iterator[pa.Re
         yield batch
 
 
-def once(flag: Path, fault: Fault) -> None:
-    """Let it happen in the first attempt only; the flag tells that it did."""
-    if not flag.exists():
-        flag.touch()
-        fault()
-
-
 def boom() -> None:
     raise RuntimeError("boom")
-
-
-def boom_when_marked(table: Path) -> None:
-    """Raise once a file of this task has a durable marker."""
-    context = TaskContext.get()
-    assert context is not None
-    own = f"_{context.partitionId()}-"  # as in the names of its files
-    await_that(lambda: any(own in path.read_text() for path in table.glob(".hoodie/.temp/*/MARKERS[0-9]*")))
-    boom()
-
-
-def kill_writers(table: Path) -> None:
-    """SIGKILL every process that holds a data file of the table half written, and this one."""
-    for pid in await_writers(table):
-        os.kill(pid, signal.SIGKILL)
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def kill_driver(table: Path, pid: int) -> None:
-    """SIGKILL the driver while a data file is half written."""
-    await_writers(table)
-    os.kill(pid, signal.SIGKILL)
 
 
 def meet(mine: Path, theirs: Path) -> None:
@@ -87,22 +55,6 @@ def running_tasks(spark: SparkSession) -> int:
     """Tasks that executors are busy with, those of failed jobs included; asked by the test, not by a task."""
     executors = spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos()
     return sum(executor.numRunningTasks() for executor in executors)
-
-
-def await_writers(table: Path) -> set[int]:
-    return await_that(lambda: writers(table))
-
-
-def writers(table: Path) -> set[int]:
-    """The processes that have a staged data file of the table open."""
-    found = set()
-    for link in Path("/proc").glob("[0-9]*/fd/*"):
-        try:
-            if fnmatchcase(str(link.readlink()), f"{table}/.hoodie/.temp/*/staged/*.tmp"):  # not the driver's own
-                found.add(int(link.parts[2]))
-        except OSError:
-            continue  # closed meanwhile
-    return found
 
 
 def await_that(true: Callable[[], T]) -> T:

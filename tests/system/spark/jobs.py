@@ -29,19 +29,19 @@ def wide_rows(spark: SparkSession, *, version: int = 0, partitions: int = 3, cou
 
 def write(
     df: DataFrame,
-    table: Path,
+    table: Path | str,
     *,
     mode: Literal["append", "overwrite"] = "append",
+    partition_overwrite: Literal["static", "dynamic"] = "dynamic",
     txn: str | None = None,
     sizing: SizingSettings | None = None,
 ) -> WriteResult:
-    """An append, or a dynamic overwrite."""
     return tallymark.write(
         df,
         str(table),
         mode=mode,
         partition_by=["part"],
-        partition_overwrite="dynamic",
+        partition_overwrite=partition_overwrite,
         txn=txn,
         tasks=EAGER,
         sizing=sizing,

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.packaging.distribution import Environment, build
+from tests.support.jars import java
 from tests.support.process import BOUND_S, ROOT
-from tests.support.spark import require_java
 from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.release]
@@ -37,7 +37,7 @@ def pythons(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 @pytest.fixture(scope="module")
 def words(pythons: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Words:
     """What a write says whose tasks run each of them."""
-    require_java()
+    java()
     tables = tmp_path_factory.mktemp("tables")
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.system.spark.bare_executors_program", tables, *pythons.values()],

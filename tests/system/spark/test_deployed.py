@@ -19,9 +19,10 @@ import pytest
 
 from tests.packaging import needs
 from tests.packaging.distribution import Environment, build
+from tests.support.jars import java
 from tests.support.process import BOUND_S, ROOT
 from tests.support.services.standalone import standalone_cluster
-from tests.support.spark import QUICK_START, require_java
+from tests.support.spark import QUICK_START
 from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.release]
@@ -40,7 +41,7 @@ FIXED = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require_java()
+    java()
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PYTHONPATH", raising=False)  # what the tests find by it, executors are not to find
         with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:

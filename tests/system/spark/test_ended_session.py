@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.jars import java
 from tests.support.process import BOUND_S, ROOT
-from tests.support.spark import require_java
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_session_that_was_stopped_or_has_lost_its_java_is_told_in_one_line(tmp_path: Path) -> None:
-    require_java()
+    java()
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.system.spark.ended_session_program", tmp_path / "t"],
         cwd=ROOT,

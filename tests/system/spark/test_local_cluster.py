@@ -6,17 +6,28 @@ import sys
 
 import pytest
 
+from tests.support.jars import java
 from tests.support.process import ROOT
-from tests.support.spark import LOCAL_CLUSTER, MASTER, require_java
+from tests.support.spark import LOCAL_CLUSTER, MASTER
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.release
 def test_tasks_fail_on_a_local_cluster_as_they_do_in_one_process() -> None:
-    require_java()
+    java()
     done = subprocess.run(  # one process has one Spark
-        [sys.executable, "-m", "pytest", "-q", "tests/system/spark/test_faults.py", "-p", "no:cacheprovider"],
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "tests/system/spark/test_faults.py",
+            "-k",
+            "local",
+            "-p",
+            "no:cacheprovider",
+        ],
         cwd=ROOT,
         env={**os.environ, MASTER: LOCAL_CLUSTER},
         capture_output=True,

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.hadoop_aws import hadoop_aws_jars
+from tests.support.jars import java
 from tests.support.place import place_on
 from tests.support.process import BOUND_S, ROOT
-from tests.support.spark import require_java
 
 pytestmark = pytest.mark.spark
 
@@ -27,7 +27,7 @@ SECRETS = {
 def test_no_secret_of_a_whole_job_is_in_logs_plans_events_pickles_errors_spools_or_the_store(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    require_java()
+    java()
     jars = hadoop_aws_jars()
     place = place_on("s3", request)
     said = tmp_path / "said"

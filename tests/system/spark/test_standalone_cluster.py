@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.jars import java
 from tests.support.process import await_that
 from tests.support.readers import assert_readers_agree
 from tests.support.services.standalone import standalone_cluster
-from tests.support.spark import require_java
 from tests.support.storage import exactly_the_committed_files
 from tests.system.disturbed import Disturbed, disturbed_writes
 from tests.system.spark.jobs import wide_rows
@@ -24,7 +24,7 @@ Jobs = dict[str, Disturbed]
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    require_java()
+    java()
     with standalone_cluster(tmp_path_factory.mktemp("cluster")) as url:
         yield url
 
