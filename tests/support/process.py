@@ -34,6 +34,14 @@ def start_program(module: str, *arguments: str, **environment: str) -> "subproce
     )
 
 
+def printed_by(module: str, *arguments: str | Path, bound_s: float = BOUND_S) -> list[str]:
+    """The lines that a program prints which ends well."""
+    command = [sys.executable, "-W", "ignore", "-m", module, *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=bound_s, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
 @contextmanager
 def serving_program(module: str, **environment: str) -> Iterator[int]:
     """Run a server as a program, which prints its port, until the block ends. Yields the port."""

@@ -1,18 +1,15 @@
-"""What lies on a local disk, found by walking it, and what should lie there, read off the timeline by a few own lines.
+"""What lies on a local disk, found by walking it, and whether that is what should lie there.
 
 Nothing here goes through the library: not its listing, its log reader or its snapshot.
 """
 
-import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
 
-from tests.table_invariants import entry_fields, whole_entry
+from tests.table_invariants import committed_files, hudi_files
 
 _KEPT = re.compile(
     r"(?:.+/)?\.hoodie_partition_metadata"
@@ -64,45 +61,12 @@ def data_files(path: Path) -> set[str]:
 def exactly_the_committed_files(path: Path, *, scratch: bool = False) -> set[str]:
     """Assert that a table is at rest: its disk holds the committed data files and no others, and no bookkeeping of
     any writer, but for scratch files where that is said. Returns the data files."""
-    committed = committed_by_the_timeline(path)
-    assert committed == committed_by_the_log(path)
+    stored = objects(path)
+    committed = committed_files(stored)
+    assert hudi_files(stored) == committed, "readers of the Hudi format find other files"
     assert data_files(path) == committed
     others = {name for name in files(path) - committed if not _KEPT.fullmatch(name)}
     left = {name for name in others if not (scratch and _SCRATCH.fullmatch(name))}
     assert not left, f"left behind: {sorted(left)}"
     assert not (path / ".hoodie/.temp").exists()
     return committed
-
-
-def committed_by_the_timeline(path: Path) -> set[str]:
-    """As a reader of the Hudi format finds it: completed commits, minus the file groups that were replaced."""
-    live: dict[tuple[str, str], str] = {}
-    for _, action in sorted(_completed(path)):
-        for partition, ids in action.get("partitionToReplaceFileIds", {}).items():
-            for file_id in ids:
-                del live[partition, file_id]
-        for partition, stats in action["partitionToWriteStats"].items():
-            live.update({(partition, stat["fileId"]): stat["path"] for stat in stats})
-    return set(live.values())
-
-
-def _completed(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    for file in (path / ".hoodie").iterdir():
-        if file.suffix in (".commit", ".replacecommit"):
-            yield file.stem, json.loads(file.read_bytes())
-
-
-def committed_by_the_log(path: Path) -> set[str]:
-    live: set[str] = set()
-    decided: set[str] = set()
-    for file in sorted((path / ".hoodie/.tallymark/log").iterdir()):
-        entry = whole_entry(entry_fields(file.read_bytes()), lambda body: (path / body).read_bytes())
-        if entry["instant"] not in decided and entry["kind"] == "commit":
-            live -= {_joined(*removed[:2]) for removed in entry["removed"]}
-            live |= {_joined(*added[:2]) for added in entry["added"]}
-        decided.add(entry["instant"])
-    return live
-
-
-def _joined(partition: str, name: str) -> str:
-    return f"{partition}/{name}" if partition else name

@@ -19,7 +19,7 @@ from tests.support.place import Place
 from tests.support.services.fault_plan import Kind
 from tests.system.chaos.judge import Story, judge
 from tests.system.chaos.lives import Journal, WriterOfJob
-from tests.system.chaos.plans import JobPlan
+from tests.system.chaos.plans import JobPlan, Mode
 from tests.system.chaos.rounds import LyingStore
 from tests.system.pool_worker import TaskPlan
 from tests.table_invariants import commits, table_is_at_rest
@@ -38,7 +38,7 @@ def plan_of(number: int, writer: str) -> JobPlan:
     tasks = tuple(
         TaskPlan(task=task, first_id=(number * TASKS + task) * rows, parts=parts, row_count=2) for task in range(TASKS)
     )
-    mode = "append" if number % OVERWRITE_EVERY else "dynamic overwrite"
+    mode: Mode = "append" if number % OVERWRITE_EVERY else "dynamic overwrite"
     return JobPlan(number=number, table="plain", mode=mode, tasks=tasks)
 
 

@@ -51,7 +51,7 @@ def run(url: str, elsewhere: str, folder: Path, settings: dict[str, str]) -> Non
     show("result", write(spark, url, options))
     tallymark.read(spark, url).explain(extended=True)
     rows.mapInArrow(partial(task, "a ticket"), "report binary").explain(extended=True)  # type: ignore[arg-type]
-    stage.write_partition = disturbed(None, boom)  # type: ignore[assignment]
+    stage.write_partition = disturbed(None, boom)
     for refused in (url, f"{elsewhere}/table", "s3://key:secret@bucket/table"):
         try:
             write(spark, refused, options)

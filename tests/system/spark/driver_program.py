@@ -51,7 +51,7 @@ def run(
     session = start_session(master, **{f"spark.hadoop.{name}": value for name, value in settings.items()})
     rows = wide_rows(session, version=1, partitions=2)
     if point == "while tasks write":
-        stage.write_partition = disturbed(flag, partial(kill, os.getpid()))  # type: ignore[assignment]
+        stage.write_partition = disturbed(flag, partial(kill, os.getpid()))
     table_module.open_backend = lambda url, **how: DeadlyLog(open_backend(url, **how), point)  # type: ignore[attr-defined]
     if mode == "fill":
         write(rows, url, txn=txn, sizing=SizingSettings())
@@ -62,4 +62,5 @@ def run(
 if __name__ == "__main__":
     _, chosen_master, chosen_url, chosen_mode, chosen_point, chosen_flag, told, *named = sys.argv
     assert chosen_point in get_args(Point)
-    run(chosen_master, chosen_url, chosen_mode, chosen_point, Path(chosen_flag), json.loads(told), *named or [None])  # type: ignore[arg-type]
+    how: Any = (chosen_mode, chosen_point, Path(chosen_flag), json.loads(told), next(iter(named), None))
+    run(chosen_master, chosen_url, *how)

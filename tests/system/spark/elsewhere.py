@@ -51,7 +51,7 @@ def disturb(patch: pytest.MonkeyPatch, flag: Path | None, act: Act) -> None:
     patch.setattr(stage, "write_partition", disturbed(flag, act))
 
 
-def disturbed(flag: Path | None, act: Act) -> Callable[[Any, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def disturbed(flag: Path | None, act: Act) -> Callable[..., Iterator[pa.RecordBatch]]:
     """In place of ``stage.write_partition``."""
     return partial(_disturbed, stage.write_partition, flag, act)
 
@@ -65,11 +65,12 @@ def kill(pid: int) -> None:
 
 
 def _disturbed(
-    write_partition: Callable[[Any, Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    write_partition: Callable[..., Iterator[pa.RecordBatch]],
     flag: Path | None,
     act: Act,
     ticket: Any,
     batches: Iterable[pa.RecordBatch],
+    **planned: Any,
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     assert context is not None
@@ -82,7 +83,7 @@ def _disturbed(
                 act()
             yield batch
 
-    yield from write_partition(ticket, with_act())
+    yield from write_partition(ticket, with_act(), **planned)
 
 
 def assert_at_rest(spark: SparkSession, place: Place, expected: DataFrame) -> dict[str, bytes]:

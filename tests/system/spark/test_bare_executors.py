@@ -2,8 +2,6 @@
 
 import platform
 import shutil
-import subprocess
-import sys
 import venv
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 
 from tests.packaging.distribution import Environment, build
 from tests.support.jars import java
-from tests.support.process import BOUND_S, ROOT
+from tests.support.process import printed_by
 from tests.support.storage import exactly_the_committed_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.release]
@@ -39,18 +37,10 @@ def words(pythons: Mapping[str, Path], tmp_path_factory: pytest.TempPathFactory)
     """What a write says whose tasks run each of them."""
     java()
     tables = tmp_path_factory.mktemp("tables")
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.system.spark.bare_executors_program", tables, *pythons.values()],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=BOUND_S,
-    )
-    assert done.returncode == 0, done.stderr
+    said = printed_by("tests.system.spark.bare_executors_program", tables, *pythons.values())
     for table in tables.iterdir():
         assert exactly_the_committed_files(table) == set()
-    said = done.stdout.splitlines()[-len(pythons) :]
-    return dict(zip(pythons, said, strict=True))
+    return dict(zip(pythons, said[-len(pythons) :], strict=True))
 
 
 def begins(python: Path) -> str:
