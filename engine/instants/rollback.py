@@ -1,5 +1,6 @@
 """Rollback of an instant that will not commit: none of its files remains; on object stores fences do, until a clean."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +10,7 @@ from tallymark.engine.errors import CorruptObject, RolledBack, TableReplaced
 from tallymark.engine.instants.fencing import Fencer
 from tallymark.engine.instants.finish import drop_bookkeeping, finish
 from tallymark.engine.instants.table_handle import TableHandle
-from tallymark.engine.markers.loading import load_markers
+from tallymark.engine.markers.loading import has_markers, load_markers
 from tallymark.engine.markers.segment import TYPE_FILE, marker_folder, read_marker_type
 from tallymark.engine.metrics.registry import PROCESS
 from tallymark.engine.tasks.file_name import is_file_of
@@ -18,6 +19,7 @@ from tallymark.engine.timeline.history_base import DecisionKind
 from tallymark.engine.timeline.log import new_nonce
 from tallymark.engine.timeline.properties import TableProperties
 from tallymark.engine.timeline.reservation import Reservation
+from tallymark.engine.views.block import unpack_rows
 
 _events = EventLog(__name__)
 
@@ -29,7 +31,8 @@ class Ended:
     instant: str
     outcome: Literal["rolled back", "was committed", "was cleaned", "was over"]
     """The middle two were decided by the instant's writer, which died before its last steps were done. One that was
-    over has an archived entry: only objects that arrived late were left.
+    over has an archived entry: what arrived late was left, or its reservation was lost. Marked files that the table
+    neither holds nor retains are removed.
     """
     marked: int
     """Number of marked files, which do not exist any more (or are fenced), whether they existed before or not."""
@@ -56,10 +59,10 @@ async def roll_back(
             raise
         _events.warning("table.replaced", instant=instant, url=handle.backend.url, reason=error)
         kind = "rollback"
-    if kind == "archived":
+    if kind == "archived" and not await has_markers(handle.backend, instant):
         await drop_bookkeeping(handle, instant)
         return Ended(instant=instant, outcome="was over", marked=0, fences=0)
-    if kind != "rollback":
+    if kind in ("commit", "clean"):
         await finish(handle, properties, reservation)
         return Ended(
             instant=instant, outcome="was committed" if kind == "commit" else "was cleaned", marked=0, fences=0
@@ -72,11 +75,25 @@ async def roll_back(
     )
     await fencer.close()
     marked = await marked_paths(handle, reservation)
-    fenced = await fencer.fence(marked, keep=())
+    keep = await _held(handle, properties, marked) if kind == "archived" else ()
+    fenced = await fencer.fence(marked, keep=keep)
     await drop_bookkeeping(handle, instant)
+    if kind == "archived":
+        return Ended(instant=instant, outcome="was over", marked=len(marked), fences=len(fenced))
     PROCESS.count("rollbacks")
     _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
     return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
+
+
+async def _held(handle: TableHandle, properties: TableProperties, paths: Collection[str]) -> frozenset[str]:
+    """Return those of the paths that the table holds, or retains. An instant whose entry is archived had its files
+    there, if it was committed.
+    """
+    view = handle.view(properties)
+    held: set[str] = set()
+    for partition in {path.rpartition("/")[0] for path in paths}:
+        held.update(row.file.path for row in unpack_rows(await view.block(partition), partition))
+    return frozenset(held.intersection(paths))
 
 
 async def marked_paths(handle: TableHandle, reservation: Reservation) -> frozenset[str]:

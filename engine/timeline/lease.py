@@ -53,13 +53,23 @@ class Lease:
         self._last_heartbeat = started
 
     async def renew(self) -> None:
-        """Renew the lease, and check whether it was lost. Does nothing once it was given up. Raises RolledBack."""
+        """Renew the lease, and check whether it was lost. Does nothing once it was given up.
+
+        Where the instant's entry is archived, it may be the commit that is being won: that finds out. Acks are refused.
+
+        Raises:
+            RolledBack: another writer has rolled the instant back.
+        """
         async with self._beating:
             if self._is_over:
                 return
             started = self._now()
             await self._backend.put(self.path, b"")
-            await self.check_log()
+            decided = (await self._log.refresh()).decided(self._instant)
+            if decided is not None and decided.kind == "archived":
+                self._last_heartbeat = -math.inf
+                return
+            self._refuse_if_rolled_back(self._log.history)
             self._last_heartbeat = started
 
     async def keep(self) -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.errors import InvalidRequest, RolledBack, TableReplaced
+from tallymark.engine.errors import CommitUnknown, InvalidRequest, TableReplaced
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.timeline.history import History, batch_order
 from tallymark.engine.timeline.instant import FLOOR
@@ -158,8 +158,8 @@ def test_what_a_clean_that_died_has_yet_to_delete_is_not_archived():
 
 @pytest.mark.parametrize("readers", ["directory", "table"])
 async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived_is_dropped(store, readers):
-    """Of a commit that has replaced files, or of the clean that has deleted them since. The instant of that commit is
-    not before the floor: an earlier one was committed later.
+    """Of a commit that has replaced files, or of the clean that has deleted them since, and its markers. The instant of
+    that commit is not before the floor: an earlier one was committed later.
     """
     await write(store.backend, readers=readers)
     async with begin(short(store.backend)) as earlier:
@@ -181,23 +181,27 @@ async def test_a_reservation_that_arrives_once_more_after_its_entry_was_archived
         expiry_s=120.0,
     )
     await store.backend.put(late.path, late.encode())
+    folder = f".hoodie/.temp/{late.instant}"
+    for name in ("MARKERS.type", *(f"{path}.marker.CREATE" for path in store.committed_files if late.instant in path)):
+        await store.backend.put(f"{folder}/{name}", b"DIRECT" if name == "MARKERS.type" else b"")
     store.clock.pass_lease()
     await write(store.backend)
     await check_whole(store)
 
 
-async def test_a_writer_whose_reservation_was_lost_is_told_that_its_log_is_archived(store):
+async def test_a_writer_whose_reservation_was_lost_learns_that_its_log_is_archived_and_leaves_nothing(store):
     await write(store.backend)
 
     async def lose() -> None:
-        async with begin(short(store.backend), "overwrite") as job:
+        async with begin(short(store.backend)) as job:
+            report = await write_rows(job, store.backend)
             await store.backend.delete([f".hoodie/.tallymark/open/{job.instant}"])
             for _ in range(6):
                 await write(store.backend)
             await anyio.sleep(61)
-            await job.commit([await write_rows(job, store.backend)])
+            await job.commit([report])
 
-    with pytest.raises(RolledBack, match="was rolled back at a position that is archived"):
+    with pytest.raises(CommitUnknown, match="its log entry is archived: it was committed or rolled back"):
         await lose()
     await write(store.backend)
     await check_whole(store)

@@ -64,6 +64,16 @@ async def test_other_writers_ends_and_its_own_commit_do_not_stop_it():
     await kept.lease.check_open()
 
 
+async def test_a_beat_leaves_it_to_the_commit_what_an_archived_entry_was_and_an_ack_is_refused():
+    kept = Kept()
+    await win(kept.storage.inner, commit(2))
+    await kept.lease.renew()
+    kept.lease._log.history.archive(1, instant(2))
+    await kept.lease.renew()
+    with pytest.raises(RolledBack, match="at a position that is archived"):
+        await kept.lease.check_open()
+
+
 @pytest.mark.parametrize(
     ("faults", "began"),
     [
