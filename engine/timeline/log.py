@@ -357,12 +357,16 @@ class CommitLog:
         read, first = self.history, self.history.head + 1
         answers: list[bool | None] = []
         found: dict[int, LogEntry] = {}
+        damages: list[CorruptObject] = []
 
         async def check() -> None:
             answers.append(await self._continues(first))
 
         async def read_next() -> None:
-            found.update(await read_entries(self._backend, [first]))
+            try:
+                found.update(await read_entries(self._backend, [first]))
+            except CorruptObject as error:  # harmless where the log is archived beyond it
+                damages.append(error)
 
         await at_once(check, read_next)
         [continues] = answers
@@ -373,6 +377,8 @@ class CommitLog:
             self.is_replaced = True
             raise self._replaced()
         self._verified_at = anyio.current_time()
+        if damages and self.history is read:
+            raise damages[0]
         return 2 if self.history is read and await self._take_in(found, first, 1) else 0
 
     def _replaced(self) -> TableReplaced:

@@ -10,6 +10,7 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.engine.errors import CommitUnknown, InvalidRequest, TableReplaced
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
+from tallymark.engine.timeline import log
 from tallymark.engine.timeline.history import History, batch_order
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
@@ -35,9 +36,9 @@ async def write(backend: Backend, mode: str = "append", months=None, *, entries:
 async def opened_log(store: Store) -> CommitLog:
     properties = await table(store.backend).properties()
     assert properties is not None
-    log: CommitLog = short(store.backend)._handle(properties).log
-    await log.refresh()
-    return log
+    opened: CommitLog = short(store.backend)._handle(properties).log
+    await opened.refresh()
+    return opened
 
 
 async def read_up_to(store: Store, head: int) -> CommitLog:
@@ -45,10 +46,10 @@ async def read_up_to(store: Store, head: int) -> CommitLog:
     for _ in range(head):
         await write(store.backend)
     async with begin(short(store.backend)) as job:
-        log = await opened_log(store)
+        opened = await opened_log(store)
         await job.commit([await write_rows(job, store.backend)])
-    assert log.history.head == head
-    return log
+    assert opened.history.head == head
+    return opened
 
 
 def positions(store: Store) -> list[int]:
@@ -248,8 +249,17 @@ async def test_a_pointer_that_arrives_once_more_does_not_hide_how_far_the_log_is
     pointer = store.stored[LATEST_CHECKPOINT]
     await write(store.backend)
     await store.backend.put(LATEST_CHECKPOINT, pointer)
-    log = await opened_log(store)
-    assert (log.history.start, log.history.head) == (positions(store)[0] - 1, 6)
+    history = (await opened_log(store)).history
+    assert (history.start, history.head) == (positions(store)[0] - 1, 6)
+
+
+async def test_an_archived_entry_that_arrives_once_more_and_has_no_body_stops_no_reader(store, monkeypatch):
+    monkeypatch.setattr(log, "BODY_BYTES", 0)
+    sleeper = await read_up_to(store, 1)
+    for _ in range(6):
+        await write(store.backend)
+    await store.backend.put(entry_path(2), store.objects[entry_path(2)])
+    assert (await sleeper.refresh()).head == 8
 
 
 async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_other_entry_young(store):
@@ -261,9 +271,9 @@ async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_oth
     store.clock.pass_lease()
     for path, data in {LATEST_CHECKPOINT: pointer, entry_path(first): store.objects[entry_path(first)]}.items():
         await store.backend.put(path, data)
-    log = await opened_log(store)
-    assert log.history.start < first < positions(store)[1] - 1
-    assert (await log.times()).at(8) < store.clock()
+    opened = await opened_log(store)
+    assert opened.history.start < first < positions(store)[1] - 1
+    assert (await opened.times()).at(8) < store.clock()
 
 
 @pytest.mark.parametrize("head", [0, 1])
