@@ -282,22 +282,25 @@ class ClientSession:
             Stopped: the job has ended, and its service with it.
             ServiceUnavailable: the service ended the connection and gave a reason.
         """
-        if self._session is not None:
-            return [self._response(self._session, frame) for frame in self._reader.feed(data)]
         try:
             frames = self._reader.feed(data)
         except InvalidRequest as error:
+            if self._session is not None:
+                raise
             raise NotAuthenticated(f"the server there is not a tallymark service: {error}") from error
-        if len(frames) > 1:  # the service sends nothing unrequested before it has welcomed the client
-            raise NotAuthenticated("the server there is not a tallymark service: it sent more than was requested")
-        for frame in frames:
-            if (message := self._handshake.receive(frame)) is not None:
-                self.outgoing += encode_frame(message)
+        return [answer for frame in frames if (answer := self._receive(frame)) is not None]
+
+    def _receive(self, frame: bytes) -> Answer | None:
+        """Return the response in a frame, which may follow the end of the handshake at once: a refusal does."""
+        if self._session is not None:
+            return self._response(self._session, frame)
+        if (message := self._handshake.receive(frame)) is not None:
+            self.outgoing += encode_frame(message)
         if self._handshake.session is not None:
             self._session = self._handshake.session
             limit = max(ANSWER_BYTES, self._handshake.frame_bytes)
             self._reader.raise_limit(limit, setting="the service's own ServiceSettings.frame_bytes")
-        return []
+        return None
 
     def _response(self, session: Session, frame: bytes) -> Answer:
         answer = decode_answer(session.verify(frame))

@@ -64,6 +64,22 @@ def known(ends: tuple[Peer, FarEnd]) -> tuple[Peer, FarEnd]:
     return peer, far
 
 
+@pytest.mark.parametrize("rounds", [1, 2], ids=["challenge", "welcome"])
+def test_a_client_that_was_stopped_in_the_handshake_reads_why_the_service_has_ended_it(
+    ends: tuple[Peer, FarEnd], rounds: int
+) -> None:
+    peer, far = ends
+    for _ in range(rounds):
+        far.heard()
+        far.say()
+        peer.read()
+        if peer.is_known or rounds == 1:
+            peer.refuse(InvalidRequest("it took too long"))
+        peer.write()
+    with pytest.raises(InvalidRequest, match="it took too long"):
+        far.heard()
+
+
 def test_what_comes_with_the_last_word_of_the_handshake_is_a_request(ends: tuple[Peer, FarEnd]) -> None:
     peer, far = ends
     far.say()
