@@ -93,6 +93,8 @@ async def _start(
         background.start_soon(lease.keep)
         await handle.preload(properties)
         await backend.open_staging(staging_folder(reservation.instant))
+        if backend.has_staging:
+            await lease.check_log()  # a rollback from before has closed what is open now
         await recover_listed(handle, properties, own=heartbeat_path(reservation.instant))
         engine = await _start_engine(backend, options.markers, background, flushing)
         directory = engine.directory(

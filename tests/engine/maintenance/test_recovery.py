@@ -241,6 +241,21 @@ async def late_reservation(store: Store) -> FaultyBackend:
     return FaultyBackend(store.backend, slow("put_new", 130, f"{OPEN_FOLDER}/*", nth=1))
 
 
+async def test_a_writer_that_is_ended_by_name_before_its_staging_is_open_starts_nothing(staged, monkeypatch):
+    open_staging = staged.backend.open_staging
+
+    async def ended_before(directory):
+        monkeypatch.undo()
+        await table(staged.backend).rollback(instant=directory.split("/")[2])
+        await open_staging(directory)
+
+    monkeypatch.setattr(staged.backend, "open_staging", ended_before)
+    with pytest.raises(RolledBack, match="was rolled back at position 1"):
+        async with begin(staged.backend):
+            raise AssertionError("it has started")
+    staged.check_no_bookkeeping()
+
+
 async def test_a_writer_that_reserves_very_late_does_not_lose_its_reservation(store):
     """It does so while a clean drops what its old heartbeat belongs to."""
     late = await late_reservation(store)
