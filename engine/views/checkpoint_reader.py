@@ -15,6 +15,7 @@ from tallymark.engine.errors import CorruptObject, TryAgain
 from tallymark.engine.lazy import Lazy
 from tallymark.engine.timeline.history import History
 from tallymark.engine.timeline.history_base import HistoryBase
+from tallymark.engine.timeline.listing import HOODIE, read_listing
 from tallymark.engine.timeline.log import read_entries
 from tallymark.engine.views.base import NoBase, PartitionState, ViewBase
 from tallymark.engine.views.checkpoint_format import POINTER, Manifest, decode_manifest, decode_part, decode_pointer
@@ -124,9 +125,16 @@ class Checkpoints:
             return None
 
     async def _was_replaced(self, name: str, path: str, error: Exception) -> bool:
-        """Return whether this object of the manifest ``name`` is missing because newer checkpoints have replaced it."""
-        if not isinstance(error, NotFound) or name in await self.pointer():
+        """Return whether this object of the manifest ``name`` is missing because newer checkpoints have replaced it.
+
+        A pointer that names it may be a put that arrived once more: then a listing shows only newer manifests.
+        """
+        if not isinstance(error, NotFound):
             return False
+        if name in await self.pointer():
+            listed = (await read_listing(self._backend.list(HOODIE))).manifests
+            if name in listed or not listed or listed[0] < name:
+                return False
         _events.info("checkpoint.refused", url=self._backend.url, path=path, reason=error)
         return True
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from tallymark.backends import Backend
-from tallymark.engine.errors import CommitUnknown, InvalidRequest, TableReplaced
+from tallymark.engine.errors import CommitUnknown, InvalidRequest, TableReplaced, TryAgain
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.timeline import log
 from tallymark.engine.timeline.history import History, batch_order
@@ -251,6 +251,19 @@ async def test_a_pointer_that_arrives_once_more_does_not_hide_how_far_the_log_is
     await store.backend.put(LATEST_CHECKPOINT, pointer)
     history = (await opened_log(store)).history
     assert (history.start, history.head) == (positions(store)[0] - 1, 6)
+
+
+async def test_a_pointer_that_arrives_once_more_does_not_make_a_checkpoint_damaged_that_was_replaced(store):
+    for _ in range(5):
+        await write(store.backend)
+    async with table(store.backend).view() as view:
+        await write(store.backend)
+        pointer = store.stored[LATEST_CHECKPOINT]
+        await write(store.backend)
+        await store.backend.put(LATEST_CHECKPOINT, pointer)
+        with pytest.raises(TryAgain, match="newer ones have replaced"):
+            await view.at(5).files("month=1")
+    await check_whole(store)
 
 
 async def test_an_archived_entry_that_arrives_once_more_and_has_no_body_stops_no_reader(store, monkeypatch):
