@@ -97,7 +97,7 @@ def _at_instant(history: History, instant: str) -> int:
         raise InvalidRequest(
             f"as_of={instant!r}: no such instant was committed; 'tallymark timeline' lists those that were"
         )
-    if decided.kind == "archived" or decided.position <= history.start:
+    if decided.position <= history.start:
         raise InvalidRequest(
             f"as_of={instant!r}: the log up to position {history.start}, and with it that instant, is archived; "
             "'tallymark timeline' lists what is kept"

@@ -78,11 +78,15 @@ async def roll_back(
     keep = await _held(handle, properties, marked) if kind == "archived" else ()
     fenced = await fencer.fence(marked, keep=keep)
     await drop_bookkeeping(handle, instant)
-    if kind == "archived":
-        return Ended(instant=instant, outcome="was over", marked=len(marked), fences=len(fenced))
-    PROCESS.count("rollbacks")
-    _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
-    return Ended(instant=instant, outcome="rolled back", marked=len(marked), fences=len(fenced))
+    if kind != "archived":
+        PROCESS.count("rollbacks")
+        _events.info("instant.rolled_back", instant=instant, marked=len(marked), fences=len(fenced))
+    return Ended(
+        instant=instant,
+        outcome="was over" if kind == "archived" else "rolled back",
+        marked=len(marked),
+        fences=len(fenced),
+    )
 
 
 async def _held(handle: TableHandle, properties: TableProperties, paths: Collection[str]) -> frozenset[str]:

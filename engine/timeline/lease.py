@@ -14,7 +14,7 @@ from tallymark.backends.events import EventLog
 from tallymark.engine.clock import asleep_s
 from tallymark.engine.errors import RolledBack
 from tallymark.engine.settings import LeaseSettings
-from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history_base import Decided
 from tallymark.engine.timeline.log import CommitLog
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER
 
@@ -66,11 +66,10 @@ class Lease:
             started = self._now()
             await self._backend.put(self.path, b"")
             decided = (await self._log.refresh()).decided(self._instant)
-            if decided is not None and decided.kind == "archived":
-                self._last_heartbeat = -math.inf
-                return
-            self._refuse_if_rolled_back(self._log.history)
-            self._last_heartbeat = started
+            is_archived = decided is not None and decided.kind == "archived"
+            if not is_archived:
+                self._refuse_if_rolled_back(decided)
+            self._last_heartbeat = -math.inf if is_archived else started
 
     async def keep(self) -> None:
         """Put a heartbeat at every interval until cancelled. Missed ones are logged: the acks themselves check the
@@ -98,11 +97,11 @@ class Lease:
             RolledBack: another writer did.
         """
         if self._now() - self._last_heartbeat >= self._settings.expiry_s / 2:
-            self._refuse_if_rolled_back(await self._log.refresh(verify=True))
+            self._refuse_if_rolled_back((await self._log.refresh(verify=True)).decided(self._instant))
 
     async def check_log(self) -> None:
         """Check that no writer has rolled this instant back so far. Raises RolledBack."""
-        self._refuse_if_rolled_back(await self._log.refresh())
+        self._refuse_if_rolled_back((await self._log.refresh()).decided(self._instant))
 
     def _due_s(self) -> float:
         """Return the seconds until the heartbeat after the first one, which may be long ago: the instant was reserved
@@ -119,8 +118,7 @@ class Lease:
         """Return seconds of a clock that includes sleep: a writer that wakes does not treat its heartbeat as recent."""
         return anyio.current_time() + self._asleep_s()
 
-    def _refuse_if_rolled_back(self, history: History) -> None:
-        decided = history.decided(self._instant)
+    def _refuse_if_rolled_back(self, decided: Decided | None) -> None:
         if decided is not None and decided.kind in ("rollback", "archived"):
             where = f"at position {decided.position}" if decided.position else "at a position that is archived"
             raise RolledBack(
