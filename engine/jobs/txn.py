@@ -34,6 +34,7 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
 
     Raises:
         InvalidRequest: the committed write was declared differently than in ``request``, or is archived, or may be.
+        TableReplaced: it was committed to another table, which had this URL before.
     """
     if txn is None:
         return None
@@ -41,6 +42,7 @@ async def committed_write(log: CommitLog, txn: str | None, request: str) -> tupl
     position = log.history.txn_position(txn)
     if position is None:
         return None
+    await log.refresh(verify=True)
     entry = (await log.reach(position - 1)).entry(position)
     if entry.request != request:
         raise InvalidRequest(

@@ -40,6 +40,17 @@ async def test_a_commit_into_another_life_of_its_table_is_void_and_its_writer_le
     assert job.instant not in store.decisions
 
 
+async def test_who_remembers_that_its_txn_was_committed_learns_that_the_table_is_gone(store):
+    once = {"txn": "night:1", "markers": MarkerSettings()}
+    async with begin(store.backend, **once) as one, begin(store.backend, **once) as other:
+        reports = [await write_rows(job, store.backend) for job in (one, other)]
+        await one.commit(reports[:1])
+        await other._lease.renew()  # this has read it
+        replace_all(store, {})
+        with pytest.raises(TableReplaced):
+            await other.commit(reports[1:])
+
+
 async def test_a_commit_where_the_table_was_removed_is_refused(store):
     await committed(store.backend)
     async with begin(store.backend, markers=MarkerSettings()) as job:
