@@ -80,6 +80,12 @@ class LogStart(Protocol):
         """Return the base that a manifest contains, which is not used; None where it is missing or unreadable."""
         ...
 
+    def is_late(self, listed: Sequence[str]) -> bool:
+        """Return whether these names of all manifests show that the pointer, as it was read last, is a put that arrived
+        once more.
+        """
+        ...
+
     def refuse(self, reason: str) -> None:
         """Refuse the base: it is not of this log, and nothing else of it may be used."""
         ...
@@ -176,12 +182,28 @@ class CommitLog:
             async with self._reading:
                 base = self.history.base
                 numbers = range(position + 1, base + 1)
-                found = await read_entries(self._backend, numbers)
-                if missing := next((number for number in numbers if number not in found), None):
-                    raise _gone(missing)
+                try:
+                    found = await self._read_all(numbers)
+                except CorruptObject:
+                    if await self._is_archived_further():
+                        continue
+                    raise
                 if self.history.base == base:  # else more has been forgotten while these were read
-                    self.history.take_back([found[number] for number in numbers])
+                    self.history.take_back(found)
         return self.history
+
+    async def _read_all(self, numbers: Iterable[int]) -> list[LogEntry]:
+        found = await read_entries(self._backend, numbers)
+        if missing := next((number for number in numbers if number not in found), None):
+            raise _gone(missing)
+        return [found[number] for number in numbers]
+
+    async def _is_archived_further(self) -> bool:
+        """Return whether the log is archived further than is known, and record it."""
+        known, newest = self.history.start, await self._newest_listed(self.history.table)
+        if newest is not None:
+            self.history.archive(min(newest.start, self.history.head), newest.floor)
+        return self.history.start > known
 
     async def reach_replaced(self, positions: range) -> History:
         """Make the entries at these positions that have replaced files available. Raises as ``reach``."""
@@ -335,17 +357,22 @@ class CommitLog:
 
     async def _is_archived(self, table: str) -> bool:
         """Return whether entries of the table's log are archived. Without a pointer to checkpoints none are."""
-        if self._start is None:
-            return False
         try:
             await self._backend.get(LATEST_CHECKPOINT)
         except NotFound:
             return False
+        newest = await self._newest_listed(table)
+        return newest is not None and newest.start > 0
+
+    async def _newest_listed(self, table: str) -> HistoryBase | None:
+        """Return the base of the table's newest checkpoint that a listing shows, which is not used."""
+        if self._start is None:
+            return None
         for name in (await read_listing(self._backend.list(HOODIE))).manifests:
             base = await self._start.base_of(name)
             if base is not None and base.table == table:
-                return base.start > 0
-        return False
+                return base
+        return None
 
     async def _verify(self) -> int:
         """Check that the log continues what was read, and read the next entry at the same time. Where the log was
@@ -355,12 +382,14 @@ class CommitLog:
             TableReplaced: it is another log.
         """
         read, first = self.history, self.history.head + 1
-        answers: list[bool | None] = []
+        continues: bool | None = None
         found: dict[int, LogEntry] = {}
         damages: list[CorruptObject] = []
 
         async def check() -> None:
-            answers.append(await self._continues(first))
+            nonlocal continues
+            with suppress(CorruptObject):  # opening the log again shows whether that is damage
+                continues = await self._continues(first)
 
         async def read_next() -> None:
             try:
@@ -369,7 +398,6 @@ class CommitLog:
                 damages.append(error)
 
         await at_once(check, read_next)
-        [continues] = answers
         if continues is None:
             await self._open()
         is_archived = self.history is not read and self.history.base >= read.head
@@ -410,8 +438,7 @@ class CommitLog:
                 properties = TableProperties.decode(await self._backend.get(PROPERTIES))
                 table, writer_features = properties.id, frozenset(properties.writer_features)
         listing, base = await self._listed(by_pointer=True)
-        if base is not None and listing.numbers and listing.numbers[0] > base.start + 1:
-            # the log is archived further than this checkpoint says: its pointer is late
+        if base is not None and self._is_late(base, listing):
             listing, base = await self._listed(by_pointer=False, table=base.table)
         self.history = History(no_history(table, writer_features))
         refused: set[bytes] = set()
@@ -430,6 +457,13 @@ class CommitLog:
         await self._check_projected(listing)
         self._is_started = True
         self._verified_at = anyio.current_time()
+
+    def _is_late(self, base: HistoryBase, listing: Listing) -> bool:
+        """Return whether the pointer that has led to this base is late: there are newer checkpoints, or the log is
+        archived further.
+        """
+        is_archived_further = bool(listing.numbers) and listing.numbers[0] > base.start + 1
+        return is_archived_further or (self._start is not None and self._start.is_late(listing.manifests))
 
     async def _is_based_on(self, base: HistoryBase, listing: Listing) -> bool:
         """Return whether the log has the entry with which a checkpoint ends. If so, continue the history from there.

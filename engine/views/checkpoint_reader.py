@@ -43,6 +43,8 @@ class Checkpoints:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._base: CheckpointBase | None = None
+        self._named: tuple[str, ...] = ()
+        """Names in the pointer, as it was read last."""
         self._foreign: set[str] = set()
         """Names of manifests of another log."""
         self.statistics = CheckpointStatistics()
@@ -100,13 +102,20 @@ class Checkpoints:
         """Return the names of the newest manifest and the one before; none where there are none, or they are
         unknown.
         """
+        named: tuple[str, ...] = ()
         try:
-            return decode_pointer(await self._backend.get(POINTER))
+            named = decode_pointer(await self._backend.get(POINTER))
         except NotFound:
-            return ()
+            pass
         except CorruptObject as error:
             self._refused(POINTER, error)
-            return ()
+        self._named = named
+        return named
+
+    def is_late(self, listed: Sequence[str]) -> bool:
+        """Whoever puts the pointer deletes what neither it nor the one before names."""
+        named = self._named
+        return bool(named and listed) and listed[0] > named[0] and not set(named) <= set(listed)
 
     async def read(self, name: str, *, is_needed: bool = True) -> Manifest | None:
         """Return the manifest of this name; None where it is missing or unreadable, which is logged and counted where
@@ -127,16 +136,17 @@ class Checkpoints:
     async def _was_replaced(self, name: str, path: str, error: Exception) -> bool:
         """Return whether this object of the manifest ``name`` is missing because newer checkpoints have replaced it.
 
-        A pointer that names it may be a put that arrived once more: then a listing shows only newer manifests.
+        A pointer that still names it may be a put that arrived once more.
         """
         if not isinstance(error, NotFound):
             return False
-        if name in await self.pointer():
-            listed = (await read_listing(self._backend.list(HOODIE))).manifests
-            if name in listed or not listed or listed[0] < name:
-                return False
+        if name in await self.pointer() and not self.is_late(await self._listed()):
+            return False
         _events.info("checkpoint.refused", url=self._backend.url, path=path, reason=error)
         return True
+
+    async def _listed(self) -> Sequence[str]:
+        return (await read_listing(self._backend.list(HOODIE))).manifests
 
     def _refused(self, path: str, reason: Exception | str) -> None:
         self.statistics.refused += 1
@@ -203,15 +213,18 @@ class CheckpointBase:
         reading = self._reading.setdefault(part.path, Lazy(partial(self._read, part.path)))
         try:
             return {partition: b"", **await reading.get()}
-        except (CorruptObject, NotFound) as error:
-            self._is_damaged = True
-            self._is_replaced = await self._lost(self.manifest.name, part.path, error)
+        except (CorruptObject, NotFound):
             return await self._logged.get()
         finally:
             self._reading.pop(part.path, None)
 
     async def _read(self, path: str) -> dict[str, bytes]:
-        return decode_part(await self._backend.get(path), source=path)
+        try:
+            return decode_part(await self._backend.get(path), source=path)
+        except (CorruptObject, NotFound) as error:
+            is_replaced = await self._lost(self.manifest.name, path, error)
+            self._is_damaged, self._is_replaced = True, self._is_replaced or is_replaced
+            raise
 
     async def _from_log(self) -> dict[str, bytes]:
         """Return all blocks, gathered from the entries up to the position.

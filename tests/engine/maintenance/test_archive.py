@@ -243,17 +243,20 @@ async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoin
     assert (await sleeper.refresh()).head == 10
 
 
-async def test_a_pointer_that_arrives_once_more_does_not_hide_how_far_the_log_is_archived(store):
+@pytest.mark.parametrize("too", [[], [entry_path(4)]])
+async def test_a_pointer_that_arrives_once_more_does_not_hide_how_far_the_log_is_archived(store, too):
     for _ in range(5):
         await write(store.backend)
-    pointer = store.stored[LATEST_CHECKPOINT]
+    pointer, start = store.stored[LATEST_CHECKPOINT], positions(store)[0]
     await write(store.backend)
     await store.backend.put(LATEST_CHECKPOINT, pointer)
+    for path in too:
+        await store.backend.put(path, store.objects[path])
     history = (await opened_log(store)).history
-    assert (history.start, history.head) == (positions(store)[0] - 1, 6)
+    assert (history.start, history.head) == (start, 6) == (4, 6)
 
 
-async def test_a_pointer_that_arrives_once_more_does_not_make_a_checkpoint_damaged_that_was_replaced(store):
+async def test_a_checkpoint_that_was_replaced_is_not_damaged_where_its_pointer_arrives_once_more(store, monkeypatch):
     for _ in range(5):
         await write(store.backend)
     async with table(store.backend).view() as view:
@@ -261,18 +264,43 @@ async def test_a_pointer_that_arrives_once_more_does_not_make_a_checkpoint_damag
         pointer = store.stored[LATEST_CHECKPOINT]
         await write(store.backend)
         await store.backend.put(LATEST_CHECKPOINT, pointer)
-        with pytest.raises(TryAgain, match="newer ones have replaced"):
-            await view.at(5).files("month=1")
+        get, is_asked = store.backend.get, anyio.Event()
+
+        async def slow(path: str) -> bytes:
+            if path == LATEST_CHECKPOINT:
+                is_asked.set()
+                await anyio.wait_all_tasks_blocked()
+            data: bytes = await get(path)
+            return data
+
+        async def ask() -> None:
+            with pytest.raises(TryAgain, match="newer ones have replaced"):
+                await view.at(5).files("month=1")
+
+        monkeypatch.setattr(store.backend, "get", slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await is_asked.wait()
+            tasks.start_soon(ask)
     await check_whole(store)
 
 
-async def test_an_archived_entry_that_arrives_once_more_and_has_no_body_stops_no_reader(store, monkeypatch):
+@pytest.mark.parametrize("number", [1, 2])
+async def test_an_archived_entry_that_arrives_once_more_and_has_no_body_stops_no_reader(store, monkeypatch, number):
     monkeypatch.setattr(log, "BODY_BYTES", 0)
     sleeper = await read_up_to(store, 1)
     for _ in range(6):
         await write(store.backend)
-    await store.backend.put(entry_path(2), store.objects[entry_path(2)])
-    assert (await sleeper.refresh()).head == 8
+    await store.backend.put(entry_path(number), store.objects[entry_path(number)])
+    assert (await sleeper.refresh(verify=True)).head == 8
+
+
+async def test_a_process_that_has_not_read_how_far_the_log_is_archived_is_told_so_and_not_of_damage(store):
+    sleeper = await read_up_to(store, 1)
+    for _ in range(6):
+        await write(store.backend)
+    with pytest.raises(InvalidRequest, match="position 0 of"):
+        await sleeper.reach(0)
 
 
 async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_other_entry_young(store):
@@ -285,7 +313,7 @@ async def test_an_archived_entry_and_a_pointer_that_arrive_once_more_make_no_oth
     for path, data in {LATEST_CHECKPOINT: pointer, entry_path(first): store.objects[entry_path(first)]}.items():
         await store.backend.put(path, data)
     opened = await opened_log(store)
-    assert opened.history.start < first < positions(store)[1] - 1
+    assert first < positions(store)[1] - 1
     assert (await opened.times()).at(8) < store.clock()
 
 

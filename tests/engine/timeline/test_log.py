@@ -282,6 +282,9 @@ class Start:
     async def base_of(self, name: str) -> HistoryBase | None:
         return self.base
 
+    def is_late(self, listed: Sequence[str]) -> bool:
+        return False
+
     def refuse(self, reason: str) -> None:
         self.refused.append(reason)
 
