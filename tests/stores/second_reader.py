@@ -226,6 +226,8 @@ def start_at_checkpoint(objects: Objects, table: Table) -> None:
             named = [CHECKPOINTS + name for name in opened(objects, latest)["manifests"]]
     except (DamagedError, RefusedError) as error:
         table.problems.append(str(error))
+    if named and listed and listed[0] > named[0] and not objects.keys() >= {*named}:
+        named = []  # the pointer is late
     for path in [*named, *(path for path in listed if path not in named)]:
         try:
             take_manifest(objects, table, path)
