@@ -399,7 +399,7 @@ class CommitLog:
 
         await at_once(check, read_next)
         if continues is None:
-            await self._open()
+            await self._open_again()
         is_archived = self.history is not read and self.history.base >= read.head
         if continues is not True and not is_archived:
             self.is_replaced = True
@@ -415,6 +415,17 @@ class CommitLog:
             "it, or the process was stopped until what it had read was archived: what it has written since does not "
             "count; write again"
         )
+
+    async def _open_again(self) -> None:
+        """Do the same as ``_open``. If it fails, what was read before stays, and the next reading verifies it: else the
+        log of another table could be read in its place unnoticed.
+        """
+        read = self.history
+        try:
+            await self._open()
+        finally:
+            if not self._is_started:
+                self.history, self._is_started, self._verified_at = read, True, -math.inf
 
     async def _open(self) -> None:
         """Read the log from its newest checkpoint on, or else from the first entry on, up to what a listing shows.

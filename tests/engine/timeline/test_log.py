@@ -8,7 +8,7 @@ import pytest
 
 from tallymark.backends.errors import NotPermitted, Unavailable
 from tallymark.backends.memory import MemoryBackend
-from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, LostEntries, RolledBack
+from tallymark.engine.errors import CommitUnknown, ConflictError, CorruptObject, LostEntries, RolledBack, TableReplaced
 from tallymark.engine.settings import CommitSettings
 from tallymark.engine.timeline.entry import encode_entry, encode_pointer
 from tallymark.engine.timeline.history_base import HistoryBase
@@ -237,6 +237,35 @@ async def test_a_log_that_a_copy_of_the_table_has_left_behind_is_not_taken_for_a
     )
     with pytest.raises(LostEntries, match=shown):
         await log(storage).refresh()
+
+
+@pytest.mark.parametrize("fault", [lost_request("list", nth=1), lost_request("get", path(1), nth=1)])
+@on_both_loops
+async def test_a_log_that_an_older_copy_has_replaced_is_noticed_though_reading_it_again_fails_at_first(fault):
+    storage = FaultyBackend(MemoryBackend())
+    await win(storage, commit(1), commit(2))
+    mine = log(storage)
+    await mine.refresh()
+    await storage.delete([path(2)])
+    storage.add(fault)
+    with pytest.raises(Unavailable):
+        await mine.refresh(verify=True)
+    assert mine.history.head == 2
+    for _ in range(2):
+        with pytest.raises(TableReplaced):
+            await mine.refresh()
+
+
+@on_both_loops
+async def test_a_log_that_has_lost_the_head_that_was_read_and_an_earlier_entry_is_never_read_as_a_shorter_one():
+    storage = MemoryBackend()
+    await win(storage, commit(1), commit(2), commit(3))
+    mine = log(storage)
+    await mine.refresh()
+    await storage.delete([path(1), path(3)])
+    for _ in range(2):
+        with pytest.raises(CorruptObject, match="0001 is gone"):
+            await mine.refresh(verify=True)
 
 
 @on_both_loops
