@@ -50,8 +50,9 @@ async def reserve(handle: TableHandle, *, operation: str, marker_kind: MarkerKin
             return reservation, lease
         if is_mine:
             await _undo(handle, reservation)
-        elif history.decided(reservation.instant) is not None:
-            # its writer may have deleted its own before this one arrived
+        elif (decided := history.decided(reservation.instant)) is not None and decided.kind != "rollback":
+            # Its writer may have deleted its own before this one arrived. One that another rolls back may still ack,
+            # and the other goes by its heartbeat.
             await handle.backend.delete([heartbeat_path(reservation.instant)])
 
 

@@ -10,6 +10,7 @@ import pytest
 from tallymark.backends import Backend
 from tallymark.engine.settings import MarkerSettings
 from tallymark.engine.timeline.instant import parse_instant
+from tallymark.engine.timeline.lease import heartbeat_path
 from tallymark.engine.timeline.log import LOG_FOLDER
 from tallymark.engine.timeline.reservation import HEARTBEAT_FOLDER, OPEN_FOLDER
 from tests.engine.jobs.scene import (
@@ -208,6 +209,23 @@ async def test_signs_of_life_that_land_while_the_winner_of_the_instant_drops_its
     instants = await write_at_once(Write(late, clock, for_s=60), Write(leaving, clock, after_s=1))
     assert len(set(instants)) == 2
     assert sum(path.startswith(".hoodie/.tallymark/beat/") for path in late.paths("put")) >= 2, "it lost one"
+    store.check_at_rest()
+
+
+async def test_who_wanted_the_instant_of_a_writer_that_is_being_rolled_back_leaves_its_heartbeat(unstaged):
+    """Whoever rolls it back waits until that is half a lease old: until then the writer acks markers."""
+    store, clock = unstaged, ahead(hours=1)
+    await committed(store.backend)
+    late = FaultyBackend(store.backend, slow("put", 5, f"{HEARTBEAT_FOLDER}/*"))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write_at_once, Write(late, clock))
+        await anyio.sleep(1)
+        async with begin(table(store.backend, clock=clock), markers=BATCHED) as job:
+            tasks.start_soon(table(store.backend).rollback, job.instant)
+            await anyio.sleep(8)
+            assert late.paths("put")[0] == heartbeat_path(job.instant) != late.paths("put")[-1], "it takes a later one"
+            assert heartbeat_path(job.instant) in store.stored
+    await table(store.backend).clean()
     store.check_at_rest()
 
 
