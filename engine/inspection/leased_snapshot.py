@@ -12,6 +12,9 @@ danger only from an entry with a horizon h > P, and its clean had read entry h b
   for each clean whose reservation we find, until it is decided or gone; one that had finished by then had its entry in
   the log before; a later one lists leases after we put ours. Then the log is read, and the horizon checked.
 
+Both readings after the lease was put check that the log continues what was read before. If the process was stopped in
+between, the next entry may be archived: it is missing, and that is not the end of the log.
+
 This holds while the lease is renewed in time. If a reader pauses for longer than its lease, files may be deleted: its
 scan fails, as without a lease, and leaves no rows out.
 """
@@ -82,7 +85,7 @@ async def _held(
     handle: TableHandle, properties: TableProperties, lease: ReaderLease, position: int, as_of: AsOf | None
 ) -> int:
     """Return the position whose files remain from now on. The lease has been put."""
-    history = await handle.log.refresh()
+    history = await handle.log.refresh(verify=True)
     if as_of is None:
         lease.move_to(history.head)
         return history.head
@@ -112,7 +115,7 @@ async def _until_cleans_are_decided(handle: TableHandle) -> None:
 async def _undecided(handle: TableHandle, cleans: list[Reservation]) -> list[Reservation]:
     """Return those that are still open, read before the log, and are not in it."""
     still_open = [clean for clean in cleans if await _stands(handle, clean)]
-    history = await handle.log.refresh()
+    history = await handle.log.refresh(verify=True)
     return [clean for clean in still_open if history.decided(clean.instant) is None]
 
 

@@ -14,11 +14,12 @@ from tallymark.engine.instants.table_handle import TableHandle
 from tallymark.engine.jobs.prepare import read_properties
 from tallymark.engine.maintenance.clean import CleanResult
 from tallymark.engine.maintenance.expire import CleanScan, Due, expire
-from tallymark.engine.settings import CommitSettings
+from tallymark.engine.settings import CommitSettings, ViewSettings
+from tallymark.engine.timeline.log import entry_path
 from tallymark.engine.timeline.reader_lease import READ_FOLDER, Reader
 from tallymark.engine.timeline.reservation import OPEN_FOLDER, Reservation
 from tallymark.engine.timeline.writer_identity import WriterIdentity
-from tests.engine.jobs.scene import LEASE, Store, committed, die, table
+from tests.engine.jobs.scene import LEASE, Store, begin, committed, die, table, write_rows
 from tests.support.faulty import FaultyBackend, lost_request, refused, slow
 from tests.support.loops import on_both_loops
 from tests.table_invariants import table_is_at_rest
@@ -225,6 +226,32 @@ async def test_a_reader_at_the_head_sees_what_came_before_its_lease_was_there(re
             assert paths_of(snapshot) <= replaced.data_files
 
 
+async def append_and_archive(store: Store) -> None:
+    """Append so often that all entries of the log before are archived."""
+    short = CommitSettings(log_entry_count=2)
+    for _ in range(6):
+        async with begin(table(store.backend, views=ViewSettings(checkpoint_entries=1), commit=short)) as job:
+            await job.commit([await write_rows(job, store.backend, {1: 1})])
+
+
+async def test_a_reader_whose_lease_was_put_late_sees_that_the_log_was_archived_beyond_what_it_had_read(replaced):
+    """The entry after the last one that it has read is missing by then, which is not the end of the log."""
+    storage = FaultyBackend(replaced.backend, slow("put", 5, f"{READ_FOLDER}/*", nth=1))
+    async with anyio.create_task_group() as others:
+
+        async def archive() -> None:
+            await anyio.sleep(1)
+            await committed(replaced.backend, "overwrite", {1: 1})
+            assert (await cleaned(replaced)).files == 2
+            await append_and_archive(replaced)
+            assert entry_path(3) not in replaced.stored
+
+        others.start_soon(archive)
+        async with table(storage).reading() as snapshot:
+            assert snapshot.position == 10
+            assert paths_of(snapshot) == replaced.committed_files
+
+
 async def open_clean(store: Store) -> tuple[TableHandle, Reservation]:
     """A clean that has reserved its instant, and not asked for leases yet."""
     handle = TableHandle(store.backend, CommitSettings(), LEASE)
@@ -266,6 +293,27 @@ async def test_a_reader_whose_files_an_open_clean_then_lets_go_is_refused(replac
         assert any("/open/" in path for path in replaced.objects)
         with pytest.raises(InvalidRequest, match="no longer all retained"):
             async with table(replaced.backend).reading(as_of=1):
+                pass
+    assert leases(replaced) == set()
+
+
+async def test_a_reader_whose_files_a_clean_lets_go_is_refused_where_that_is_archived_when_it_looks(replaced):
+    """That clean has listed the leases before this one was there, and is in the log, and archived, before the reader
+    has the answer to which instants are open.
+    """
+    slow_entry = FaultyBackend(replaced.backend, slow("put_new", 10, "*/log/*"))
+    storage = FaultyBackend(replaced.backend, slow("list", 0, OPEN_FOLDER, nth=1, after_s=30))
+    async with anyio.create_task_group() as others:
+
+        async def clean_and_archive() -> None:
+            assert (await table(slow_entry).clean(retain_hours=0)).files == 1
+            await append_and_archive(replaced)
+            assert entry_path(3) not in replaced.stored
+
+        others.start_soon(clean_and_archive)
+        await anyio.sleep(1)
+        with pytest.raises(InvalidRequest, match="position 1 of 'memory:' is archived"):
+            async with table(storage).reading(as_of=1):
                 pass
     assert leases(replaced) == set()
 
