@@ -1,21 +1,15 @@
 """History: the state of a commit log after each entry. Pure, and equal for every reader of the same entries."""
 
-import re
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tallymark.engine.errors import CorruptObject
 from tallymark.engine.timeline.entry import DataFile, LogEntry, check_features
-from tallymark.engine.timeline.history_base import Decided, HistoryBase, no_history
+from tallymark.engine.timeline.history_base import Decided, HistoryBase, batch_order, no_history
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash, next_hash
-
-TXNS_KEPT = 8
-"""Newest batches of each name of txns that are not archived. As many that ascend show that the caller orders its
-batches: of a name with random ones, as many are in order once in 40,320 times.
-"""
 
 APPENDS_KEPT = 20
 """Number of newest appends whose sizes are kept: more than any sizing policy reads."""
@@ -113,26 +107,25 @@ class History:
         """Return everything but the entries, as of the head; of a log that is archived up to ``start``, where every
         instant before ``floor`` is over.
         """
-        start, floor = max(start, self.start), max(floor, self.floor)
-        txns, txn_floors = archived_txns(self._txns, self._txn_floors, start)
-        return HistoryBase(
+        base = HistoryBase(
             table=self.table,
             position=self.head,
-            start=start,
-            floor=floor,
+            start=self.start,
+            floor=self.floor,
             time_ms=self._time_ms,
             reader_features=self._reader_features,
             writer_features=self.writer_features,
             hash=self._hashes[-1],
             hash_before=self._hashes[-2] if self.head else self._hashes[0],
-            decided=tuple(each for each in self._decided.values() if each.position > start or each.instant >= floor),
-            txns=txns,
-            txn_floors=txn_floors,
+            decided=tuple(self._decided.values()),
+            txns=dict(self._txns),
+            txn_floors=dict(self._txn_floors),
             partitions=dict(self._partitions),
-            cleans={position: expired for position, expired in self._cleans.items() if position > start},
+            cleans=dict(self._cleans),
             horizon=self._horizon,
             appends=tuple(self._appends),
         )
+        return base.archived(start, floor)
 
     def forget(self, position: int) -> None:
         """Release the entries up to a position."""
@@ -339,33 +332,3 @@ class History:
         """Return the partitions that got their first file ever at this position."""
         entry = self.entry(position)
         return frozenset(file.partition for file in entry.added if self._partitions.get(file.partition) == position)
-
-
-def batch_order(batch: str) -> tuple[tuple[int, int, str], ...]:
-    """Return the key of a txn's batch in natural order: digits by their number, everything else by its characters."""
-    parts = re.findall(r"\d+|\D+", batch, flags=re.ASCII)
-    return tuple((0, int(part), "") if part[0] in "0123456789" else (1, 0, part) for part in parts)
-
-
-def archived_txns(
-    txns: Mapping[str, int], floors: Mapping[str, str], start: int
-) -> tuple[dict[str, int], dict[str, str]]:
-    """Return the txns of a log that is archived up to ``start``, and by name the last batch that they lack.
-
-    Of a name whose batches were committed in natural order, those up to there are left out, but for its newest: a later
-    rerun of one is recognized by its order. The txns of any other name remain.
-    """
-    by_name: dict[str, list[tuple[int, str]]] = {}
-    for txn, position in txns.items():
-        name, _, batch = txn.partition(":")
-        by_name.setdefault(name, []).append((position, batch))
-    kept, last = dict(txns), dict(floors)
-    for name, found in by_name.items():
-        batches = [batch for _, batch in sorted(found)]
-        orders = [batch_order(batch) for batch in batches]
-        archived = batches[: min(sum(position <= start for position, _ in found), max(0, len(batches) - TXNS_KEPT))]
-        if archived and orders == sorted(orders):
-            last[name] = archived[-1]
-            for batch in archived:
-                del kept[f"{name}:{batch}"]
-    return kept, last

@@ -1,12 +1,18 @@
 """Summary of the entries before a position, sufficient to read the later ones without them."""
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple
 
 from tallymark.engine.timeline.entry import EntryKind
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log_hash import first_hash
+
+TXNS_KEPT = 8
+"""Newest batches of each name of txns that are not archived. As many that ascend show that the caller orders its
+batches: of a name with random ones, as many are in order once in 40,320 times.
+"""
 
 DecisionKind = EntryKind | Literal["archived"]
 
@@ -57,8 +63,54 @@ class HistoryBase:
     appends: tuple[tuple[int, int], ...] = ()
     """Rows and bytes of the files that the newest appends added, the newest last."""
 
+    def archived(self, start: int, floor: str) -> "HistoryBase":
+        """Return the base of this log once it is archived up to ``start``, where every instant before ``floor`` is
+        over; nothing of it is less archived than before.
+        """
+        start, floor = max(start, self.start), max(floor, self.floor)
+        txns, txn_floors = _archived_txns(self.txns, self.txn_floors, start)
+        return replace(
+            self,
+            start=start,
+            floor=floor,
+            decided=tuple(each for each in self.decided if each.position > start or each.instant >= floor),
+            txns=txns,
+            txn_floors=txn_floors,
+            cleans={position: expired for position, expired in self.cleans.items() if position > start},
+        )
+
 
 def no_history(table: str, writer_features: frozenset[str] = frozenset()) -> HistoryBase:
     """Return the start of the log of a table with this id, whose writers need to know these features."""
     root = first_hash(table)
     return HistoryBase(table=table, writer_features=writer_features, hash=root, hash_before=root)
+
+
+def batch_order(batch: str) -> tuple[tuple[int, int, str], ...]:
+    """Return the key of a txn's batch in natural order: digits by their number, everything else by its characters."""
+    parts = re.findall(r"\d+|\D+", batch, flags=re.ASCII)
+    return tuple((0, int(part), "") if part[0] in "0123456789" else (1, 0, part) for part in parts)
+
+
+def _archived_txns(
+    txns: Mapping[str, int], floors: Mapping[str, str], start: int
+) -> tuple[dict[str, int], dict[str, str]]:
+    """Return the txns of a log that is archived up to ``start``, and by name the last batch that they lack.
+
+    Of a name whose batches were committed in natural order, those up to there are left out, but for its newest: a later
+    rerun of one is recognized by its order. The txns of any other name remain.
+    """
+    by_name: dict[str, list[tuple[int, str]]] = {}
+    for txn, position in txns.items():
+        name, _, batch = txn.partition(":")
+        by_name.setdefault(name, []).append((position, batch))
+    kept, last = dict(txns), dict(floors)
+    for name, found in by_name.items():
+        batches = [batch for _, batch in sorted(found)]
+        orders = [batch_order(batch) for batch in batches]
+        archived = batches[: min(sum(position <= start for position, _ in found), max(0, len(batches) - TXNS_KEPT))]
+        if archived and orders == sorted(orders):
+            last[name] = archived[-1]
+            for batch in archived:
+                del kept[f"{name}:{batch}"]
+    return kept, last

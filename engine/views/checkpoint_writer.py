@@ -98,6 +98,8 @@ class _New:
             return self._done(newest, started)
         if newest is not None and newest.position > self.base.position:
             return None  # it may use the damaged part again
+        if newest is not None:  # its writer may have known of more that is archived
+            self.base = self.base.archived(newest.history.start, newest.history.floor)
         # A part that could not be read is not used again: then this one is written whole.
         reused = newest if is_sound else None
         parts, floor = await self._parts(reused)

@@ -11,7 +11,8 @@ from tallymark.backends import Backend
 from tallymark.engine.errors import CommitUnknown, InvalidRequest, TableReplaced, TryAgain
 from tallymark.engine.settings import CommitSettings, MarkerSettings, ViewSettings
 from tallymark.engine.timeline import log
-from tallymark.engine.timeline.history import History, batch_order
+from tallymark.engine.timeline.history import History
+from tallymark.engine.timeline.history_base import batch_order
 from tallymark.engine.timeline.instant import FLOOR
 from tallymark.engine.timeline.log import LATEST_CHECKPOINT, CommitLog, entry_path
 from tallymark.engine.timeline.reservation import Reservation
@@ -344,6 +345,18 @@ async def test_a_reader_that_reads_on_from_a_checkpoint_gets_no_answer_any_more_
         await view.sync()
         with pytest.raises(InvalidRequest, match="position 1: this view answers"):
             await first.partitions()
+
+
+async def test_a_writer_that_knows_less_of_what_is_archived_records_no_less_in_its_checkpoint(store):
+    for _ in range(4):
+        await write(store.backend)
+    async with begin(short(store.backend, entries=100)) as job:
+        await write(store.backend)
+        start = (await opened_log(store)).history.start
+        await job.commit([await write_rows(job, store.backend)])
+        assert job._handle.log.history.start < start
+    assert (await opened_log(store)).history.start == start == positions(store)[0] - 1
+    await check_whole(store)
 
 
 async def test_an_archived_position_instant_and_base_is_refused_with_what_is_kept(store):
