@@ -193,11 +193,11 @@ async def _drop_bodies(handle: TableHandle) -> None:
     history = handle.log.history
     for instant, paths in by_instant.items():
         decided = history.decided(instant)
-        if decided is None:
+        if (
+            decided is None or decided.position <= history.start
+        ):  # what is archived, ``archive`` deletes after its entry
             continue
-        if decided.position <= history.start:  # no reader will request it
-            await handle.backend.delete(paths)
-        elif decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
+        if decided.kind != "commit" or len(paths) > 1 or decided.position > history.base:
             # One of an older commit is treated as its own. That of a rollback may be, too: its entry decides.
             known = (await handle.log.reach(decided.position - 1)).entry(decided.position).nonce
             await handle.backend.delete([path for path in paths if path.rpartition("/")[2] != known])
