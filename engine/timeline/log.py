@@ -277,7 +277,7 @@ class CommitLog:
                     self.check_writable()
                     check(history)
                     position = await self._take(attempt, history.head + 1)
-                await self._check_same_log(attempt.entry, position)
+                position = await self._checked(attempt.entry, position)
             except AlreadyExists:
                 continue  # taken: the next read shows by which writer
             except Unavailable:
@@ -306,19 +306,30 @@ class CommitLog:
         """Check that this release knows every feature that writers of the table need. Raises UnsupportedTable."""
         check_features("writer", self.history.writer_features, source=shown(self._backend.url))
 
-    async def _check_same_log(self, entry: LogEntry, position: int) -> None:
-        """Check, after the entry was put, that the log in storage is the one that it was linked to.
+    async def _checked(self, entry: LogEntry, position: int) -> int:
+        """Check, after the entry was put, that the log in storage is the one that it was linked to. Return where it is.
 
         The newest entry before it is read again: readers of another log see another entry there, or none, and treat
-        this one as void. So do readers of a log that was archived up to there or beyond: entries are deleted in
-        their order, so the position was free because an archived entry of it had been deleted.
+        this one as void. Where none is there since the log was archived, a reading from its checkpoint on shows whether
+        this one is in it: entries are deleted in their order, so the position may have been free because an archived
+        entry of it had been deleted.
 
         Raises:
             TableReplaced: it is another log.
+            RolledBack: the instant was decided by another writer's entry.
+            CommitUnknown: the entry of the instant is archived, too.
         """
-        if await self._continues(position) is not True:
+        continues = await self._continues(position)
+        if continues is None:
+            newest = await self._newest_listed(self.history.table)
+            if newest is not None and newest.start >= max(1, self.history.own_before(position)):
+                await self._open_again()
+                if (decided := self.history.decided(entry.instant)) is not None:
+                    return _won(await self._reach(decided), decided, entry)
+        if continues is not True:
             self.is_replaced = True
             raise self._replaced()
+        return position
 
     async def _continues(self, position: int) -> bool | None:
         """Return whether storage has the newest entry before a position that this process has read; None where no entry

@@ -224,6 +224,35 @@ async def test_a_writer_that_slept_until_its_next_position_was_archived_commits_
     await check_whole(store)
 
 
+@pytest.mark.parametrize(("others", "is_archived"), [(1, False), (2, True), (6, True)])
+async def test_a_writer_that_slept_after_its_entry_learns_its_commit_though_the_one_before_was_archived(
+    store, monkeypatch, others, is_archived
+):
+    for _ in range(2):
+        await write(store.backend)
+    put_new = store.backend.put_new
+
+    async def sleep(path: str, data: bytes) -> None:
+        await put_new(path, data)
+        if path == entry_path(3):
+            monkeypatch.undo()
+            store.clock.pass_lease()
+            for _ in range(others):
+                await write(store.backend)
+
+    async with begin(short(store.backend)) as job:
+        reports = [await write_rows(job, store.backend)]
+        monkeypatch.setattr(store.backend, "put_new", sleep)
+        if is_archived:
+            with pytest.raises(CommitUnknown, match="its log entry is archived"):
+                await job.commit(reports)
+        else:
+            assert (await job.commit(reports)).position == 3
+    await write(store.backend)
+    assert positions(store)[0] > 2
+    await check_whole(store)
+
+
 async def test_a_reading_that_an_archive_overtakes_starts_again_from_a_checkpoint(store, monkeypatch):
     """The entries after the head are requested at once: an archive may delete some before they are read."""
     sleeper = await read_up_to(store, 1)
