@@ -264,7 +264,10 @@ class Port:
             )
         if drawn.lands_after_s is not None:
             is_answered, back_s = drawn.is_answered, drawn.answered_after_s
-            self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s if is_answered else None))
+            if is_answered:
+                self._kernel.after(drawn.lands_after_s, lambda: self._land(call, act, back_s))
+            else:
+                self._kernel.after(drawn.lands_after_s, self._landing(path, act))
         if not drawn.is_answered:
             lost = outcome.Error(Unavailable(drawn.name))
             self._kernel.after(drawn.answered_after_s, lambda: self._answer(call, lost))
@@ -272,10 +275,21 @@ class Port:
         return await trio.lowlevel.wait_task_rescheduled(lambda _: self._given_up(call))
 
     def _sent_twice(self, chance: random.Random, second: Fate, verb: str, path: str, act: Callable[[], Any]) -> Fate:
-        """Let the first copy land at some time; return the second one's fate, from now on.
+        """Let the first copy land at some time; return the second one's fate, from now on."""
+        first_s, silence_s = self.faults.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
+        second = later(second, silence_s)
+        what = "lands once more" if second.is_answered and first_s > reported_after_s(second) else "sent twice"
+        self._kernel.after(first_s, self._landing(path, act))
+        self.objects.mishaps[what] += 1
+        by = self.process.name
+        self._history.record(Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=what, for_s=first_s))
+        return second
 
-        A copy of a log entry does not land in another life: where the log that is left ends right before, nobody can
-        tell it from one that was won there.
+    def _landing(self, path: str, act: Callable[[], Any]) -> Callable[[], None]:
+        """Return what a request does whose answer nobody waits for.
+
+        A log entry does not land in another life: where the log that is left ends right before, nobody can tell it from
+        one that was won there.
         """
         life = self.objects.life
 
@@ -283,14 +297,7 @@ class Port:
             if life == self.objects.life or not path.startswith(f"{LOG_FOLDER}/"):
                 self._land(-1, act, None)
 
-        first_s, silence_s = self.faults.late_s * chance.random(), chance.choice((0.0, 0.5, 5.0))
-        second = later(second, silence_s)
-        what = "lands once more" if second.is_answered and first_s > reported_after_s(second) else "sent twice"
-        self._kernel.after(first_s, land)
-        self.objects.mishaps[what] += 1
-        by = self.process.name
-        self._history.record(Strayed(at=self._kernel.now, by=by, verb=verb, path=path, what=what, for_s=first_s))
-        return second
+        return land
 
     def _fate(self, verb: str, path: str) -> Fate:
         faults, objects, now = self.faults, self.objects, self._kernel.now
