@@ -6,6 +6,8 @@ from functools import partial
 from typing import TypeVar
 from unittest import mock
 
+import trio
+
 from tallymark.backends import Backend
 from tallymark.backends.errors import TallymarkError
 from tallymark.engine.instants.table_handle import TableHandle
@@ -16,6 +18,7 @@ from tallymark.engine.rpc import server
 from tallymark.engine.tasks import marker_prefetch, small_file_merge
 from tallymark.engine.timeline import log, writer_identity
 from tallymark.engine.timeline.writer_identity import WriterIdentity
+from tests.history import GaveUp
 from tests.simulation.blocking import run_blocking, wait
 from tests.simulation.network import Listener, Sockets
 from tests.simulation.process import Process
@@ -80,12 +83,18 @@ async def _create_direct(
     paths: Sequence[str],
     check_open: Callable[[], Awaitable[None]],
 ) -> None:
-    """The marker of a driver's own file, written down as those of tasks are."""
+    """The marker of a driver's own file, written down as those of tasks are.
+
+    The driver stops waiting for it where its job is cancelled, as by a heartbeat that finds the instant rolled back.
+    """
     request = scene.record_request(current().name, instant, paths)
     try:
         await create_direct(backend, instant, paths, check_open)
     except TallymarkError as error:
         scene.record_answer(request, error)
+        raise
+    except trio.Cancelled:
+        scene.record(GaveUp, request=request)
         raise
     scene.record_answer(request, None)
 
