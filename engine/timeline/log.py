@@ -277,7 +277,7 @@ class CommitLog:
                     self.check_writable()
                     check(history)
                     position = await self._take(attempt, history.head + 1)
-                position = await self._checked(attempt.entry, position)
+                position = await self._checked_position(attempt.entry, position)
             except AlreadyExists:
                 continue  # taken: the next read shows by which writer
             except Unavailable:
@@ -306,7 +306,7 @@ class CommitLog:
         """Check that this release knows every feature that writers of the table need. Raises UnsupportedTable."""
         check_features("writer", self.history.writer_features, source=shown(self._backend.url))
 
-    async def _checked(self, entry: LogEntry, position: int) -> int:
+    async def _checked_position(self, entry: LogEntry, position: int) -> int:
         """Check, after the entry was put, that the log in storage is the one that it was linked to. Return where it is.
 
         The newest entry before it is read again: readers of another log see another entry there, or none, and treat

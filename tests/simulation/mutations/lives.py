@@ -46,9 +46,10 @@ def _apply_any(history, entry):
     _apply(history, replace(entry, table=history.table, previous=history._hashes[-1]))
 
 
-@LIVES.member(CommitLog, "_check_same_log", where.is_replaced)
-async def _not_compared(*_):
+@LIVES.member(CommitLog, "_checked_position", where.is_replaced)
+async def _not_compared(log, entry, position):
     """A writer does not look at the log again after its put. So it takes its void entry for a commit."""
+    return position
 
 
 @LIVES.function(open_job._end, where.is_replaced, where.has_checkpoints)
