@@ -113,7 +113,7 @@ class Checkpoints:
         return named
 
     def is_late(self, listed: Sequence[str]) -> bool:
-        """Whoever puts the pointer deletes what neither it nor the one before names."""
+        """The writer of a pointer deletes the manifests that neither it nor the one before names."""
         named = self._named
         return bool(named and listed) and listed[0] > named[0] and not set(named) <= set(listed)
 
